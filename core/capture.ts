@@ -1,0 +1,91 @@
+import type { JsonObject } from "./json.js";
+
+/** Where stored bytes lie: a slice of the run's capture or report file, with the CRC-32 (zlib) of that slice. */
+export interface Extent {
+  offset: number;
+  lengthBytes: number;
+  crc32: number;
+}
+
+export const HEIGHT_DTYPES = ["u16", "i16", "i32", "f32"] as const;
+export type HeightDtype = (typeof HEIGHT_DTYPES)[number];
+export const LUMINANCE_DTYPES = ["u8", "u16"] as const;
+export type LuminanceDtype = (typeof LUMINANCE_DTYPES)[number];
+export const SERIES_DTYPES = ["f32", "f64", "i32"] as const;
+export type SeriesDtype = (typeof SERIES_DTYPES)[number];
+
+const ITEM_BYTES = { u8: 1, u16: 2, i16: 2, i32: 4, f32: 4, f64: 8 } as const;
+
+export function itemBytes(dtype: HeightDtype | LuminanceDtype | SeriesDtype): number {
+  return ITEM_BYTES[dtype];
+}
+
+/** Planes of a frame: `z_mm = raw * scale_mm + offset_mm`; `invalid` are raw codes of no measurement (NaN always is). */
+export interface Planes {
+  height: { dtype: HeightDtype; scale_mm: number; offset_mm: number; invalid: number[] };
+  luminance?: { dtype: LuminanceDtype; bits: number };
+}
+
+/** Bytes of one line of a frame: all its height points, then all its luminance points. */
+export function lineBytes(planes: Planes, width: number): { height: number; luminance: number } {
+  return {
+    height: width * itemBytes(planes.height.dtype),
+    luminance: planes.luminance === undefined ? 0 : width * itemBytes(planes.luminance.dtype),
+  };
+}
+
+/** One acknowledged batch of lines: in its extent all height rows, then all luminance rows. */
+export interface LineBatch extends Extent {
+  lineCount: number;
+}
+
+/** `open` takes lines; `incomplete` was open when its run ended: it stays listed, without formats. */
+export type FrameStatus = "open" | "complete" | "incomplete";
+
+export interface FrameState {
+  id: string;
+  stepIndex: number;
+  sessionId: string;
+  frameType: string;
+  /** Points a line. */
+  width: number;
+  /** Lines as frame.begin declared them; 0 when not known then. */
+  declaredLines: number;
+  /** Lines stored so far; all of the frame once it is complete. */
+  lines: number;
+  planes: Planes;
+  xPitchMm: number;
+  yPitchMm: number;
+  xOriginMm: number;
+  yOriginMm: number;
+  sequenceNumber: number;
+  sensorId: string | null;
+  jointPositions: number[] | null;
+  tcpPosition: JsonObject | null;
+  captureTimestampUs: number;
+  metadata: JsonObject | null;
+  /** In order, without holes: batch n starts at the line where n - 1 ended. Extents of the run's capture file. */
+  batches: LineBatch[];
+  status: FrameStatus;
+  /** Commit time of frame.end; null before, and for an incomplete frame. */
+  completedAtUs: number | null;
+}
+
+/** One append to a step's measurement series: rows x channels values, row-major; an extent of the run's capture file. */
+export interface SeriesAppend extends Extent {
+  rows: number;
+  firstTimestampUs: number;
+  samplePeriodUs: number;
+  dtype: SeriesDtype;
+  valueScale: number | null;
+  valueOffset: number | null;
+  invalid: number[];
+}
+
+export interface SeriesState {
+  stepIndex: number;
+  channels: number;
+  appends: SeriesAppend[];
+  /** Commit time of what made it whole (step.finish or the run's end); null while it takes appends. */
+  completedAtUs: number | null;
+}

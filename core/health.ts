@@ -1,0 +1,28 @@
+export const COMPONENT_STATUSES = ["healthy", "degraded", "down", "estopped"] as const;
+export type ComponentStatusValue = (typeof COMPONENT_STATUSES)[number];
+export type SystemStatus = "healthy" | "degraded" | "down";
+
+/** Keys of the service's own components, all of them required (decisions.md). Producers may not put them. */
+export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts"] as const;
+
+/** One row of health as a producer put it, or as the service sees itself. */
+export interface ComponentRow {
+  key: string;
+  status: ComponentStatusValue;
+  /** Only for multi-instance components such as robots and sensors. */
+  id: string | null;
+  detail: string | null;
+  /** For robots: whether motion-enabled. */
+  enabled: boolean | null;
+  required: boolean;
+}
+
+/** Rollup of interface.md: a required one down → down; else any non-healthy one → degraded; else healthy. */
+export function rollUpHealth(rows: Iterable<Pick<ComponentRow, "status" | "required">>): SystemStatus {
+  let status: SystemStatus = "healthy";
+  for (const row of rows) {
+    if (row.required && row.status === "down") return "down";
+    if (row.status !== "healthy") status = "degraded";
+  }
+  return status;
+}

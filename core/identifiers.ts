@@ -1,0 +1,90 @@
+/**
+ * UUIDv7 identifiers (RFC 9562, section 5.7): 48 bits of Unix milliseconds, version 7, 12 random bits, variant 10, 62 random bits.
+ * The text is lower-case and canonical, so that order as text, as bytes and by creation time agree.
+ */
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** The same as a JSON Schema pattern. */
+export const UUID_V7_PATTERN = UUID_V7.source;
+
+export function isUuidV7(text: string): boolean {
+  return text.length === 36 && UUID_V7.test(text);
+}
+
+/** Milliseconds since the Unix epoch that a UUIDv7 carries. */
+export function uuidV7TimeMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
+/** The creation time that a UUIDv7 carries, in microseconds since the Unix epoch (of millisecond resolution). */
+export function uuidV7TimeUs(id: string): number {
+  return uuidV7TimeMs(id) * 1000;
+}
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+const CHARACTER_OF_BYTE = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const;
+
+function hexDigit(code: number): number {
+  return code <= 0x39 ? code - 0x30 : code - 0x57;
+}
+
+/** Writes the 16 bytes of a canonical lower-case UUID; the caller has checked the text. */
+export function writeUuid(id: string, target: Uint8Array, offset: number): void {
+  for (let i = 0; i < 16; i++) {
+    const character = CHARACTER_OF_BYTE[i] as number;
+    target[offset + i] = (hexDigit(id.charCodeAt(character)) << 4) | hexDigit(id.charCodeAt(character + 1));
+  }
+}
+
+export function uuidToBytes(id: string): Uint8Array {
+  const bytes = new Uint8Array(16);
+  writeUuid(id, bytes, 0);
+  return bytes;
+}
+
+export function readUuid(bytes: Uint8Array, offset = 0): string {
+  let text = "";
+  for (let i = 0; i < 16; i++) {
+    if (i === 4 || i === 6 || i === 8 || i === 10) text += "-";
+    text += HEX[bytes[offset + i] as number];
+  }
+  return text;
+}
+
+/**
+ * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is strictly above it: when the clock has not
+ * passed `after`'s time, `after` is counted on by one (RFC 9562, section 6.2, method 2), so that ids keep ascending
+ * through a clock that stepped back.
+ */
+export function generateUuidV7(timeMs: number, random: Uint8Array, after?: string | null): string {
+  const bytes = new Uint8Array(16);
+  bytes.set(random.subarray(0, 10), 6);
+  for (let i = 0, rest = timeMs; i < 6; i++) {
+    bytes[5 - i] = rest % 256;
+    rest = Math.floor(rest / 256);
+  }
+  bytes[6] = 0x70 | ((bytes[6] as number) & 0x0f);
+  bytes[8] = 0x80 | ((bytes[8] as number) & 0x3f);
+  const id = readUuid(bytes);
+  return after === undefined || after === null || id > after ? id : successor(after);
+}
+
+/** The next UUIDv7 above `id`: its 74 random bits plus one, carried into the milliseconds. */
+function successor(id: string): string {
+  const bytes = uuidToBytes(id);
+  for (let i = 15; i >= 0; i--) {
+    const byte = bytes[i] as number;
+    if (i === 8) {
+      bytes[i] = 0x80 | ((byte + 1) & 0x3f);
+      if ((byte & 0x3f) !== 0x3f) break;
+    } else if (i === 6) {
+      bytes[i] = 0x70 | ((byte + 1) & 0x0f);
+      if ((byte & 0x0f) !== 0x0f) break;
+    } else {
+      bytes[i] = (byte + 1) & 0xff;
+      if (byte !== 0xff) break;
+    }
+  }
+  return readUuid(bytes);
+}

@@ -1,0 +1,67 @@
+/**
+ * Every bound of the service with its reason. A thing without a bound here is bounded by one that is.
+ */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export const LIMITS = {
+  /** Paging (interface.md, Limits). */
+  runsPage: { default: 50, minimum: 1, maximum: 1000 },
+  programsPage: { default: 100, minimum: 1, maximum: 1000 },
+  programRunsPage: { default: 100, minimum: 1, maximum: 1000 },
+
+  /** Body of an HTTP request (decisions.md, Errors). */
+  httpBodyBytes: 64 * KIB,
+
+  /** MessagePack body and payload of a cell-link frame (cell-link.md, Frame). */
+  linkBodyBytes: MIB,
+  linkPayloadBytes: 64 * MIB,
+
+  /** Names and short texts: long enough for any real one, short enough for a table row and a log line. */
+  nameCharacters: 255,
+  serialNumberCharacters: 255,
+  contentTypeCharacters: 255,
+  producerCharacters: 64,
+  /** Messages for people: an exception with its stack fits. */
+  messageCharacters: 16 * KIB,
+  traceIdCharacters: 128,
+
+  /** A program with more steps than this is a mistake of the tool that wrote it; the runs' documents carry them all. */
+  stepsPerProgram: 1_000,
+  runConfigsPerProgram: 1_000,
+  robotsPerProgram: 64,
+
+  /** Depth of a free-form value: a recursion in a reader stays far from its stack's end. */
+  jsonDepth: 32,
+
+  /**
+   * A run's document is one record when the run ends, and one JSON answer: its free-form parts together stay under 16 MiB of
+   * MessagePack, so that a record stays under the log's limit and an answer within what a client expects to parse.
+   */
+  runDocumentBytes: 16 * MIB,
+  framesPerRun: 1_000,
+  /** Batches of one frame, appends of one series: each is an extent in the run's document. */
+  batchesPerFrame: 20_000,
+  appendsPerSeries: 20_000,
+  eventsPerRun: 10_000,
+  checksPerRun: 10_000,
+  defectsPerRun: 10_000,
+  filesPerRun: 1_000,
+  jobsPerRun: 1_000,
+
+  /** Points of a profile and lines of a frame: 4 times the widest head on the market, and a minute at 4,000 lines a second. */
+  frameWidth: 16_384,
+  frameLines: 262_144,
+  /** A series as wide as the largest multi-channel controller, twice over. */
+  channelsPerSeries: 64,
+  invalidCodes: 64,
+
+  /** Runs that are not ended are held in memory by recorder and front. */
+  activeRuns: 10_000,
+  programs: 100_000,
+  components: 1_000,
+
+  /** Stored refusals of a producer, answered again on a resend (cell-link.md, Session). */
+  refusalsPerProducer: 1_024,
+  producers: 10_000,
+} as const;

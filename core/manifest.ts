@@ -1,0 +1,38 @@
+import { LIMITS } from "./limits.js";
+
+export const FILE_TYPES = ["pointcloud", "image", "array", "measurement", "report"] as const;
+export type FileType = (typeof FILE_TYPES)[number];
+
+export const FRAME_FORMATS = ["npy", "ply", "raw.ply", "png", "luminance.png"] as const;
+export type FrameFormat = (typeof FRAME_FORMATS)[number];
+
+/** Manifest type and MIME type of each format of a frame (decisions.md, Manifest names; interface.md, Raw capture data). */
+export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: string }> = {
+  npy: { type: "array", contentType: "application/octet-stream" },
+  ply: { type: "pointcloud", contentType: "application/x-ply" },
+  "raw.ply": { type: "pointcloud", contentType: "application/x-ply" },
+  png: { type: "image", contentType: "image/png" },
+  "luminance.png": { type: "image", contentType: "image/png" },
+};
+
+export function frameFileName(frameId: string, format: FrameFormat): string {
+  return `frame-${frameId}.${format}`;
+}
+
+export function sweepFileName(stepIndex: number): string {
+  return `step-${stepIndex}-cl_sweep.csv`;
+}
+
+const FRAME_FILE = /^frame-[0-9a-fA-F-]{36}\.(?:npy|ply|raw\.ply|png|luminance\.png)$/;
+const SWEEP_FILE = /^step-\d+-cl_sweep\.csv$/;
+
+/** Why a producer may not give a file this name; undefined when it may. */
+export function fileNameFault(name: string): string | undefined {
+  if (name.length === 0 || name.length > LIMITS.nameCharacters) return `1 to ${LIMITS.nameCharacters} characters`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[/\\\u0000-\u001f\u007f-\u009f]/.test(name)) return "no '/', '\\' or control characters";
+  if (name === "." || name === "..") return "not '.' or '..'";
+  if (/\p{Surrogate}/u.test(name)) return "well-formed Unicode";
+  if (FRAME_FILE.test(name) || SWEEP_FILE.test(name)) return "not a name that the service gives to captures";
+  return undefined;
+}

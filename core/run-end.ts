@@ -1,0 +1,42 @@
+import { type QualityReport, qualityReport } from "./quality.js";
+import type { EventLogEntry, RunState, StepStatus, TerminalRunStatus } from "./run-state.js";
+
+export interface RunEnding {
+  status: TerminalRunStatus;
+  /** For failed and cancelled runs; null for completed ones. */
+  errorMessage: string | null;
+  /** Lines for the event log that the ending itself brings (a finalize time-out, an orphan). */
+  notes: Omit<EventLogEntry, "timestampUs">[];
+}
+
+/**
+ * The run as it stands once it has ended at `timeUs`: what its consolidated record holds. Steps and frames that are still open are
+ * closed as cell-link.md says (failed: running steps failed; cancelled: cancelled; pending ones always cancelled; open
+ * frames incomplete), series become whole, and the report of a completed run is fixed.
+ */
+export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunState {
+  const openStepStatus: StepStatus = ending.status === "failed" ? "failed" : "cancelled";
+  const completed = ending.status === "completed";
+  const report: QualityReport | null = completed ? qualityReport(run.checks, run.defects, run.summary) : null;
+  return {
+    ...run,
+    status: ending.status,
+    updatedAtUs: timeUs,
+    completedAtUs: timeUs,
+    errorMessage: ending.errorMessage,
+    steps: run.steps.map((step) => {
+      if (step.status === "running") return { ...step, status: openStepStatus, completedAtUs: timeUs };
+      if (step.status === "pending") return { ...step, status: "cancelled" };
+      return step;
+    }),
+    frames: run.frames.map((frame) => (frame.status === "open" ? { ...frame, status: "incomplete" } : frame)),
+    series: run.series.map((series) => ({ ...series, completedAtUs: series.completedAtUs ?? timeUs })),
+    eventLog: [...run.eventLog, ...ending.notes.map((note) => ({ ...note, timestampUs: timeUs }))],
+    report,
+  };
+}
+
+/** What keeps a finalizing run from its end: open jobs, by name. */
+export function openWork(run: RunState): string[] {
+  return run.jobs.filter((job) => job.status === "running").map((job) => `job ${job.name} (${job.id})`);
+}

@@ -1,0 +1,157 @@
+import type { FrameState, SeriesState } from "./capture.js";
+import type { JsonObject } from "./json.js";
+import type { FileType } from "./manifest.js";
+import type { ProgramStep } from "./program.js";
+import type { Defect, QualityCheck, QualityReport } from "./quality.js";
+
+export const RUN_STATUSES = ["pending", "running", "finalizing", "completed", "failed", "cancelled"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+export type TerminalRunStatus = "completed" | "failed" | "cancelled";
+
+export function isTerminal(status: RunStatus): status is TerminalRunStatus {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}
+
+export const STEP_STATUSES = ["pending", "running", "completed", "failed", "skipped", "cancelled"] as const;
+export type StepStatus = (typeof STEP_STATUSES)[number];
+
+/** A step of a run; its index is its place in `RunState.steps` plus one. */
+export interface RunStep {
+  definition: ProgramStep;
+  status: StepStatus;
+  startedAtUs: number | null;
+  completedAtUs: number | null;
+  result: JsonObject | null;
+  error: string | null;
+}
+
+export type JobStatus = "running" | "completed" | "failed";
+
+/** A co-processing job that finalizing waits for. Checks and defects of a failed one do not count and are not kept. */
+export interface JobState {
+  id: string;
+  name: string;
+  status: JobStatus;
+  startedAtUs: number;
+  completedAtUs: number | null;
+  error: string | null;
+}
+
+/** A file that file.put brought; its bytes are an extent of the run's report file. */
+export interface StoredFile {
+  name: string;
+  type: FileType;
+  contentType: string;
+  description: string | null;
+  stepIndex: number | null;
+  frameId: string | null;
+  offset: number;
+  lengthBytes: number;
+  crc32: number;
+  createdAtUs: number;
+}
+
+export interface EventLogEntry {
+  timestampUs: number;
+  eventType: string;
+  data: JsonObject;
+}
+
+/**
+ * All that is known of one run. It is folded from changes while the run executes, and stored whole in one consolidated
+ * record when the run ends; it holds plain JSON values only, so that MessagePack gives it back equal.
+ */
+export interface RunState {
+  id: string;
+  programId: string;
+  /** The program's name when the run was created. */
+  programName: string;
+  /** First robot of the program when the run was created; null for a program without robots. */
+  robotId: string | null;
+  serialNumber: string | null;
+  /** Counts the inspections of the serial number from 1; 1 for a run without one. */
+  revision: number;
+  metadata: JsonObject | null;
+  traceId: string | null;
+  status: RunStatus;
+  createdAtUs: number;
+  /** Moves with state, results, files and event log (decisions.md, One clock). */
+  updatedAtUs: number;
+  startedAtUs: number | null;
+  /** When finalizing began; what is left of its time-out is counted from here. */
+  finalizingAtUs: number | null;
+  completedAtUs: number | null;
+  errorMessage: string | null;
+  /** What run.finish gave beside frame_ids. */
+  results: JsonObject | null;
+  /** Of the quality report, from run.finish. */
+  summary: string | null;
+  steps: RunStep[];
+  checks: QualityCheck[];
+  defects: Defect[];
+  jobs: JobState[];
+  /** In order of frame.begin. */
+  frames: FrameState[];
+  /** Frame ids in order of frame.end: results.frame_ids. */
+  frameIds: string[];
+  series: SeriesState[];
+  files: StoredFile[];
+  eventLog: EventLogEntry[];
+  /** Fixed at completion; null before, and without checks. */
+  report: QualityReport | null;
+  /** When retention removed the captured bytes; null while they are there. */
+  capturesRemovedAtUs: number | null;
+}
+
+/** What lists show of a run, and what the index section of its records carries. */
+export interface RunSummary {
+  id: string;
+  programId: string;
+  programName: string;
+  status: RunStatus;
+  serialNumber: string | null;
+  revision: number;
+  metadata: JsonObject | null;
+  createdAtUs: number;
+  updatedAtUs: number;
+  startedAtUs: number | null;
+  completedAtUs: number | null;
+  errorMessage: string | null;
+  progress: RunProgress;
+}
+
+export interface RunProgress {
+  totalSteps: number;
+  /** Counts completed, failed and skipped steps. */
+  completedSteps: number;
+  /** Lowest index of a running step; null when none runs. */
+  currentStep: number | null;
+}
+
+export function runProgress(steps: readonly RunStep[]): RunProgress {
+  let completedSteps = 0;
+  let currentStep: number | null = null;
+  for (const [at, step] of steps.entries()) {
+    if (step.status === "completed" || step.status === "failed" || step.status === "skipped") completedSteps++;
+    if (step.status === "running" && currentStep === null) currentStep = at + 1;
+  }
+  return { totalSteps: steps.length, completedSteps, currentStep };
+}
+
+export function summarizeRun(run: RunState): RunSummary {
+  return {
+    id: run.id,
+    programId: run.programId,
+    programName: run.programName,
+    status: run.status,
+    serialNumber: run.serialNumber,
+    revision: run.revision,
+    metadata: run.metadata,
+    createdAtUs: run.createdAtUs,
+    updatedAtUs: run.updatedAtUs,
+    startedAtUs: run.startedAtUs,
+    completedAtUs: run.completedAtUs,
+    errorMessage: run.errorMessage,
+    progress: runProgress(run.steps),
+  };
+}

@@ -1,0 +1,59 @@
+import type { JsonObject } from "./json.js";
+
+/**
+ * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can
+ * succeed later without a change of its own.
+ */
+export const ERROR_CATALOGUE = {
+  program_not_found: { status: 404, retryable: false, summary: "No program has this id." },
+  run_not_found: { status: 404, retryable: false, summary: "No run has this id." },
+  file_not_found: { status: 404, retryable: false, summary: "The run's manifest has no file of this name." },
+  frame_not_found: { status: 404, retryable: false, summary: "No captured frame has this id." },
+  step_not_found: { status: 404, retryable: false, summary: "The run has no such step, or the step no such data." },
+  webhook_not_found: { status: 404, retryable: false, summary: "No webhook has this id." },
+  delivery_not_found: { status: 404, retryable: false, summary: "No webhook delivery has this id." },
+  route_not_found: { status: 404, retryable: false, summary: "The interface has no such path." },
+  format_not_available: { status: 404, retryable: true, summary: "The frame does not have this format, or not yet." },
+  method_not_allowed: { status: 405, retryable: false, summary: "The path exists, but not with this method." },
+  webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
+  file_removed: {
+    status: 410,
+    retryable: false,
+    summary: "Retention removed the file's bytes; its entry stays listed.",
+  },
+  length_required: { status: 411, retryable: false, summary: "The request needs a Content-Length." },
+  payload_too_large: { status: 413, retryable: false, summary: "The request body is over 64 KiB." },
+  unsupported_media_type: { status: 415, retryable: false, summary: "The request body must be application/json." },
+  range_not_satisfiable: { status: 416, retryable: false, summary: "The range lies outside the file." },
+  bad_request: { status: 400, retryable: false, summary: "The request's framing is ambiguous or broken." },
+  invalid_parameter: {
+    status: 422,
+    retryable: false,
+    summary: "A parameter or body field has a value that is not allowed.",
+  },
+  malformed_json: { status: 422, retryable: false, summary: "The request body is not JSON." },
+  unauthorized: { status: 401, retryable: false, summary: "An API key is needed, or the one sent is not valid." },
+  forbidden: { status: 403, retryable: false, summary: "The API key lacks the scope that this needs." },
+  internal_error: { status: 500, retryable: true, summary: "The service failed; its log has the trace id." },
+  unavailable: { status: 503, retryable: true, summary: "The service cannot answer this now." },
+} as const satisfies Record<string, { status: number; retryable: boolean; summary: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+/** An error as data, as it crosses threads and as the envelope shows it. */
+export interface ErrorData {
+  code: ErrorCode;
+  message: string;
+  params: JsonObject;
+}
+
+/** A failure that the interface has a name for. Thrown within a thread only: across threads goes its `data`. */
+export class ServiceError extends Error {
+  readonly data: ErrorData;
+
+  constructor(code: ErrorCode, message: string, params: JsonObject = {}) {
+    super(message);
+    this.name = "ServiceError";
+    this.data = { code, message, params };
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * Times are integers of microseconds since the Unix epoch (exact below 2^53, until the year 2255). As text they are ISO 8601
+ * UTC with six decimals and Z, so that they sort as text.
+ */
+const TIMESTAMP =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?(?:([Zz])|([+-])(\d{2}):?(\d{2}))?$/;
+
+let lastSecond = Number.NaN;
+let lastSecondText = "";
+
+/** `2026-11-20T19:07:00.123456Z`. */
+export function formatTimeUs(timeUs: number): string {
+  const second = Math.floor(timeUs / 1_000_000);
+  // Neighbouring times share their second: the date arithmetic is done once a second, not once a field.
+  if (second !== lastSecond) {
+    lastSecondText = new Date(second * 1000).toISOString().slice(0, 20);
+    lastSecond = second;
+  }
+  return `${lastSecondText}${String(timeUs - second * 1_000_000).padStart(6, "0")}Z`;
+}
+
+/**
+ * Reads an ISO 8601 date-time: UTC (Z), with an offset, or without one (taken as UTC). Digits behind the microsecond are
+ * cut off. Undefined when the text is not a date-time of the years 1970 to 2254 or names a day or an hour that does not exist.
+ */
+export function parseTimeUs(text: string): number | undefined {
+  const match = TIMESTAMP.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, hour, minute, second, fraction = "", , sign, offsetHours = "0", offsetMinutes = "0"] =
+    match;
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
+  if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return undefined;
+  const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
+  const offsetSeconds = (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60) * (sign === "-" ? -1 : 1);
+  const seconds = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second) - offsetSeconds;
+  const timeUs = seconds * 1_000_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
+  return timeUs >= 0 && timeUs < 9_000_000_000_000_000 ? timeUs : undefined;
+}
+
+/** Date-time in UTC only (`…Z`), as messages of the cell link carry them; undefined otherwise. */
+export function parseUtcTimeUs(text: string): number | undefined {
+  return /[Zz]$/.test(text) && /^[^.,]*(?:\.\d{1,6})?[Zz]$/.test(text) ? parseTimeUs(text) : undefined;
+}
