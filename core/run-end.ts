@@ -36,7 +36,10 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
   };
 }
 
-/** What keeps a finalizing run from its end: open jobs, by name. */
-export function openWork(run: RunState): string[] {
-  return run.jobs.filter((job) => job.status === "running").map((job) => `job ${job.name} (${job.id})`);
+/** What keeps a finalizing run from its end: open jobs, and frames that still take lines. For the event log when time runs out. */
+export function openWork(run: RunState): { jobs: string[]; frames: string[] } {
+  return {
+    jobs: run.jobs.filter((job) => job.status === "running").map((job) => job.id),
+    frames: run.frames.filter((frame) => frame.status === "open").map((frame) => frame.id),
+  };
 }
