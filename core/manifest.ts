@@ -32,7 +32,7 @@ export function fileNameFault(name: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   if (/[/\\\u0000-\u001f\u007f-\u009f]/.test(name)) return "no '/', '\\' or control characters";
   if (name === "." || name === "..") return "not '.' or '..'";
-  if (/\p{Surrogate}/u.test(name)) return "well-formed Unicode";
+  if (!name.isWellFormed()) return "well-formed Unicode";
   if (FRAME_FILE.test(name) || SWEEP_FILE.test(name)) return "not a name that the service gives to captures";
   return undefined;
 }

@@ -1,0 +1,128 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import type { CellMessage, CellMessageType } from "./cell-message.js";
+import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
+import { isPlainObject, type JsonValue } from "./json.js";
+import { LIMITS } from "./limits.js";
+import { RefusedError } from "./refusal.js";
+import { parseUtcTimeUs } from "./timestamps.js";
+
+const ajv = new Ajv({ allErrors: false, strict: true, strictTypes: false, verbose: true, validateFormats: true });
+ajv.addFormat("utc-timestamp", { type: "string", validate: (text: string) => parseUtcTimeUs(text) !== undefined });
+
+const validators = new Map<string, ValidateFunction>(
+  Object.entries(CELL_MESSAGE_SCHEMAS).map(([type, schema]) => [type, ajv.compile(schema)]),
+);
+const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
+
+/**
+ * Checks the decoded MessagePack body of a message.
+ *
+ * @throws {RefusedError} invalid_message, whose params name the `path` of the field (JSON Pointer), the `value` that came and what is `allowed`.
+ */
+export function parseCellMessage(body: unknown): CellMessage {
+  if (!isPlainObject(body)) throw invalid("", body, "a map with string keys");
+  const fault = findNonJson(body, "", 0);
+  if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
+  const type = body.type;
+  const validate = typeof type === "string" ? validators.get(type) : undefined;
+  if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);
+  if (!validate(body)) throw fromSchemaError(validate.errors?.[0]);
+  return body as unknown as CellMessage;
+}
+
+function invalid(path: string, value: unknown, allowed: JsonValue): RefusedError {
+  const wanted = Array.isArray(allowed) ? `one of ${allowed.join(", ")}` : String(allowed);
+  return new RefusedError("invalid_message", `${path === "" ? "the message" : path} must be ${wanted}`, {
+    path,
+    value: printable(value),
+    allowed,
+  });
+}
+
+/** A value of any kind as JSON, short enough for an answer and a log line. */
+function printable(value: unknown): JsonValue {
+  if (value === undefined) return null;
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
+  return text.length <= 200 ? text.toWellFormed() : `${text.slice(0, 200).toWellFormed()}…`;
+}
+
+interface Fault {
+  path: string;
+  value: unknown;
+  allowed: string;
+}
+
+/** The first value that JSON cannot hold: NaN, infinities, binary, extension types, ill-formed Unicode, or too deep. */
+function findNonJson(value: unknown, path: string, depth: number): Fault | undefined {
+  if (value === null || typeof value === "boolean") return undefined;
+  if (typeof value === "number") {
+    return Number.isFinite(value) ? undefined : { path, value, allowed: "a finite number" };
+  }
+  if (typeof value === "string") {
+    return value.isWellFormed() ? undefined : { path, value, allowed: "well-formed Unicode text" };
+  }
+  if (depth >= LIMITS.jsonDepth) return { path, value: "…", allowed: `at most ${LIMITS.jsonDepth} levels deep` };
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const fault = findNonJson(value[i], `${path}/${i}`, depth + 1);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+  if (!isPlainObject(value))
+    return { path, value: typeof value, allowed: "a JSON value (no binary, no extension type)" };
+  for (const key in value) {
+    const keyPath = `${path}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    if (!key.isWellFormed()) return { path, value: key, allowed: "keys of well-formed Unicode text" };
+    const fault = findNonJson(value[key], keyPath, depth + 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function fromSchemaError(error: ErrorObject | undefined): RefusedError {
+  if (error === undefined) return invalid("", null, "a valid message");
+  const { keyword, params, instancePath, data } = error;
+  switch (keyword) {
+    case "required":
+      return invalid(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
+    case "additionalProperties": {
+      const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
+      return invalid(
+        `${instancePath}/${params.additionalProperty}`,
+        null,
+        `absent: the fields are ${known.join(", ")}`,
+      );
+    }
+    case "enum":
+      return invalid(instancePath, data, params.allowedValues as JsonValue);
+    case "type":
+      return invalid(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
+    case "pattern":
+      return invalid(instancePath, data, patternText(String(params.pattern)));
+    case "format":
+      return invalid(
+        instancePath,
+        data,
+        "an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z",
+      );
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+      return invalid(instancePath, data, `${params.comparison} ${params.limit}`);
+    case "minLength":
+      return invalid(instancePath, data, `at least ${params.limit} characters`);
+    case "maxLength":
+      return invalid(instancePath, data, `at most ${params.limit} characters`);
+    case "maxItems":
+      return invalid(instancePath, data, `at most ${params.limit} items`);
+    default:
+      return invalid(instancePath, data, error.message ?? "valid");
+  }
+}
+
+function patternText(pattern: string): string {
+  return pattern.includes("-7[0-9a-f]{3}") ? "a UUIDv7 in lower case" : "a MIME type such as application/pdf";
+}

@@ -1,0 +1,34 @@
+import type { Extent } from "./capture.js";
+import type { CellIdentity } from "./change.js";
+import type { ProgramDocument } from "./program.js";
+import type { RunState } from "./run-state.js";
+
+/** What deciding a message needs to know: the recorder's state, read only, with every accepted message applied. */
+export interface World {
+  cell(): CellIdentity;
+  hasComponent(key: string): boolean;
+  readonly componentCount: number;
+  /** Undefined when unknown or deleted. */
+  program(id: string): ProgramDocument | undefined;
+  readonly programCount: number;
+  /** Highest run id; null before the first run. */
+  readonly lastRunId: string | null;
+  /** A run that has not ended. */
+  activeRun(id: string): RunState | undefined;
+  readonly activeRunCount: number;
+  runHasEnded(id: string): boolean;
+  /** The run of a frame, ended or not. */
+  runOfFrame(frameId: string): string | undefined;
+  /** One above the last revision of the serial number. */
+  nextRevision(serialNumber: string): number;
+}
+
+/** The payload of the message at hand. */
+export interface PayloadStore {
+  readonly lengthBytes: number;
+  /**
+   * Reserves the place of the payload in the run's capture or report file and starts to write it there. Called at most once a
+   * message, and last: nothing can be refused any more.
+   */
+  store(runId: string, file: "captures" | "reports"): Extent;
+}
