@@ -1,0 +1,153 @@
+import type { ComponentStatusValue, SystemStatus } from "./health.js";
+import type { JsonObject } from "./json.js";
+import type { FileType, FrameFormat } from "./manifest.js";
+import type { ProgramDocument, StepType } from "./program.js";
+import type { Defect, QualityCheck, ReportStatus } from "./quality.js";
+import type { RunStatus, StepStatus } from "./run-state.js";
+
+/** The answers of the interface (interface.md, Resources and their fields), as the builders beside this file make them. */
+export interface Link {
+  href: string;
+  method: string;
+}
+
+export interface ProgramResponse extends ProgramDocument {
+  run_count: number;
+  created_at: string;
+  updated_at: string;
+  links: { self: Link; runs: Link };
+}
+
+export interface RunProgressResponse {
+  total_steps: number;
+  completed_steps: number;
+  current_step: number | null;
+}
+
+export interface RunLinks {
+  self: Link;
+  program: Link;
+  cancel: null;
+  websocket: null;
+}
+
+export interface StepStatusResponse {
+  index: number;
+  type: StepType;
+  name: string | null;
+  status: StepStatus;
+  started_at: string | null;
+  completed_at: string | null;
+  result: JsonObject | null;
+  error: string | null;
+}
+
+export interface StepsDetailResponse {
+  completed: StepStatusResponse[];
+  in_progress: StepStatusResponse | null;
+  pending: StepStatusResponse[];
+}
+
+export interface FileMetadata {
+  name: string;
+  type: FileType;
+  content_type: string;
+  size_in_bytes: number | null;
+  description: string | null;
+  href: string;
+  step_index: number | null;
+  frame_id: string | null;
+  created_at: string;
+  updated_at: string;
+  deleted_at: string | null;
+}
+
+export interface ProgramRunResponse {
+  id: string;
+  program_id: string;
+  status: RunStatus;
+  trace_id: string | null;
+  serial_number: string | null;
+  revision: number;
+  metadata: JsonObject;
+  progress: RunProgressResponse;
+  steps: StepsDetailResponse;
+  started_at: string | null;
+  completed_at: string | null;
+  error_message: string | null;
+  results: JsonObject;
+  event_log: { timestamp: string; event_type: string; data: JsonObject }[];
+  webhook_deliveries: never[];
+  webhook_delivery: { delivered: number; failed: number; pending: number; all_ok: boolean };
+  files: FileMetadata[];
+  created_at: string;
+  updated_at: string;
+  links: RunLinks;
+}
+
+export interface ProgramRunSummaryResponse {
+  id: string;
+  program_id: string;
+  program_name: string;
+  status: RunStatus;
+  progress: RunProgressResponse;
+  serial_number: string | null;
+  revision: number;
+  metadata: JsonObject;
+  started_at: string | null;
+  completed_at: string | null;
+  error_message: string | null;
+  created_at: string;
+  updated_at: string;
+  links: RunLinks;
+}
+
+export interface QualityReportResponse {
+  run_id: string;
+  quality_report: {
+    status: ReportStatus;
+    checks: QualityCheck[];
+    defects: Defect[];
+    summary: string | null;
+  } | null;
+}
+
+export interface RunDefectsResponse {
+  run_id: string;
+  defects: Defect[];
+}
+
+export interface CapturedFrameResponse {
+  id: string;
+  session_id: string;
+  sequence_number: number;
+  frame_type: string;
+  file_path: string;
+  file_size_bytes: number | null;
+  width: number | null;
+  height: number | null;
+  joint_positions: number[] | null;
+  tcp_position: JsonObject | null;
+  capture_timestamp: string;
+  metadata: JsonObject | null;
+  created_at: string;
+}
+
+export interface FrameFileInfo {
+  frame_id: string;
+  session_id: string;
+  available_formats: FrameFormat[];
+  files: Partial<Record<FrameFormat, { href: string; content_type: string; size_in_bytes: number | null }>>;
+}
+
+export interface ComponentStatusResponse {
+  status: ComponentStatusValue;
+  id: string | null;
+  detail: string | null;
+  enabled: boolean | null;
+}
+
+export interface SystemStateResponse {
+  status: SystemStatus;
+  components: Record<string, ComponentStatusResponse>;
+}

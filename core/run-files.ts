@@ -1,0 +1,72 @@
+import { type FrameState, itemBytes } from "./capture.js";
+import { type FileType, FORMAT_TYPES, type FrameFormat, frameFileName } from "./manifest.js";
+import { npyHeader } from "./npy-header.js";
+import type { RunState, StoredFile } from "./run-state.js";
+
+/** One entry of a run's manifest, and where its bytes come from. */
+export interface ManifestEntry {
+  name: string;
+  type: FileType;
+  contentType: string;
+  sizeBytes: number | null;
+  description: string | null;
+  stepIndex: number | null;
+  frameId: string | null;
+  createdAtUs: number;
+  updatedAtUs: number;
+  /** When retention removed the bytes; null while they are there. */
+  deletedAtUs: number | null;
+  source: { kind: "stored"; file: StoredFile } | { kind: "frame"; frame: FrameState; format: FrameFormat };
+}
+
+/** Formats that a frame has had: none before it is whole. Retention may have removed them since. */
+export function formatsOf(frame: FrameState): FrameFormat[] {
+  return frame.status === "complete" ? ["npy"] : [];
+}
+
+/** Formats that a frame of the run offers for download now. */
+export function availableFormats(run: RunState, frame: FrameState): FrameFormat[] {
+  return run.capturesRemovedAtUs === null ? formatsOf(frame) : [];
+}
+
+/** Size of a format's file. */
+export function formatBytes(frame: FrameState, format: FrameFormat): number | null {
+  if (format !== "npy") return null;
+  const { dtype } = frame.planes.height;
+  return npyHeader(dtype, frame.lines, frame.width).length + frame.lines * frame.width * itemBytes(dtype);
+}
+
+/** The run's manifest, oldest entry first; entries whose bytes retention removed stay listed. */
+export function manifestOf(run: RunState): ManifestEntry[] {
+  const entries: ManifestEntry[] = run.files.map((file) => ({
+    name: file.name,
+    type: file.type,
+    contentType: file.contentType,
+    sizeBytes: file.lengthBytes,
+    description: file.description,
+    stepIndex: file.stepIndex,
+    frameId: file.frameId,
+    createdAtUs: file.createdAtUs,
+    updatedAtUs: file.createdAtUs,
+    deletedAtUs: null,
+    source: { kind: "stored", file },
+  }));
+  for (const frame of run.frames) {
+    for (const format of formatsOf(frame)) {
+      const createdAtUs = frame.completedAtUs ?? run.createdAtUs;
+      entries.push({
+        name: frameFileName(frame.id, format),
+        ...FORMAT_TYPES[format],
+        sizeBytes: formatBytes(frame, format),
+        description: null,
+        stepIndex: frame.stepIndex,
+        frameId: frame.id,
+        createdAtUs,
+        updatedAtUs: run.capturesRemovedAtUs ?? createdAtUs,
+        deletedAtUs: run.capturesRemovedAtUs,
+        source: { kind: "frame", frame, format },
+      });
+    }
+  }
+  return entries.sort((a, b) => a.createdAtUs - b.createdAtUs);
+}
