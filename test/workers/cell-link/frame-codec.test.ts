@@ -1,0 +1,216 @@
+import t from "tap";
+import { LIMITS } from "../../../core/limits.js";
+import { createRandom } from "../../../core/random.js";
+import {
+  type BadFrame,
+  encodeFrame,
+  FRAME_KIND,
+  type FrameKind,
+  FrameParser,
+  type FrameToSend,
+} from "../../../workers/cell-link/frame-codec.js";
+import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
+import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20261120);
+t.comment(`TEST_SEED=${seed}`);
+
+interface Seen {
+  kind: FrameKind;
+  sequence: number;
+  body: string;
+  payload: string;
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
+
+function parseAll(chunks: Iterable<Uint8Array>, buffers = new PayloadBuffers()): { seen: Seen[]; fault?: BadFrame } {
+  const seen: Seen[] = [];
+  const parser = new FrameParser({
+    buffers,
+    onFrame({ kind, sequence, body, payload }) {
+      seen.push({ kind, sequence, body: hex(body), payload: hex(payload) });
+      buffers.release(payload);
+    },
+  });
+  let fault: BadFrame | undefined;
+  for (const chunk of chunks) {
+    // The parser must not rely on a chunk after push: as with a socket's reused buffer, it is overwritten.
+    const lent = Buffer.from(chunk);
+    fault = parser.push(lent);
+    lent.fill(0xee);
+    if (fault !== undefined) break;
+  }
+  parser.close();
+  return fault === undefined ? { seen } : { seen, fault };
+}
+
+const bytesOf = (frame: FrameToSend): Buffer => Buffer.concat(encodeFrame(frame));
+
+t.test("golden bytes: the example at the head of the codec", async (t) => {
+  const payload = Uint8Array.of(0xff);
+  const parts = encodeFrame({ kind: "message", sequence: 5, body: { type: "run.start" }, payload });
+  t.equal(parts.length, 2);
+  t.equal(parts[1], payload, "the payload is not copied");
+  t.equal(
+    hex(Buffer.concat(parts)),
+    "434c4b310103000005000000000000001000000001000000".concat("81a474797065a972756e2e7374617274", "ff"),
+  );
+  const welcome = bytesOf({ kind: "welcome", sequence: 0, body: { committed: 2 ** 40, last_run_id: null } });
+  t.equal(welcome.length % 8, 0, "a frame without payload ends with its padding");
+  t.equal(hex(bytesOf({ kind: "ack", sequence: 2 ** 53 - 1 })), "434c4b3101040000ffffffffffff1f000000000000000000");
+  t.match(decodeBody(Buffer.from(parseAll([welcome]).seen[0]?.body ?? "", "hex")), {
+    ok: true,
+    body: { committed: 2 ** 40, last_run_id: null },
+  });
+});
+
+function randomFrame(random: ReturnType<typeof createRandom>): FrameToSend {
+  const kind = random.pick(Object.keys(FRAME_KIND) as FrameKind[]);
+  const sequence = kind === "hello" || kind === "welcome" ? 0 : Math.floor(random.next() * 2 ** random.integer(1, 53));
+  const frame: FrameToSend = { kind, sequence };
+  if (kind === "ack" || kind === "ping" || kind === "pong") return frame;
+  frame.body = { type: "x".repeat(random.integer(0, 40)), n: random.integer(-5, 70_000) };
+  if (kind === "message" && random.chance(0.6)) frame.payload = random.bytes(random.integer(1, 3_000));
+  return frame;
+}
+
+t.test("any split into chunks gives the same frames", async (t) => {
+  const random = createRandom(seed);
+  for (let round = 0; round < 300; round++) {
+    const frames = Array.from({ length: random.integer(1, 12) }, () => randomFrame(random));
+    const stream = Buffer.concat(frames.map(bytesOf));
+    const chunks: Buffer[] = [];
+    const longest = random.pick([1, 7, 24, 100, 5_000, 1_000_000]);
+    for (let at = 0; at < stream.length; ) {
+      const end = at + random.integer(1, longest);
+      chunks.push(stream.subarray(at, end));
+      at = end;
+    }
+    const { seen, fault } = parseAll(chunks);
+    const expected = frames.map((frame) => ({
+      kind: frame.kind,
+      sequence: frame.sequence,
+      body: hex(bytesOf(frame)).slice(48, 48 + 2 * bytesOf(frame).readUInt32LE(16)),
+      payload: hex(frame.payload ?? new Uint8Array(0)),
+    }));
+    if (fault !== undefined || JSON.stringify(seen) !== JSON.stringify(expected)) {
+      t.same({ seen, fault }, { seen: expected, fault: undefined }, `round ${round}`);
+      return;
+    }
+  }
+  t.pass("300 streams");
+});
+
+t.test("each breach of the table is a bad_frame that names the field, as soon as its bytes are there", async (t) => {
+  const good = bytesOf({ kind: "message", sequence: 7, body: { type: "run.start" } });
+  const u32 = (offset: number, value: number) => (bytes: Buffer) => bytes.writeUInt32LE(value, offset);
+  const kind = (value: FrameKind) => (bytes: Buffer) => bytes.writeUInt8(FRAME_KIND[value], 5);
+  const cases: [string, number, unknown, (bytes: Buffer) => unknown][] = [
+    ["magic", 1, "47", (b) => b.write("GET ", 0, "latin1")],
+    ["magic", 4, "434c4b32", (b) => b.write("2", 3, "latin1")],
+    ["version", 5, 2, (b) => b.writeUInt8(2, 4)],
+    ["kind", 6, 0, (b) => b.writeUInt8(0, 5)],
+    ["kind", 6, 8, (b) => b.writeUInt8(8, 5)],
+    ["reserved", 8, 256, (b) => b.writeUInt16LE(256, 6)],
+    ["sequence", 16, 2 ** 53 + 8, (b) => u32(8, 8)(b) && u32(12, 2 ** 21)(b)],
+    ["sequence", 16, 7, kind("hello")],
+    ["body_length", 20, LIMITS.linkBodyBytes + 1, u32(16, LIMITS.linkBodyBytes + 1)],
+    ["body_length", 20, 16, kind("ping")],
+    ["payload_length", 24, LIMITS.linkPayloadBytes + 1, u32(20, LIMITS.linkPayloadBytes + 1)],
+    ["payload_length", 24, 1, (b) => kind("refuse")(b) && u32(20, 1)(b)],
+  ];
+  for (const [field, knownAt, value, spoil] of cases) {
+    const bytes = Buffer.from(good);
+    spoil(bytes);
+    const name = `${field} ${String(value)}`;
+    for (const chunks of [[bytes], Array.from(bytes, (byte) => Uint8Array.of(byte)), [bytes.subarray(0, knownAt)]]) {
+      const { seen, fault } = parseAll([...chunks]);
+      t.match(fault, { code: "bad_frame", params: { field, allowed: /./ } }, name);
+      t.equal(seen.length, 0);
+    }
+    t.same(parseAll([bytes.subarray(0, knownAt)]).fault?.params.value, value, name);
+    t.equal(parseAll([bytes.subarray(0, knownAt - 1)]).fault, undefined, `${name}: not known a byte earlier`);
+  }
+  const unpadded = bytesOf({ kind: "message", sequence: 7, body: { type: "run.starts" } });
+  unpadded[unpadded.length - 1] = 1;
+  t.match(parseAll([unpadded]).fault, { params: { field: "padding", value: 1, allowed: "0" } });
+});
+
+t.test("a parser at its limits, and behind a fault", async (t) => {
+  const frame = { kind: "message", sequence: 1, body: { a: "x".repeat(LIMITS.linkBodyBytes - 8) } } as const;
+  const payload = Buffer.alloc(LIMITS.linkPayloadBytes, 7);
+  let received = 0;
+  const buffers = new PayloadBuffers();
+  const parser = new FrameParser({
+    buffers,
+    onFrame(frame) {
+      received++;
+      t.equal(frame.body.length, LIMITS.linkBodyBytes);
+      t.ok(payload.equals(frame.payload));
+      buffers.release(frame.payload);
+    },
+  });
+  for (let round = 0; round < 2; round++) {
+    for (const part of encodeFrame({ ...frame, payload })) {
+      for (let at = 0; at < part.length; at += 65_536) parser.push(part.subarray(at, at + 65_536));
+    }
+  }
+  t.equal(received, 2);
+  t.equal(buffers.keptBytes, LIMITS.linkPayloadBytes, "both used one buffer");
+  t.match(parser.push(Uint8Array.of(1)), { code: "bad_frame" });
+  t.match(parser.push(bytesOf({ kind: "ack", sequence: 1 })), { params: { field: "magic" } }, "the fault stays");
+  t.equal(received, 2);
+  t.throws(() => encodeFrame({ ...frame, body: { a: "x".repeat(LIMITS.linkBodyBytes) } }), /body_length/);
+  t.throws(() => encodeFrame({ ...frame, sequence: 2 ** 53 }), /sequence/);
+  t.throws(() => encodeFrame({ ...frame, payload: new Uint8Array(LIMITS.linkPayloadBytes + 1) }), /payload_length/);
+});
+
+t.test("closing gives the buffer of a partial payload back, and onFrame may close", async (t) => {
+  const buffers = new PayloadBuffers();
+  const payload = new Uint8Array(100_000);
+  const stream = bytesOf({ kind: "message", sequence: 1, body: {}, payload });
+  const partial = new FrameParser({ buffers, onFrame: () => t.fail("not whole") });
+  partial.push(stream.subarray(0, 90_000));
+  t.equal(buffers.keptBytes, 0);
+  partial.close();
+  t.equal(buffers.keptBytes, 131_072);
+  partial.close();
+  t.equal(buffers.keptBytes, 131_072, "once");
+  t.equal(partial.push(stream), undefined);
+
+  let frames = 0;
+  const closing = new FrameParser({
+    buffers,
+    onFrame() {
+      frames++;
+      closing.close();
+    },
+  });
+  closing.push(Buffer.concat([bytesOf({ kind: "ping", sequence: 1 }), bytesOf({ kind: "ping", sequence: 2 })]));
+  t.equal(frames, 1);
+});
+
+t.test("mutated streams: a fault or frames, never a throw; buffers stay bounded", async (t) => {
+  const random = createRandom(seed + 1);
+  const buffers = new PayloadBuffers(1024 * 1024);
+  let faults = 0;
+  const rounds = 3_000;
+  for (let round = 0; round < rounds; round++) {
+    const frames = Array.from({ length: random.integer(1, 4) }, () => randomFrame(random));
+    const stream = random.chance(0.1) ? Buffer.from(random.bytes(500)) : Buffer.concat(frames.map(bytesOf));
+    for (let n = random.integer(1, 6); n > 0; n--) {
+      const at = random.chance(0.5) ? random.integer(0, 23) : random.integer(0, stream.length - 1);
+      stream[at] = (stream[at] as number) ^ (1 << random.integer(0, 7));
+    }
+    const cut = random.integer(0, stream.length);
+    const { seen, fault } = parseAll([stream.subarray(0, cut), stream.subarray(cut)], buffers);
+    for (const frame of seen) decodeBody(Buffer.from(frame.body, "hex"));
+    if (fault !== undefined) {
+      faults++;
+      if (typeof fault.params.field !== "string" || fault.code !== "bad_frame") t.fail(JSON.stringify(fault));
+    }
+    if (buffers.keptBytes > 1024 * 1024) t.fail(`kept ${buffers.keptBytes}`);
+  }
+  t.ok(faults > rounds / 4, `${faults} of ${rounds} streams were refused`);
+});

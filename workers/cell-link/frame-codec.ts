@@ -1,0 +1,290 @@
+/**
+ * The frame of the cell link, version 1 (cell-link.md, Frame). Both directions speak it; all integers are little-endian.
+ *
+ * | offset | size | field          |                                                                            |
+ * |--------|------|----------------|----------------------------------------------------------------------------|
+ * | 0      | 4    | magic          | 43 4C 4B 31 ("CLK1")                                                       |
+ * | 4      | 1    | version        | 1                                                                          |
+ * | 5      | 1    | kind           | 1 hello, 2 welcome, 3 message, 4 ack, 5 refuse, 6 ping, 7 pong             |
+ * | 6      | 2    | reserved       | 0                                                                          |
+ * | 8      | 4    | sequence       | low 32 bits                                                                |
+ * | 12     | 4    | sequence       | high 32 bits; the whole is below 2^53                                      |
+ * | 16     | 4    | body_length    | bytes of MessagePack, a map; at most 1 MiB; 0 for ack, ping and pong       |
+ * | 20     | 4    | payload_length | at most 64 MiB; 0 for every kind but message                               |
+ * | 24     | …    | body           | then zero bytes up to a multiple of 8, then the payload                    |
+ *
+ * Example, message 5 with the body `{type: "run.start"}` (16 bytes: no padding) and the payload `FF`:
+ *
+ *     43 4C 4B 31 01 03 00 00  05 00 00 00 00 00 00 00  10 00 00 00 01 00 00 00
+ *     81 A4 74 79 70 65 A9 72  75 6E 2E 73 74 61 72 74  FF
+ */
+import { Encoder } from "@msgpack/msgpack";
+import { LIMITS } from "../../core/limits.js";
+import type { Refusal } from "../../core/refusal.js";
+import type { PayloadBuffers } from "./payload-buffers.js";
+
+export const PROTOCOL_VERSION = 1;
+export const HEADER_BYTES = 24;
+export const FRAME_KIND = { hello: 1, welcome: 2, message: 3, ack: 4, refuse: 5, ping: 6, pong: 7 } as const;
+export type FrameKind = keyof typeof FRAME_KIND;
+
+const KIND_OF_CODE: readonly (FrameKind | undefined)[] = (() => {
+  const kinds: (FrameKind | undefined)[] = [];
+  for (const [kind, code] of Object.entries(FRAME_KIND)) kinds[code] = kind as FrameKind;
+  return kinds;
+})();
+
+const MAGIC = [0x43, 0x4c, 0x4b, 0x31] as const;
+const NO_BYTES = new Uint8Array(0);
+
+export interface FrameToSend {
+  kind: FrameKind;
+  /** Below 2^53; 0 for hello and welcome. */
+  sequence: number;
+  /** JSON values; a property that is undefined is left out. */
+  body?: object;
+  payload?: Uint8Array;
+}
+
+const encoder = new Encoder({ ignoreUndefined: true });
+
+/** The frame as buffers to write in order: header, body and padding in one, then the payload as it is, not copied. */
+export function encodeFrame(frame: FrameToSend): Uint8Array[] {
+  const body = frame.body === undefined ? NO_BYTES : encoder.encodeSharedRef(frame.body);
+  const payload = frame.payload ?? NO_BYTES;
+  const fault =
+    faultOfSequence(frame.sequence) ??
+    faultOfBodyLength(frame.kind, body.length) ??
+    faultOfPayloadLength(frame.kind, payload.length);
+  if (fault !== undefined) throw new RangeError(fault.message);
+
+  const head = Buffer.alloc(HEADER_BYTES + padded(body.length));
+  head.set(MAGIC, 0);
+  head[4] = PROTOCOL_VERSION;
+  head[5] = FRAME_KIND[frame.kind];
+  head.writeUInt32LE(frame.sequence % 0x1_0000_0000, 8);
+  head.writeUInt32LE(Math.floor(frame.sequence / 0x1_0000_0000), 12);
+  head.writeUInt32LE(body.length, 16);
+  head.writeUInt32LE(payload.length, 20);
+  head.set(body, HEADER_BYTES);
+  return payload.length === 0 ? [head] : [head, payload];
+}
+
+function padded(lengthBytes: number): number {
+  return (lengthBytes + 7) & ~7;
+}
+
+export interface Frame {
+  kind: FrameKind;
+  sequence: number;
+  /** MessagePack, not decoded yet (`decodeBody`). Valid until `onFrame` returns: the bytes may be the socket's. */
+  body: Uint8Array;
+  /** The receiver's to keep and, when done with it, to release to the parser's `PayloadBuffers`. */
+  payload: Uint8Array;
+}
+
+/** What breaks the table; after it the stream cannot be trusted. `params`: field, value, allowed. */
+export type BadFrame = Refusal<"bad_frame">;
+
+function badFrame(field: string, value: string | number, allowed: string): BadFrame {
+  return {
+    code: "bad_frame",
+    message: `${field} of a frame is ${value}: allowed is ${allowed}`,
+    params: { field, value, allowed },
+  };
+}
+
+function faultOfSequence(sequence: number): BadFrame | undefined {
+  if (Number.isSafeInteger(sequence) && sequence >= 0) return undefined;
+  return badFrame("sequence", sequence, "0 to 2^53 - 1");
+}
+
+function faultOfBodyLength(kind: FrameKind, length: number): BadFrame | undefined {
+  const limit = kind === "ack" || kind === "ping" || kind === "pong" ? 0 : LIMITS.linkBodyBytes;
+  return length <= limit ? undefined : badFrame("body_length", length, `0 to ${limit} for ${kind}`);
+}
+
+function faultOfPayloadLength(kind: FrameKind, length: number): BadFrame | undefined {
+  const limit = kind === "message" ? LIMITS.linkPayloadBytes : 0;
+  return length <= limit ? undefined : badFrame("payload_length", length, `0 to ${limit} for ${kind}`);
+}
+
+/** Looks at the first `length` bytes of a header, as far as the fields in it are whole. */
+function faultOfHeader(header: Buffer, length: number): BadFrame | undefined {
+  for (let i = 0; i < 4 && i < length; i++) {
+    if (header[i] !== MAGIC[i]) {
+      return badFrame("magic", header.toString("hex", 0, Math.min(4, length)), "434c4b31");
+    }
+  }
+  if (length > 4 && header[4] !== PROTOCOL_VERSION) {
+    return badFrame("version", header[4] as number, String(PROTOCOL_VERSION));
+  }
+  if (length <= 5) return undefined;
+  const kind = KIND_OF_CODE[header[5] as number];
+  if (kind === undefined) return badFrame("kind", header[5] as number, "1 to 7");
+  if (length >= 8 && header.readUInt16LE(6) !== 0) return badFrame("reserved", header.readUInt16LE(6), "0");
+  if (length >= 16) {
+    const sequence = header.readUInt32LE(8) + header.readUInt32LE(12) * 0x1_0000_0000;
+    const fault = faultOfSequence(sequence);
+    if (fault !== undefined) return fault;
+    if ((kind === "hello" || kind === "welcome") && sequence !== 0) {
+      return badFrame("sequence", sequence, `0 for ${kind}`);
+    }
+  }
+  if (length >= 20) {
+    const fault = faultOfBodyLength(kind, header.readUInt32LE(16));
+    if (fault !== undefined) return fault;
+  }
+  return length >= HEADER_BYTES ? faultOfPayloadLength(kind, header.readUInt32LE(20)) : undefined;
+}
+
+export interface FrameParserOptions {
+  /** Called in order, within `push`. It may close the parser; it must not push. */
+  onFrame(frame: Frame): void;
+  /** Where payloads come from; one for all connections of a thread. */
+  buffers: PayloadBuffers;
+}
+
+/**
+ * Takes a stream in chunks of any size and gives its frames. A chunk is the caller's again when `push` returns: a payload's bytes
+ * are copied once, into a buffer of their size; nothing grows by concatenation.
+ *
+ * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB), which is asked for only when
+ * header and body before it were good; the system gives its pages as bytes arrive.
+ */
+export class FrameParser {
+  readonly #onFrame: (frame: Frame) => void;
+  readonly #buffers: PayloadBuffers;
+  #state: "header" | "body" | "payload" | "closed" = "header";
+  #fault: BadFrame | undefined;
+
+  readonly #headerScratch = Buffer.alloc(HEADER_BYTES);
+  /** Bytes of the part being read (`#state`) that have arrived. */
+  #filled = 0;
+
+  // The frame being read, from its header on.
+  #kind: FrameKind = "message";
+  #sequence = 0;
+  #bodyLength = 0;
+  #payloadLength = 0;
+  /** Body and padding of a frame that does not lie in one chunk, or whose payload does not. */
+  #bodyScratch: Uint8Array = NO_BYTES;
+  #payload: Uint8Array = NO_BYTES;
+
+  constructor(options: FrameParserOptions) {
+    this.#onFrame = options.onFrame;
+    this.#buffers = options.buffers;
+  }
+
+  /** Gives the first fault of the stream, again for every later chunk; no frame is delivered behind it. */
+  push(chunk: Uint8Array): BadFrame | undefined {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    let offset = 0;
+    while (offset < bytes.length && this.#state !== "closed") {
+      if (this.#state === "header") offset = this.#readHeader(bytes, offset);
+      else if (this.#state === "body") offset = this.#readBody(bytes, offset);
+      else offset = this.#readPayload(bytes, offset);
+    }
+    return this.#fault;
+  }
+
+  /** Ends reading and gives the buffer of a payload that is not whole back. */
+  close(): void {
+    if (this.#state === "payload") this.#buffers.release(this.#payload);
+    this.#state = "closed";
+    this.#payload = NO_BYTES;
+    this.#bodyScratch = NO_BYTES;
+  }
+
+  #fail(fault: BadFrame): void {
+    this.close();
+    this.#fault = fault;
+  }
+
+  #readHeader(bytes: Buffer, offset: number): number {
+    let header: Buffer;
+    let end: number;
+    if (this.#filled === 0 && bytes.length - offset >= HEADER_BYTES) {
+      end = offset + HEADER_BYTES;
+      header = bytes.subarray(offset, end);
+    } else {
+      header = this.#headerScratch;
+      end = Math.min(bytes.length, offset + HEADER_BYTES - this.#filled);
+      bytes.copy(header, this.#filled, offset, end);
+      this.#filled += end - offset;
+      if (this.#filled < HEADER_BYTES) {
+        const fault = faultOfHeader(header, this.#filled);
+        if (fault !== undefined) this.#fail(fault);
+        return end;
+      }
+    }
+    const fault = faultOfHeader(header, HEADER_BYTES);
+    if (fault !== undefined) {
+      this.#fail(fault);
+      return end;
+    }
+    this.#kind = KIND_OF_CODE[header[5] as number] as FrameKind;
+    this.#sequence = header.readUInt32LE(8) + header.readUInt32LE(12) * 0x1_0000_0000;
+    this.#bodyLength = header.readUInt32LE(16);
+    this.#payloadLength = header.readUInt32LE(20);
+    this.#filled = 0;
+    if (this.#bodyLength > 0) this.#state = "body";
+    else this.#bodyRead(NO_BYTES, false);
+    return end;
+  }
+
+  #readBody(bytes: Buffer, offset: number): number {
+    const length = padded(this.#bodyLength);
+    if (this.#filled === 0 && bytes.length - offset >= length) {
+      this.#bodyRead(bytes.subarray(offset, offset + length), false);
+      return offset + length;
+    }
+    if (this.#filled === 0) this.#bodyScratch = Buffer.allocUnsafeSlow(length);
+    const end = Math.min(bytes.length, offset + length - this.#filled);
+    this.#bodyScratch.set(bytes.subarray(offset, end), this.#filled);
+    this.#filled += end - offset;
+    if (this.#filled === length) {
+      this.#filled = 0;
+      this.#bodyRead(this.#bodyScratch, true);
+    }
+    return end;
+  }
+
+  /** `bodyAndPadding` are the chunk's bytes unless `owned`. */
+  #bodyRead(bodyAndPadding: Uint8Array, owned: boolean): void {
+    for (let i = this.#bodyLength; i < bodyAndPadding.length; i++) {
+      const byte = bodyAndPadding[i] as number;
+      if (byte !== 0) {
+        this.#fail(badFrame("padding", byte, "0"));
+        return;
+      }
+    }
+    if (this.#payloadLength === 0) {
+      this.#deliver(bodyAndPadding, NO_BYTES);
+      return;
+    }
+    this.#bodyScratch = owned ? bodyAndPadding : Uint8Array.prototype.slice.call(bodyAndPadding);
+    this.#payload = this.#buffers.take(this.#payloadLength);
+    this.#state = "payload";
+  }
+
+  #readPayload(bytes: Buffer, offset: number): number {
+    const end = Math.min(bytes.length, offset + this.#payloadLength - this.#filled);
+    this.#payload.set(bytes.subarray(offset, end), this.#filled);
+    this.#filled += end - offset;
+    if (this.#filled === this.#payloadLength) {
+      this.#filled = 0;
+      const payload = this.#payload;
+      this.#payload = NO_BYTES;
+      this.#deliver(this.#bodyScratch, payload);
+    }
+    return end;
+  }
+
+  #deliver(bodyAndPadding: Uint8Array, payload: Uint8Array): void {
+    this.#state = "header";
+    this.#bodyScratch = NO_BYTES;
+    const body = bodyAndPadding.subarray(0, this.#bodyLength);
+    this.#onFrame({ kind: this.#kind, sequence: this.#sequence, body, payload });
+  }
+}
