@@ -1,0 +1,100 @@
+/** Sets of run ordinals as a query sees them: how many, how many below one, and the members downwards from any rank. */
+import type { LongList } from "./ordinal-lists.js";
+import type { RankedBitmap } from "./ranked-bitmap.js";
+
+export interface OrdinalSet {
+  readonly size: number;
+  /** How many members are below `ordinal`. */
+  rank(ordinal: number): number;
+  /** Calls `visit` with up to `limit` members downwards from the one of the given rank; nothing for a rank below 0. */
+  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void;
+}
+
+/** All ordinals below `size`. */
+export class AllOrdinals implements OrdinalSet {
+  readonly size: number;
+
+  constructor(size: number) {
+    this.size = size;
+  }
+
+  rank(ordinal: number): number {
+    return Math.min(ordinal, this.size);
+  }
+
+  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {
+    for (let ordinal = rank; ordinal >= 0 && ordinal > rank - limit; ordinal--) visit(ordinal);
+  }
+}
+
+export class BitmapOrdinals implements OrdinalSet {
+  readonly #bitmap: RankedBitmap;
+
+  constructor(bitmap: RankedBitmap) {
+    this.#bitmap = bitmap;
+  }
+
+  get size(): number {
+    return this.#bitmap.count;
+  }
+
+  rank(ordinal: number): number {
+    return this.#bitmap.rank(ordinal);
+  }
+
+  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {
+    this.#bitmap.forEachDescending(rank, limit, visit);
+  }
+}
+
+/** The runs of a long list, or those of one status among them. */
+export class ListedOrdinals implements OrdinalSet {
+  readonly #list: LongList;
+  readonly #positions: OrdinalSet;
+
+  /** @param positions the set's positions in the list; all of them if left out. */
+  constructor(list: LongList, positions?: RankedBitmap) {
+    this.#list = list;
+    this.#positions = positions === undefined ? new AllOrdinals(list.ordinals.length) : new BitmapOrdinals(positions);
+  }
+
+  get size(): number {
+    return this.#positions.size;
+  }
+
+  rank(ordinal: number): number {
+    return this.#positions.rank(this.#list.rank(ordinal));
+  }
+
+  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {
+    this.#positions.forEachDescending(rank, limit, (position) => visit(this.#list.ordinals.get(position)));
+  }
+}
+
+/** Ascending ordinals that a query has found by enumerating. */
+export class FoundOrdinals implements OrdinalSet {
+  readonly #ordinals: ArrayLike<number>;
+
+  constructor(ordinals: ArrayLike<number>) {
+    this.#ordinals = ordinals;
+  }
+
+  get size(): number {
+    return this.#ordinals.length;
+  }
+
+  rank(ordinal: number): number {
+    let low = 0;
+    let high = this.#ordinals.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#ordinals[middle]! < ordinal) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {
+    for (let at = rank; at >= 0 && at > rank - limit; at--) visit(this.#ordinals[at]!);
+  }
+}

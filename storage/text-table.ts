@@ -1,0 +1,77 @@
+/**
+ * Distinct texts numbered in order of arrival, found again by content: serial number → serial ordinal, for texts by the
+ * million.
+ *
+ * The UTF-8 bytes lie end to end in one column; beside them, per text, where it ends (4 bytes), its hash (4) and a hash
+ * slot (5 to 11): some 16 bytes a text over its own. A hash only says where to look: texts are compared in full, so two
+ * with equal hashes are two texts. Lone surrogates, which UTF-8 cannot hold, count as U+FFFD, as they do in the log.
+ */
+import { HashSlots } from "./hash-slots.js";
+import { TypedColumn } from "./typed-column.js";
+
+const encoder = new TextEncoder();
+
+/** FNV-1a (Fowler, Noll, Vo; 32 bits) with murmur3's finalizer, so that counted serial numbers spread over the slots. */
+function hashBytes(bytes: Uint8Array, length: number): number {
+  let hash = 0x811c_9dc5;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+export class TextTable {
+  readonly #bytes = new TypedColumn(Uint8Array, 65_536);
+  readonly #ends = new TypedColumn(Uint32Array);
+  readonly #hashes = new TypedColumn(Uint32Array);
+  readonly #slots = new HashSlots({
+    hashOf: (ordinal) => this.#hashes.get(ordinal),
+    isWanted: (ordinal) => this.#isWanted(ordinal),
+  });
+  #wanted = new Uint8Array(256);
+  #wantedLength = 0;
+  #wantedHash = 0;
+
+  get size(): number {
+    return this.#ends.length;
+  }
+
+  get bytesUsed(): number {
+    return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
+  }
+
+  /** The ordinal of a text that is there, or -1. */
+  find(text: string): number {
+    this.#want(text);
+    return this.#slots.find(this.#wantedHash);
+  }
+
+  /** The ordinal of a text, which is added if it is new. */
+  findOrAdd(text: string): number {
+    const found = this.find(text);
+    if (found >= 0) return found;
+    const ordinal = this.#ends.length;
+    for (let i = 0; i < this.#wantedLength; i++) this.#bytes.push(this.#wanted[i]!);
+    this.#ends.push(this.#bytes.length);
+    this.#hashes.push(this.#wantedHash);
+    this.#slots.add(this.#wantedHash, ordinal);
+    return ordinal;
+  }
+
+  #want(text: string): void {
+    // At most three bytes of UTF-8 for one UTF-16 unit.
+    if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);
+    this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
+    this.#wantedHash = hashBytes(this.#wanted, this.#wantedLength);
+  }
+
+  #isWanted(ordinal: number): boolean {
+    if (this.#hashes.get(ordinal) !== this.#wantedHash) return false;
+    const start = ordinal === 0 ? 0 : this.#ends.get(ordinal - 1);
+    if (this.#ends.get(ordinal) - start !== this.#wantedLength) return false;
+    for (let i = 0; i < this.#wantedLength; i++) {
+      if (this.#bytes.get(start + i) !== this.#wanted[i]) return false;
+    }
+    return true;
+  }
+}

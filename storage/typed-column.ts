@@ -1,0 +1,65 @@
+/**
+ * A growing column of numbers in typed arrays: one value per row, appended at the end, read and replaced anywhere.
+ *
+ * It grows by whole chunks instead of by doubling one array: no copy, so no pause, and never more than one chunk of
+ * spare memory. A snapshot can write the chunks as they lie.
+ */
+type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
+
+export interface ColumnArrayType<A extends ColumnArray> {
+  readonly BYTES_PER_ELEMENT: number;
+  new (length: number): A;
+}
+
+/** Large enough that a million rows are few chunks, small enough (64 KiB of u32) for a small store. */
+const DEFAULT_CHUNK_VALUES = 16_384;
+
+export class TypedColumn<A extends ColumnArray> {
+  readonly #Type: ColumnArrayType<A>;
+  readonly #shift: number;
+  readonly #mask: number;
+  readonly #chunks: A[] = [];
+  #length = 0;
+
+  /** @param chunkValues values per chunk, a power of two. */
+  constructor(Type: ColumnArrayType<A>, chunkValues = DEFAULT_CHUNK_VALUES) {
+    const shift = 31 - Math.clz32(chunkValues);
+    if (1 << shift !== chunkValues) throw new RangeError(`chunkValues must be a power of two, not ${chunkValues}`);
+    this.#Type = Type;
+    this.#shift = shift;
+    this.#mask = chunkValues - 1;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Bytes of all chunks, the spare room of the last one included. */
+  get bytesUsed(): number {
+    return this.#chunks.length * (this.#mask + 1) * this.#Type.BYTES_PER_ELEMENT;
+  }
+
+  /** The value of a row below `length`; the caller keeps to that range. */
+  get(row: number): number {
+    return this.#chunks[row >>> this.#shift]![row & this.#mask]!;
+  }
+
+  set(row: number, value: number): void {
+    this.#chunks[row >>> this.#shift]![row & this.#mask] = value;
+  }
+
+  push(value: number): void {
+    const row = this.#length;
+    // Beyond 2^32 the shift below would wrap around and overwrite the first rows.
+    if (row > 0xffff_ffff) throw new RangeError("a column holds at most 2^32 values");
+    this.#length++;
+    const chunk = row >>> this.#shift;
+    if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));
+    this.#chunks[chunk]![row & this.#mask] = value;
+  }
+
+  /** The chunk that holds `row`: rows that share a chunk lie side by side in it, from `row & (chunkValues - 1)` on. */
+  chunkOf(row: number): A {
+    return this.#chunks[row >>> this.#shift]!;
+  }
+}

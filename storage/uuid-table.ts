@@ -1,0 +1,97 @@
+/**
+ * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
+ *
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 4 bytes point into them. That is 25 to
+ * 31 bytes an entry, 36 for the short while a growing slot table moves over. No insert pauses for a rehash (hash-slots.ts).
+ * Keys are compared in full: a hash only says where to look.
+ */
+import { HashSlots } from "./hash-slots.js";
+import { TypedColumn } from "./typed-column.js";
+import { formatUuidWords, parseUuidWords } from "./uuid-words.js";
+
+/** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
+function hashWords(a: number, b: number, c: number, d: number): number {
+  let hash = Math.imul(a, 0xcc9e_2d51) ^ Math.imul(b, 0x1b87_3593) ^ Math.imul(c, 0x9e37_79b1) ^ d;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+export class UuidTable {
+  /** Four words an entry, most significant first. */
+  readonly #keys = new TypedColumn(Uint32Array);
+  readonly #values = new TypedColumn(Uint32Array);
+  readonly #wanted = new Uint32Array(4);
+  readonly #slots = new HashSlots({
+    hashOf: (entry) => {
+      const row = entry * 4;
+      return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
+    },
+    isWanted: (entry) => {
+      // From the least significant word: ids of one moment differ there.
+      const row = entry * 4;
+      return (
+        this.#keys.get(row + 3) === this.#wanted[3] &&
+        this.#keys.get(row + 2) === this.#wanted[2] &&
+        this.#keys.get(row + 1) === this.#wanted[1] &&
+        this.#keys.get(row) === this.#wanted[0]
+      );
+    },
+  });
+
+  get size(): number {
+    return this.#values.length;
+  }
+
+  get bytesUsed(): number {
+    return this.#keys.bytesUsed + this.#values.bytesUsed + this.#slots.bytesUsed;
+  }
+
+  has(id: string): boolean {
+    return this.#find(id) >= 0;
+  }
+
+  /** The value stored under `id`; undefined for an unknown id and for text that is no canonical UUID. */
+  get(id: string): number | undefined {
+    const entry = this.#find(id);
+    return entry < 0 ? undefined : this.#values.get(entry);
+  }
+
+  /**
+   * Stores a u32 under `id`, in place of what was there.
+   * @throws RangeError for text that is no canonical lower-case UUID.
+   */
+  set(id: string, value: number): void {
+    const wanted = this.#wanted;
+    if (!parseUuidWords(id, wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
+    const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
+    const entry = this.#slots.find(hash);
+    if (entry >= 0) {
+      this.#values.set(entry, value);
+      return;
+    }
+    for (let word = 0; word < 4; word++) this.#keys.push(wanted[word]!);
+    this.#values.push(value);
+    this.#slots.add(hash, this.#values.length - 1);
+  }
+
+  /** All entries in order of arrival. */
+  *entries(): Generator<[id: string, value: number]> {
+    for (let entry = 0; entry < this.#values.length; entry++) {
+      const row = entry * 4;
+      const id = formatUuidWords(
+        this.#keys.get(row),
+        this.#keys.get(row + 1),
+        this.#keys.get(row + 2),
+        this.#keys.get(row + 3),
+      );
+      yield [id, this.#values.get(entry)];
+    }
+  }
+
+  #find(id: string): number {
+    const wanted = this.#wanted;
+    if (!parseUuidWords(id, wanted, 0)) return -1;
+    return this.#slots.find(hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!));
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * UUIDs as four 32-bit words, most significant first, so that comparing words in order compares the UUIDs as their
+ * canonical text does.
+ *
+ * Only the canonical lower-case form is read (8-4-4-4-12 hex digits): what is stored formats back to exactly the text
+ * that came in, and any other spelling is another id, hence unknown.
+ */
+const TEXT_LENGTH = 36;
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** The value of a lower-case hex digit by its character code, 255 for anything else. */
+const DIGIT_VALUES = new Uint8Array(128).fill(255);
+for (let value = 0; value < 16; value++) DIGIT_VALUES[value.toString(16).charCodeAt(0)] = value;
+
+/** Writes the four words of `text` to `words[at..at + 3]`; false, with nothing useful written, if it is no UUID. */
+export function parseUuidWords(text: string, words: Uint32Array, at: number): boolean {
+  if (text.length !== TEXT_LENGTH) return false;
+  let digits = 0;
+  let word = 0;
+  for (let i = 0; i < TEXT_LENGTH; i++) {
+    const code = text.charCodeAt(i);
+    if (i === 8 || i === 13 || i === 18 || i === 23) {
+      if (code !== 0x2d) return false;
+      continue;
+    }
+    const value = code < 128 ? DIGIT_VALUES[code]! : 255;
+    if (value === 255) return false;
+    word = (word << 4) | value;
+    if ((++digits & 7) === 0) words[at + (digits >>> 3) - 1] = word;
+  }
+  return true;
+}
+
+function hexOf(word: number, byte: number): string {
+  return HEX[(word >>> (24 - 8 * byte)) & 255]!;
+}
+
+export function formatUuidWords(a: number, b: number, c: number, d: number): string {
+  return (
+    `${hexOf(a, 0)}${hexOf(a, 1)}${hexOf(a, 2)}${hexOf(a, 3)}-${hexOf(b, 0)}${hexOf(b, 1)}-${hexOf(b, 2)}${hexOf(b, 3)}` +
+    `-${hexOf(c, 0)}${hexOf(c, 1)}-${hexOf(c, 2)}${hexOf(c, 3)}${hexOf(d, 0)}${hexOf(d, 1)}${hexOf(d, 2)}${hexOf(d, 3)}`
+  );
+}
