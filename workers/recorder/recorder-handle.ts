@@ -1,0 +1,136 @@
+import { Worker } from "node:worker_threads";
+import type { ComponentRow } from "../../core/health.js";
+import type {
+  FrontToRecorder,
+  LogLine,
+  RecordBatch,
+  RecorderErrorData,
+  RecorderOptions,
+  RecorderReady,
+  RecorderToFront,
+} from "./recorder-messages.js";
+
+/** The recorder could not start, or ended by itself. `data` says why. */
+export class RecorderError extends Error {
+  readonly data: RecorderErrorData;
+
+  constructor(data: RecorderErrorData) {
+    super(data.message);
+    this.name = "RecorderError";
+    this.data = data;
+  }
+}
+
+export interface RecorderCallbacks {
+  /**
+   * Committed records, in order: first all that the log held, then each group as it becomes durable. The next ones may arrive
+   * before a returned promise resolves, but not without bound: the recorder stops reading its producers when this falls behind.
+   */
+  onBatch(batch: RecordBatch): void | Promise<void>;
+  /** The recorder's rows of health (log, disk, recorder): all of them, each time one changes. */
+  onHealth(rows: ComponentRow[]): void;
+  onLog(line: LogLine): void;
+  /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
+  onFailure(error: RecorderErrorData): void;
+}
+
+export interface RecorderHandle {
+  /**
+   * Resolves when every record that the log held was given to `onBatch` (and the promises it returned have resolved) and producers
+   * can connect. Rejects with `RecorderError` when the recorder cannot start.
+   */
+  readonly ready: Promise<RecorderReady>;
+  /** Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again. */
+  stop(): Promise<void>;
+}
+
+/** Starts the recorder thread: it opens the data directory, and from then on is the store's only writer. */
+export function startRecorder(options: RecorderOptions, callbacks: RecorderCallbacks): RecorderHandle {
+  const worker = new Worker(new URL("./recorder-thread.js", import.meta.url), {
+    workerData: options,
+    name: "recorder",
+  });
+  const post = (message: FrontToRecorder): void => worker.postMessage(message);
+
+  let resolveReady: (ready: RecorderReady) => void = () => {};
+  let rejectReady: (error: RecorderError) => void = () => {};
+  const ready = new Promise<RecorderReady>((resolve, reject) => {
+    resolveReady = resolve;
+    rejectReady = reject;
+  });
+  // Whoever starts a recorder and stops it at once may never look at `ready`.
+  ready.catch(() => {});
+
+  let isReady = false;
+  let failure: RecorderErrorData | undefined;
+  let stopping = false;
+  let exited = false;
+  /** Batches whose `onBatch` has not ended, one after the other. */
+  let taken: Promise<void> = Promise.resolve();
+
+  const fail = (error: RecorderErrorData): void => {
+    if (failure !== undefined) return;
+    failure = error;
+    if (isReady && !stopping) callbacks.onFailure(error);
+    rejectReady(new RecorderError(error));
+  };
+  const crashed = (error: unknown): void => {
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    fail({ code: "recorder_crashed", message, params: {} });
+  };
+
+  const takeBatch = (batch: RecordBatch): void => {
+    const bytes = batch.bytes.length;
+    taken = taken
+      .then(() => callbacks.onBatch(batch))
+      .then(() => post({ kind: "batch_taken", bytes }))
+      .catch(crashed);
+  };
+
+  worker.on("message", (message: RecorderToFront) => {
+    switch (message.kind) {
+      case "batch":
+        takeBatch(message.batch);
+        return;
+      case "ready":
+        void taken.then(() => {
+          isReady = true;
+          resolveReady(message);
+        });
+        return;
+      case "health":
+        callbacks.onHealth(message.rows);
+        return;
+      case "log":
+        callbacks.onLog(message.line);
+        return;
+      case "failed":
+        fail(message.error);
+        return;
+      case "stopped":
+        return;
+    }
+  });
+  worker.on("error", crashed);
+  const exit = new Promise<void>((resolve) => {
+    worker.on("exit", (code) => {
+      exited = true;
+      if (!stopping) fail({ code: "recorder_crashed", message: `the recorder thread ended with ${code}`, params: {} });
+      else
+        rejectReady(new RecorderError({ code: "recorder_stopped", message: "the recorder was stopped", params: {} }));
+      resolve();
+    });
+  });
+
+  return {
+    ready,
+    async stop() {
+      if (!stopping && !exited) {
+        stopping = true;
+        post({ kind: "stop" });
+      }
+      await exit;
+      await taken;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * What the recorder thread and the front say to each other. Everything is plain data: errors too, since an Error object loses its
+ * fields on the way between threads.
+ */
+import type { ComponentRow } from "../../core/health.js";
+import type { JsonObject } from "../../core/json.js";
+
+/** Given to the thread when it starts (workerData). */
+export interface RecorderOptions {
+  dataDirectory: string;
+  durability: "full" | "interval" | "none";
+  /** Shown in `welcome`; the same string as GET /system/version gives. */
+  serviceVersion: string;
+  /** Null: `<data directory>/cell.sock`. */
+  cellSocketPath: string | null;
+  /** TCP beside the socket; null: off. A port of 0 takes a free one, told in `ready`. */
+  cellListen: { host: string; port: number } | null;
+  /** What a producer needs over TCP. Required with `cellListen`. */
+  cellToken: string | null;
+  /** How long a finalizing run waits for its open jobs and frames. */
+  finalizeTimeoutMs: number;
+  /** How long a run's producer may stay away before the service fails the run; null: for ever. */
+  orphanTimeoutMs: number | null;
+}
+
+export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
+
+/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
+export interface RecorderErrorData {
+  code: string;
+  message: string;
+  params: JsonObject;
+}
+
+/** A line for the service's log. */
+export interface LogLine {
+  level: "debug" | "info" | "warn" | "error";
+  message: string;
+  fields: JsonObject;
+}
+
+/** Whole consecutive records as the log delivers them (`CommittedBatch`), in a buffer of their own that moves to the front. */
+export interface RecordBatch {
+  bytes: Uint8Array;
+  segmentBase: number;
+  /** Of the first record in its segment. */
+  offset: number;
+  firstSequence: number;
+  lastSequence: number;
+  /** The largest time in it. */
+  lastTimeUs: number;
+}
+
+/** The recorder is up: every record that the log held has been sent as batches before this message. */
+export interface RecorderReady {
+  kind: "ready";
+  /** What recovery found and did (storage/recovery-report.ts). */
+  recovery: RecoverySummary;
+  cellSocketPath: string;
+  /** Where TCP listens, with the port it got. */
+  cellListen: { host: string; port: number } | null;
+  /** Wall clock, UTC in microseconds. */
+  startedAtUs: number;
+}
+
+/** The part of recovery's report that is shown. */
+export interface RecoverySummary {
+  records: number;
+  segments: number;
+  bytes: number;
+  lastSequence: number;
+  lastTimeUs: number;
+  findingCount: number;
+  corruptionCount: number;
+  lostRecords: number;
+  quarantinedBytes: number;
+  cutBytes: number;
+}
+
+export type RecorderToFront =
+  | RecorderReady
+  | { kind: "batch"; batch: RecordBatch }
+  /** The recorder's own rows of health (log, disk, recorder), all of them, whenever one changes. */
+  | { kind: "health"; rows: ComponentRow[] }
+  | { kind: "log"; line: LogLine }
+  /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
+  | { kind: "failed"; error: RecorderErrorData }
+  /** Everything is committed and closed. The last message. */
+  | { kind: "stopped" };
+
+export type FrontToRecorder =
+  /** The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. */
+  | { kind: "batch_taken"; bytes: number }
+  /** Close the link, commit what was taken, close the store, end the thread. */
+  | { kind: "stop" };
