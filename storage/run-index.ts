@@ -126,12 +126,15 @@ export class RunIndex {
     this.#updated.set(ordinal, timeUs);
   }
 
-  programOrdinal(ordinal: number): number {
-    return this.#programs.get(ordinal);
-  }
-
-  status(ordinal: number): number {
-    return this.#statuses.get(ordinal);
+  /** What the index knows of a run. */
+  entry(ordinal: number): RunEntry {
+    const serial = this.#serialOrdinals.get(ordinal);
+    return {
+      programOrdinal: this.#programs.get(ordinal),
+      serialNumber: serial === NONE ? null : this.#serials.text(serial),
+      status: this.#statuses.get(ordinal),
+      timeUs: this.#updated.timeUs(ordinal),
+    };
   }
 
   /** When the run was last updated. */
@@ -139,14 +142,13 @@ export class RunIndex {
     return this.#updated.timeUs(ordinal);
   }
 
+  status(ordinal: number): number {
+    return this.#statuses.get(ordinal);
+  }
+
   /** How many runs a program has: O(1). */
   programRunCount(programOrdinal: number): number {
     return this.#byProgram.count(programOrdinal);
-  }
-
-  /** How many runs have a status: O(1). */
-  statusCount(status: number): number {
-    return this.#byStatus.get(status)?.count ?? 0;
   }
 
   /** The newest run of a status: O(log n). */

@@ -10,6 +10,7 @@ import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
 
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 /** FNV-1a (Fowler, Noll, Vo; 32 bits) with murmur3's finalizer, so that counted serial numbers spread over the slots. */
 function hashBytes(bytes: Uint8Array, length: number): number {
@@ -56,6 +57,14 @@ export class TextTable {
     this.#hashes.push(this.#wantedHash);
     this.#slots.add(this.#wantedHash, ordinal);
     return ordinal;
+  }
+
+  /** The text of an ordinal below `size`. */
+  text(ordinal: number): string {
+    const start = ordinal === 0 ? 0 : this.#ends.get(ordinal - 1);
+    const bytes = new Uint8Array(this.#ends.get(ordinal) - start);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = this.#bytes.get(start + i);
+    return decoder.decode(bytes);
   }
 
   #want(text: string): void {

@@ -7,7 +7,7 @@
  */
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { formatUuidWords, parseUuidWords } from "./uuid-words.js";
+import { parseUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -75,18 +75,9 @@ export class UuidTable {
     this.#slots.add(hash, this.#values.length - 1);
   }
 
-  /** All entries in order of arrival. */
-  *entries(): Generator<[id: string, value: number]> {
-    for (let entry = 0; entry < this.#values.length; entry++) {
-      const row = entry * 4;
-      const id = formatUuidWords(
-        this.#keys.get(row),
-        this.#keys.get(row + 1),
-        this.#keys.get(row + 2),
-        this.#keys.get(row + 3),
-      );
-      yield [id, this.#values.get(entry)];
-    }
+  /** Replaces every value by what `map` makes of it. */
+  mapValues(map: (value: number) => number): void {
+    for (let entry = 0; entry < this.#values.length; entry++) this.#values.set(entry, map(this.#values.get(entry)));
   }
 
   #find(id: string): number {

@@ -32,6 +32,10 @@ t.test("texts are told apart in full: prefixes, the empty text, other scripts, a
     );
   }
   t.equal(table.size, texts.length);
+  t.same(
+    texts.map((_, ordinal) => table.text(ordinal)),
+    texts,
+  );
 });
 
 t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => {

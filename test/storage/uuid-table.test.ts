@@ -43,9 +43,10 @@ t.test("ids that differ in one bit are different ids", async (t) => {
     ids.map((id) => table.get(id)),
     ids.map((_, value) => value),
   );
+  table.mapValues((value) => 1000 - value);
   t.same(
-    [...table.entries()],
-    [...ids.entries()].map(([value, id]) => [id, value]),
+    ids.map((id) => table.get(id)),
+    ids.map((_, value) => 1000 - value),
   );
 });
 
@@ -74,7 +75,6 @@ t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => 
   }
   for (const [id, value] of plain) if (table.get(id) !== value) mismatches++;
   t.equal(table.size, plain.size);
-  t.same([...table.entries()].length, plain.size);
   t.comment(`${plain.size} ids, ${mismatches} mismatches`);
   t.equal(mismatches, 0);
   t.ok(table.bytesUsed / table.size < 40, `${Math.round(table.bytesUsed / table.size)} bytes an entry`);

@@ -1,0 +1,93 @@
+/**
+ * The states of the runs that have not ended, folded from their records' bodies.
+ *
+ * While a store is being opened, bodies are only kept: most of these runs end a little further on in the log, and their
+ * consolidated record then makes the bodies needless without one having been decoded. From `foldEagerly` on, and
+ * for a run that is asked for, they are folded.
+ */
+import type { RunChange } from "../core/change.js";
+import { foldRun } from "../core/run-fold.js";
+import type { RunState } from "../core/run-state.js";
+import { decodeChanges } from "./change-record.js";
+
+/** A record about one run. */
+export interface RunRecord {
+  readonly type: number;
+  /** Of the service's clock. */
+  readonly timeUs: number;
+  readonly body: Uint8Array;
+}
+
+interface ActiveRun {
+  /** Undefined until the first record, run_created, is folded. */
+  state: RunState | undefined;
+  pending: RunRecord[];
+}
+
+export class ActiveRuns {
+  readonly #runs = new Map<string, ActiveRun>();
+  #eager = false;
+  #skippedRecords = 0;
+
+  /**
+   * Records that do not fit what came before them: of runs or frames whose beginning is missing. That takes a damaged log, which
+   * reports its damage itself; what is left of such a run is shown.
+   */
+  get skippedRecords(): number {
+    return this.#skippedRecords;
+  }
+
+  create(id: string, record: RunRecord): void {
+    this.#runs.set(id, { state: undefined, pending: [] });
+    this.add(id, record);
+  }
+
+  /** One more record of a run. Its body is copied if it is not folded at once. */
+  add(id: string, record: RunRecord): void {
+    const run = this.#runs.get(id);
+    if (run === undefined) {
+      this.#skippedRecords++;
+    } else if (this.#eager) {
+      this.#fold(run, record);
+    } else {
+      run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
+    }
+  }
+
+  delete(id: string): void {
+    this.#runs.delete(id);
+  }
+
+  /**
+   * The state as of the last record; it changes in place with the next one.
+   * @throws Error for a run that was not created or has been deleted.
+   */
+  state(id: string): RunState {
+    const run = this.#runs.get(id);
+    if (run !== undefined) this.#foldPending(run);
+    if (run?.state === undefined) throw new Error(`run ${id} is not active`);
+    return run.state;
+  }
+
+  /** Folds what was kept; from here on records are folded as they come. */
+  foldEagerly(): void {
+    this.#eager = true;
+    for (const run of this.#runs.values()) this.#foldPending(run);
+  }
+
+  #foldPending(run: ActiveRun): void {
+    const { pending } = run;
+    run.pending = [];
+    for (const record of pending) this.#fold(run, record);
+  }
+
+  #fold(run: ActiveRun, record: RunRecord): void {
+    for (const change of decodeChanges(record.type, record.body)) {
+      try {
+        run.state = foldRun(run.state, change as RunChange, record.timeUs);
+      } catch {
+        this.#skippedRecords++;
+      }
+    }
+  }
+}

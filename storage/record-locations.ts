@@ -1,0 +1,52 @@
+/** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
+import { TypedColumn } from "./typed-column.js";
+
+/** Where a record lies: in the segment `segmentBase`, `length` bytes with header and padding, at `offset`. */
+export interface RecordLocation {
+  readonly segmentBase: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export class RecordLocations {
+  readonly #segmentBases: number[] = [];
+  readonly #segmentOfBase = new Map<number, number>();
+  readonly #segments = new TypedColumn(Uint32Array);
+  readonly #offsets = new TypedColumn(Uint32Array);
+  /** 0 while there is no record. */
+  readonly #lengths = new TypedColumn(Uint32Array);
+
+  get bytesUsed(): number {
+    return this.#segments.bytesUsed + this.#offsets.bytesUsed + this.#lengths.bytesUsed;
+  }
+
+  /** Adds the next run, without a record yet. */
+  push(): void {
+    this.#segments.push(0);
+    this.#offsets.push(0);
+    this.#lengths.push(0);
+  }
+
+  set(ordinal: number, { segmentBase, offset, length }: RecordLocation): void {
+    let segment = this.#segmentOfBase.get(segmentBase);
+    if (segment === undefined) {
+      segment = this.#segmentBases.length;
+      this.#segmentBases.push(segmentBase);
+      this.#segmentOfBase.set(segmentBase, segment);
+    }
+    this.#segments.set(ordinal, segment);
+    this.#offsets.set(ordinal, offset);
+    this.#lengths.set(ordinal, length);
+  }
+
+  /** Undefined while the run has no consolidated record: it has not ended. */
+  get(ordinal: number): RecordLocation | undefined {
+    const length = this.#lengths.get(ordinal);
+    if (length === 0) return undefined;
+    return {
+      segmentBase: this.#segmentBases[this.#segments.get(ordinal)]!,
+      offset: this.#offsets.get(ordinal),
+      length,
+    };
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to
+ * whom. Folded from the index sections of records alone.
+ *
+ * An ordinal is a run's place in creation order, which is id order. A consolidated record of a run whose run_created record is
+ * gone (dropped by compaction, or damaged) can come after later runs: it waits until `admitLateRuns`, which
+ * rebuilds the table once with all of them in order.
+ */
+import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
+import { type RecordLocation, RecordLocations } from "./record-locations.js";
+import { RunIndex, type RunPage } from "./run-index.js";
+import { UuidColumn } from "./uuid-column.js";
+import { UuidTable } from "./uuid-table.js";
+
+/** Filters and page of a list of runs; a filter left out holds for every run. */
+export interface RunListQuery {
+  readonly programId?: string | undefined;
+  readonly serialNumber?: string | undefined;
+  /** Any text: a status that no run can have matches none. */
+  readonly status?: string | undefined;
+  /** Only runs updated after this, strictly; microseconds since the Unix epoch. */
+  readonly updatedSinceUs?: number | undefined;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+interface LateRun {
+  readonly summary: RunSummary;
+  readonly frameIds: readonly string[];
+  readonly location: RecordLocation;
+}
+
+export class ViewRuns {
+  #ids = new UuidColumn();
+  #index = new RunIndex();
+  #locations = new RecordLocations();
+  /** Program id → program ordinal, in order of first run. */
+  readonly #programOrdinals = new UuidTable();
+  /** Frame id → run ordinal. */
+  readonly #runsOfFrames = new UuidTable();
+  #lateRuns = new Map<string, LateRun>();
+
+  get size(): number {
+    return this.#ids.length;
+  }
+
+  get bytesUsed(): number {
+    return [this.#ids, this.#index, this.#locations, this.#programOrdinals, this.#runsOfFrames].reduce(
+      (bytes, part) => bytes + part.bytesUsed,
+      0,
+    );
+  }
+
+  /** Adds a new run; false if it is not above the last one, which takes a damaged log. */
+  create(summary: RunSummary): boolean {
+    if (!this.#isNext(summary.id)) return false;
+    this.#add(summary);
+    return true;
+  }
+
+  update(ordinal: number, status: RunStatus, timeUs: number): void {
+    this.#index.update(ordinal, { status: RUN_STATUSES.indexOf(status), timeUs });
+  }
+
+  addFrame(ordinal: number, frameId: string): void {
+    this.#runsOfFrames.set(frameId, ordinal);
+  }
+
+  /** Takes a consolidated record: of a run that was active, of one known only by it, or in place of an earlier one. */
+  end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): void {
+    let ordinal = this.#ids.indexOf(summary.id);
+    if (ordinal < 0) {
+      if (!this.#isNext(summary.id)) {
+        this.#lateRuns.set(summary.id, { summary, frameIds, location });
+        return;
+      }
+      ordinal = this.#add(summary);
+    }
+    this.update(ordinal, summary.status, summary.updatedAtUs);
+    this.#locations.set(ordinal, location);
+    for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+  }
+
+  /** Gives runs that came late their place; ordinals change if there are any. O(runs), once when a store has been read. */
+  admitLateRuns(): void {
+    if (this.#lateRuns.size === 0) return;
+    const late = [...this.#lateRuns.values()].sort((a, b) => (a.summary.id < b.summary.id ? 1 : -1));
+    this.#lateRuns = new Map();
+    const [ids, index, locations] = [this.#ids, this.#index, this.#locations];
+    this.#ids = new UuidColumn();
+    this.#index = new RunIndex();
+    this.#locations = new RecordLocations();
+    const moved = new Uint32Array(ids.length);
+    const admitted: [ordinal: number, run: LateRun][] = [];
+    const admitBelow = (id: string | undefined): void => {
+      for (
+        let next = late.at(-1);
+        next !== undefined && (id === undefined || next.summary.id < id);
+        next = late.at(-1)
+      ) {
+        late.pop();
+        admitted.push([this.#add(next.summary), next]);
+      }
+    };
+    for (let old = 0; old < moved.length; old++) {
+      const id = ids.at(old);
+      admitBelow(id);
+      this.#ids.push(id);
+      moved[old] = this.#index.addRun(index.entry(old));
+      this.#locations.push();
+      const location = locations.get(old);
+      if (location !== undefined) this.#locations.set(moved[old]!, location);
+    }
+    admitBelow(undefined);
+    this.#runsOfFrames.mapValues((ordinal) => moved[ordinal]!);
+    for (const [ordinal, { frameIds, location }] of admitted) {
+      this.#locations.set(ordinal, location);
+      for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+    }
+  }
+
+  id(ordinal: number): string {
+    return this.#ids.at(ordinal);
+  }
+
+  /** -1 for an unknown run. */
+  ordinal(id: string): number {
+    return this.#ids.indexOf(id);
+  }
+
+  status(ordinal: number): RunStatus {
+    return RUN_STATUSES[this.#index.status(ordinal)]!;
+  }
+
+  updatedAtUs(ordinal: number): number {
+    return this.#index.timeUs(ordinal);
+  }
+
+  /** Where the consolidated record lies; undefined while the run has not ended. */
+  location(ordinal: number): RecordLocation | undefined {
+    return this.#locations.get(ordinal);
+  }
+
+  /** Undefined for an unknown frame. */
+  runOfFrame(frameId: string): number | undefined {
+    return this.#runsOfFrames.get(frameId);
+  }
+
+  /** Runs of any status. */
+  programRunCount(programId: string): number {
+    const programOrdinal = this.#programOrdinals.get(programId);
+    return programOrdinal === undefined ? 0 : this.#index.programRunCount(programOrdinal);
+  }
+
+  /** The newest run that is running or finalizing. */
+  newestActive(): number | undefined {
+    const running = this.#index.newestOfStatus(RUN_STATUSES.indexOf("running"));
+    const finalizing = this.#index.newestOfStatus(RUN_STATUSES.indexOf("finalizing"));
+    if (running === undefined || finalizing === undefined) return running ?? finalizing;
+    return Math.max(running, finalizing);
+  }
+
+  /** Newest first. */
+  query({ programId, serialNumber, status, updatedSinceUs, offset, limit }: RunListQuery): RunPage {
+    const programOrdinal = programId === undefined ? undefined : this.#programOrdinals.get(programId);
+    const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
+    if (statusCode === -1 || (programId !== undefined && programOrdinal === undefined)) {
+      return { total: 0, ordinals: [] };
+    }
+    return this.#index.query({
+      ...(programOrdinal !== undefined && { programOrdinal }),
+      ...(serialNumber !== undefined && { serialNumber }),
+      ...(statusCode !== undefined && { status: statusCode }),
+      ...(updatedSinceUs !== undefined && { updatedSinceUs }),
+      offset,
+      limit,
+    });
+  }
+
+  #isNext(id: string): boolean {
+    return this.#ids.length === 0 || id > this.#ids.at(this.#ids.length - 1);
+  }
+
+  #add(summary: RunSummary): number {
+    let programOrdinal = this.#programOrdinals.get(summary.programId);
+    if (programOrdinal === undefined) {
+      programOrdinal = this.#programOrdinals.size;
+      this.#programOrdinals.set(summary.programId, programOrdinal);
+    }
+    this.#ids.push(summary.id);
+    this.#locations.push();
+    return this.#index.addRun({
+      programOrdinal,
+      serialNumber: summary.serialNumber,
+      status: RUN_STATUSES.indexOf(summary.status),
+      timeUs: summary.updatedAtUs,
+    });
+  }
+}

@@ -1,0 +1,312 @@
+/**
+ * The view: what the interface answers, folded from durable records and from nothing else. It lives in the front's thread and is
+ * handed every batch that the log commits, at open and live alike.
+ *
+ * In memory are the indexes over all runs (view-runs.ts; some 120 bytes a run), the states of the runs that have not ended,
+ * programs, health rows and the cell's identity. Of an ended run the rest is read from its consolidated record when asked for: its
+ * summary from the index section, its state from the body.
+ *
+ * Every method answers from one state: what it finds is fixed before its first read of the log, and records are never changed.
+ */
+import { LRUCache } from "lru-cache";
+import type { FrameState } from "../core/capture.js";
+import type { CellChange, CellIdentity } from "../core/change.js";
+import type { ComponentRow } from "../core/health.js";
+import type { ProgramState } from "../core/program.js";
+import { runSummaryResponse } from "../core/run-response.js";
+import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
+import type { RunRecord } from "./active-runs.js";
+import { ActiveRuns } from "./active-runs.js";
+import { ByteBudget } from "./byte-budget.js";
+import { decodeChanges, decodeIndex, isChangeRecordType, RECORD_TYPE, type RecordIndex } from "./change-record.js";
+import type { RecordLocation } from "./record-locations.js";
+import { ViewPrograms } from "./view-programs.js";
+import { type RunListQuery, ViewRuns } from "./view-runs.js";
+
+export type { RunListQuery } from "./view-runs.js";
+
+/** A record of the log. */
+export interface ViewRecord extends RunRecord {
+  readonly sequence: number;
+  readonly index: Uint8Array;
+}
+
+export interface ViewOptions {
+  /** Reads a record back from the log, checked; rejects when it is damaged or missing. */
+  readRecord(location: RecordLocation): Promise<Pick<ViewRecord, "type" | "index" | "body">>;
+  /** Bound of the cache of ended runs' list entries, as JSON; default 64 MiB. */
+  summaryCacheBytes?: number;
+  /** Bound of the cache of ended runs' decoded states, by estimate; default 64 MiB. */
+  runCacheBytes?: number;
+  /** Bound of what all reads together hold of the log; default 64 MiB. */
+  readBytes?: number;
+}
+
+/** What is known of a run without reading it. */
+export interface RunHead {
+  readonly id: string;
+  readonly status: RunStatus;
+  /** Unique to each state of each run: with the id, it names the bytes of an answer. */
+  readonly updatedAtUs: number;
+}
+
+export interface ProgramListQuery {
+  readonly robotId?: string | undefined;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface ProgramEntry {
+  readonly program: ProgramState;
+  /** Runs of any status. */
+  readonly runCount: number;
+}
+
+const MIB = 1024 * 1024;
+/** Decoded objects weigh several times their MessagePack: measured between 4 and 8. */
+const DECODED_BYTES_PER_ENCODED_BYTE = 8;
+
+export class View {
+  readonly #readRecord: ViewOptions["readRecord"];
+  readonly #readBudget: ByteBudget;
+  /** By the consolidated record's place, which never changes its content, and the base address: the JSON of a list entry. */
+  readonly #summaries: LRUCache<string, Uint8Array>;
+  /** By the consolidated record's place. */
+  readonly #endedRuns: LRUCache<string, RunState>;
+  readonly #runs = new ViewRuns();
+  readonly #activeRuns = new ActiveRuns();
+  readonly #programs = new ViewPrograms();
+  readonly #components = new Map<string, ComponentRow>();
+  #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
+  #appliedSequence = 0;
+  #skippedRecords = 0;
+
+  constructor(options: ViewOptions) {
+    this.#readRecord = options.readRecord;
+    this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
+    this.#summaries = new LRUCache({
+      maxSize: options.summaryCacheBytes ?? 64 * MIB,
+      sizeCalculation: (json, key) => json.length + key.length + 200,
+    });
+    this.#endedRuns = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
+  }
+
+  /** The last record that the answers include; 0 before the first. */
+  get appliedSequence(): number {
+    return this.#appliedSequence;
+  }
+
+  /** Records that do not fit what came before them; above 0 only after damage to the log. */
+  get skippedRecords(): number {
+    return this.#skippedRecords + this.#activeRuns.skippedRecords;
+  }
+
+  /** How many runs there are. */
+  get runCount(): number {
+    return this.#runs.size;
+  }
+
+  /** Bytes of the indexes over all runs. */
+  get indexBytes(): number {
+    return this.#runs.bytesUsed;
+  }
+
+  /** Takes the next record of the log and where it lies; nothing of it is kept by reference. */
+  applyRecord(record: ViewRecord, location: RecordLocation): void {
+    this.#fold(record, location);
+    this.#appliedSequence = record.sequence;
+  }
+
+  /**
+   * Ends the opening of a store: all that it held has been applied. Until then, runs that have not ended are not decoded, and
+   * runs known only by a late consolidated record are not listed.
+   */
+  finishOpening(): void {
+    this.#runs.admitLateRuns();
+    this.#activeRuns.foldEagerly();
+  }
+
+  /** Undefined for an unknown run. O(log n), reads nothing. */
+  runHead(id: string): RunHead | undefined {
+    const ordinal = this.#runs.ordinal(id);
+    if (ordinal < 0) return undefined;
+    return { id, status: this.#runs.status(ordinal), updatedAtUs: this.#runs.updatedAtUs(ordinal) };
+  }
+
+  /**
+   * A run's whole state; undefined for an unknown run. That of a run that has not ended changes in place with the next batch:
+   * make the answer of it before the next await. It is never to be changed by the caller.
+   */
+  async run(id: string): Promise<RunState | undefined> {
+    const ordinal = this.#runs.ordinal(id);
+    return ordinal < 0 ? undefined : this.#state(ordinal);
+  }
+
+  /** The newest run that is running or finalizing; as `run`. */
+  activeRun(): RunState | undefined {
+    const ordinal = this.#runs.newestActive();
+    return ordinal === undefined ? undefined : this.#activeRuns.state(this.#runs.id(ordinal));
+  }
+
+  /** A frame with its run; undefined for an unknown frame; as `run`. */
+  async frame(frameId: string): Promise<{ readonly run: RunState; readonly frame: FrameState } | undefined> {
+    const ordinal = this.#runs.runOfFrame(frameId);
+    if (ordinal === undefined) return undefined;
+    const run = await this.#state(ordinal);
+    const frame = run.frames.find((one) => one.id === frameId);
+    return frame === undefined ? undefined : { run, frame };
+  }
+
+  /** Id of a frame's run; undefined for an unknown frame. Reads nothing. */
+  runOfFrame(frameId: string): string | undefined {
+    const ordinal = this.#runs.runOfFrame(frameId);
+    return ordinal === undefined ? undefined : this.#runs.id(ordinal);
+  }
+
+  /**
+   * A page of list entries, newest first, each as the UTF-8 JSON of a ProgramRunSummaryResponse; `total` counts all that match.
+   * @param baseUrl as in `runResponse`.
+   */
+  async listRuns(
+    query: RunListQuery,
+    baseUrl: string,
+  ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[] }> {
+    const { total, ordinals } = this.#runs.query(query);
+    const entries = ordinals.map((ordinal) => this.#summaryJson(ordinal, baseUrl));
+    return { total, runs: await Promise.all(entries) };
+  }
+
+  /** Undefined for an unknown program and for a deleted one. */
+  program(id: string): ProgramEntry | undefined {
+    const program = this.#programs.get(id);
+    return program && { program, runCount: this.#runs.programRunCount(id) };
+  }
+
+  /** True also for a deleted program, whose runs stay listed. */
+  programEverExisted(id: string): boolean {
+    return this.#programs.everExisted(id);
+  }
+
+  /** Newest first; `total` counts all that match. */
+  listPrograms({ robotId, offset, limit }: ProgramListQuery): {
+    readonly total: number;
+    readonly programs: readonly ProgramEntry[];
+  } {
+    const { total, programs } = this.#programs.list(robotId, offset, limit);
+    return {
+      total,
+      programs: programs.map((program) => ({
+        program,
+        runCount: this.#runs.programRunCount(program.document.id),
+      })),
+    };
+  }
+
+  /** What producers put, by key. */
+  components(): ComponentRow[] {
+    return [...this.#components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  cell(): CellIdentity {
+    return this.#cell;
+  }
+
+  #state(ordinal: number): Promise<RunState> | RunState {
+    const location = this.#runs.location(ordinal);
+    if (location === undefined) return this.#activeRuns.state(this.#runs.id(ordinal));
+    const place = placeOf(location);
+    return this.#endedRuns.get(place) ?? this.#readState(place, location);
+  }
+
+  async #readState(place: string, location: RecordLocation): Promise<RunState> {
+    return this.#readBudget.run(location.length, async () => {
+      const { type, body } = await this.#readRecord(location);
+      const [change] = decodeChanges(type, body);
+      if (change?.kind !== "run_ended") throw new Error(`no consolidated record at ${place}`);
+      const size = location.length * DECODED_BYTES_PER_ENCODED_BYTE;
+      this.#endedRuns.set(place, change.run, { size });
+      return change.run;
+    });
+  }
+
+  /** The JSON of a list entry: at once, but for an ended run that is not cached. */
+  #summaryJson(ordinal: number, baseUrl: string): Promise<Uint8Array> | Uint8Array {
+    const location = this.#runs.location(ordinal);
+    if (location !== undefined) {
+      const place = placeOf(location);
+      return this.#summaries.get(`${place} ${baseUrl}`) ?? this.#readSummaryJson(place, location, baseUrl);
+    }
+    return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
+  }
+
+  async #readSummaryJson(place: string, location: RecordLocation, baseUrl: string): Promise<Uint8Array> {
+    return this.#readBudget.run(location.length, async () => {
+      const { type, index } = await this.#readRecord(location);
+      if (type !== RECORD_TYPE.runEnded) throw new Error(`no consolidated record at ${place}`);
+      const { summary } = decodeIndex(type, index) as Extract<RecordIndex, { summary: RunSummary }>;
+      const json = summaryJson(summary, baseUrl);
+      this.#summaries.set(`${place} ${baseUrl}`, json);
+      return json;
+    });
+  }
+
+  #fold(record: ViewRecord, location: RecordLocation): void {
+    const { type } = record;
+    if (!isChangeRecordType(type)) return;
+    const index = decodeIndex(type, record.index);
+    switch (index.type) {
+      case RECORD_TYPE.refusal:
+        return;
+      case RECORD_TYPE.cellChanges:
+        for (const change of decodeChanges(type, record.body))
+          this.#applyCellChange(change as CellChange, record.timeUs);
+        return;
+      case RECORD_TYPE.runCreated:
+        if (this.#runs.create(index.summary)) this.#activeRuns.create(index.summary.id, record);
+        else this.#skippedRecords++;
+        return;
+      case RECORD_TYPE.runDelta: {
+        const ordinal = this.#runs.ordinal(index.runId);
+        // A run that is not there, or has ended, is left alone; the active runs count the record as skipped.
+        if (ordinal >= 0 && this.#runs.location(ordinal) === undefined) {
+          this.#runs.update(ordinal, index.statusAfter, record.timeUs);
+          if (index.frameId !== null) this.#runs.addFrame(ordinal, index.frameId);
+        }
+        this.#activeRuns.add(index.runId, record);
+        return;
+      }
+      case RECORD_TYPE.runEnded:
+        this.#runs.end(index.summary, index.frameIds, location);
+        this.#activeRuns.delete(index.summary.id);
+        return;
+    }
+  }
+
+  #applyCellChange(change: CellChange, timeUs: number): void {
+    switch (change.kind) {
+      case "cell_put":
+        this.#cell = change.cell;
+        return;
+      case "component_put":
+        this.#components.set(change.row.key, change.row);
+        return;
+      case "component_deleted":
+        this.#components.delete(change.key);
+        return;
+      case "program_put":
+        this.#programs.put(change.program, timeUs);
+        return;
+      case "program_deleted":
+        this.#programs.delete(change.id);
+        return;
+    }
+  }
+}
+
+function placeOf({ segmentBase, offset }: RecordLocation): string {
+  return `${segmentBase}:${offset}`;
+}
+
+function summaryJson(summary: RunSummary, baseUrl: string): Uint8Array {
+  return Buffer.from(JSON.stringify(runSummaryResponse(summary, baseUrl)));
+}
