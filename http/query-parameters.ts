@@ -1,0 +1,111 @@
+import { ServiceError } from "../core/service-errors.js";
+import { parseTimeUs } from "../core/timestamps.js";
+
+/** A query parameter as a JSON Schema; these three kinds are all that the interface has. */
+export type QueryParameter =
+  | { readonly type: "string"; readonly description: string }
+  | { readonly type: "string"; readonly format: "date-time"; readonly description: string }
+  | {
+      readonly type: "integer";
+      readonly minimum: number;
+      readonly maximum: number;
+      readonly default: number;
+      readonly description: string;
+    };
+
+export type QueryParameters = Readonly<Record<string, QueryParameter>>;
+
+/** What a handler gets: integers always (they have defaults), date-times in microseconds, undefined what is absent. */
+export type QueryValues<Parameters extends QueryParameters> = {
+  readonly [Name in keyof Parameters]: Parameters[Name] extends { type: "integer" }
+    ? number
+    : Parameters[Name] extends { format: "date-time" }
+      ? number | undefined
+      : string | undefined;
+};
+
+const SHOWN_CHARACTERS = 200;
+
+function invalid(field: string, value: string | string[], allowed: string): ServiceError {
+  const shorten = (text: string) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
+  const shown = typeof value === "string" ? shorten(value) : value.slice(0, 10).map(shorten);
+  return new ServiceError("invalid_parameter", `query parameter ${field} must be ${allowed}`, {
+    field,
+    in: "query",
+    value: shown,
+    allowed,
+  });
+}
+
+/**
+ * Decodes one name or value: percent-encoded UTF-8, and `+` for a space as forms and URLSearchParams write it. Undefined when the
+ * encoding is broken, or when the raw query was not UTF-8 (its bytes then came as U+FFFD).
+ */
+function decode(text: string): string | undefined {
+  if (text.includes("\ufffd")) return undefined;
+  try {
+    return decodeURIComponent(text.includes("+") ? text.replaceAll("+", " ") : text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads the raw query string against the declared parameters: unknown ones are ignored, an empty value counts as absent, a
+ * repeated one is refused.
+ * @throws ServiceError invalid_parameter, naming the parameter, what came and what is allowed
+ */
+export function parseQuery<Parameters extends QueryParameters>(
+  declared: Parameters,
+  rawQuery: string,
+): QueryValues<Parameters> {
+  const raw = new Map<string, string[]>();
+  if (rawQuery !== "") {
+    for (const pair of rawQuery.split("&")) {
+      const equals = pair.indexOf("=");
+      const name = decode(equals === -1 ? pair : pair.slice(0, equals));
+      if (name === undefined || !Object.hasOwn(declared, name)) continue;
+      const value = equals === -1 ? "" : pair.slice(equals + 1);
+      const values = raw.get(name);
+      if (values === undefined) raw.set(name, [value]);
+      else values.push(value);
+    }
+  }
+  const parsed: Record<string, string | number | undefined> = {};
+  for (const name in declared) {
+    const values = raw.get(name);
+    const parameter = declared[name] as QueryParameter;
+    if (values === undefined) parsed[name] = "default" in parameter ? parameter.default : undefined;
+    else if (values.length > 1) throw invalid(name, values, "given at most once");
+    else parsed[name] = parseValue(name, parameter, values[0] as string);
+  }
+  return parsed as QueryValues<Parameters>;
+}
+
+function parseValue(name: string, parameter: QueryParameter, raw: string): string | number | undefined {
+  const text = decode(raw);
+  if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
+  if (text === "") return "default" in parameter ? parameter.default : undefined;
+  if (parameter.type === "integer") return parseInteger(name, parameter, text);
+  if ("format" in parameter) return parseDateTime(name, text);
+  return text;
+}
+
+function parseInteger(name: string, parameter: { minimum: number; maximum: number }, text: string): number {
+  const { minimum, maximum } = parameter;
+  const allowed =
+    maximum === Number.MAX_SAFE_INTEGER
+      ? `an integer of at least ${minimum}`
+      : `an integer from ${minimum} to ${maximum}`;
+  // Decimal digits only: Number() would also take 1e3, 0x10, " 7 " and 10.0.
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= minimum && value <= maximum)) throw invalid(name, text, allowed);
+  return value;
+}
+
+function parseDateTime(name: string, text: string): number {
+  // The plus of an offset that was not percent-encoded came as a space; behind the date no other space can stand there.
+  const timeUs = parseTimeUs(text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2"));
+  if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");
+  return timeUs;
+}

@@ -1,0 +1,49 @@
+import { LIMITS } from "../core/limits.js";
+import { ServiceError } from "../core/service-errors.js";
+import type { RequestHeaders } from "./request-headers.js";
+
+// A registered name, an IPv4 address or a bracketed IPv6 address, and a port (RFC 3986, section 3.2): it goes into links.
+const HOST = /^(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/**
+ * Refuses a request whose end two parsers could see differently (decisions.md, Framing), or whose body is over the limit. After such a
+ * request nothing more may be read from its connection.
+ * @returns the error, undefined when the framing is sound
+ */
+export function framingFault(headers: RequestHeaders): ServiceError | undefined {
+  if (headers.count("transfer-encoding") > 0) {
+    return new ServiceError("length_required", "Transfer-Encoding is not accepted: send a Content-Length", {
+      field: "transfer-encoding",
+      in: "header",
+      value: headers.get("transfer-encoding") ?? "",
+      allowed: "absent",
+    });
+  }
+  if (headers.count("host") !== 1 || !HOST.test(headers.get("host") as string)) {
+    return badHeader("host", headers, "given exactly once, as a host with an optional port");
+  }
+  const lengths = headers.count("content-length");
+  if (lengths === 0) return undefined;
+  const length = headers.get("content-length") as string;
+  if (lengths > 1 || !/^\d{1,9}$/.test(length))
+    return badHeader("content-length", headers, "one number of 1 to 9 digits");
+  if (Number(length) > LIMITS.httpBodyBytes) {
+    return new ServiceError("payload_too_large", `the request body is over ${LIMITS.httpBodyBytes} bytes`, {
+      field: "content-length",
+      in: "header",
+      value: length,
+      allowed: `at most ${LIMITS.httpBodyBytes}`,
+    });
+  }
+  return undefined;
+}
+
+function badHeader(field: string, headers: RequestHeaders, allowed: string): ServiceError {
+  const value = headers.get(field)?.slice(0, 200) ?? null;
+  return new ServiceError("bad_request", `the header ${field} must be ${allowed}`, {
+    field,
+    in: "header",
+    value,
+    allowed,
+  });
+}

@@ -1,0 +1,61 @@
+import type { ErrorCode } from "../core/service-errors.js";
+import type { QueryParameters, QueryValues } from "./query-parameters.js";
+import type { Reply } from "./reply.js";
+
+/** A JSON Schema (2020-12) as OpenAPI 3.1 embeds it. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+export interface PathParameter {
+  description: string;
+  schema: JsonSchema;
+  /** What the client is told when nothing can have this name, a broken percent-encoding among it. */
+  notFound: ErrorCode;
+}
+
+export interface ResponseDeclaration {
+  description: string;
+  contentType: string;
+  schema: JsonSchema;
+}
+
+/** A request as handlers see it; they know no socket. */
+export interface HandlerRequest<Query extends QueryParameters = QueryParameters> {
+  /** Decoded path parameters, every one the path names. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Validated, with defaults; date-times as microseconds since the Unix epoch. */
+  readonly query: QueryValues<Query>;
+  /** What absolute links start with, without a slash at the end: `--base-url`, or else the request's Host. */
+  readonly baseUrl: string;
+  readonly traceId: string;
+  /** Value of the header (lower-case name), undefined when absent; several lines joined as RFC 9110 section 5.3 says. */
+  header(name: string): string | undefined;
+  /** The client is gone: what is still to do for it can be left. */
+  isAborted(): boolean;
+}
+
+/**
+ * One route of the interface, declared once: dispatch, validation, the OpenAPI document and the contract tests derive from it. A
+ * GET route answers HEAD too.
+ */
+export interface Route<Query extends QueryParameters = QueryParameters> {
+  readonly method: "GET";
+  /** Path below the base address with parameters in braces: `/runs/{run_id}`. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly pathParameters: Readonly<Record<string, PathParameter>>;
+  readonly query: Query;
+  readonly responses: Readonly<Record<number, ResponseDeclaration>>;
+  /** Codes it answers beside those that any route can. */
+  readonly errors: readonly ErrorCode[];
+  /** What an API key must allow; none is needed for "none". */
+  readonly scope: "none" | "read";
+  handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
+}
+
+/** Declares a route; the handler's query values are typed after the declared parameters. */
+export function defineRoute<const Query extends QueryParameters>(route: Route<Query>): Route {
+  return route as unknown as Route;
+}

@@ -1,0 +1,35 @@
+import { randomFillSync } from "node:crypto";
+
+// Random bytes are drawn for many ids at once: one call into the generator costs more than the id.
+const POOL_BYTES = 16 * 1024;
+const ID_BYTES = 16;
+const ZEROS = "0".repeat(2 * ID_BYTES);
+const pool = Buffer.allocUnsafe(POOL_BYTES);
+let used = POOL_BYTES;
+
+/** 32 random lower-case hex digits, never all zero. */
+export function freshTraceId(): string {
+  if (used === POOL_BYTES) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const id = pool.toString("hex", used, used + ID_BYTES);
+  used += ID_BYTES;
+  return id === ZEROS ? freshTraceId() : id;
+}
+
+// version - trace-id - parent-id - flags; a version above 00 may bring more behind another dash.
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+
+/**
+ * The trace-id of a `traceparent` header (W3C Trace Context, section 3.2), undefined when the header is not valid: version ff, an
+ * all-zero trace-id or parent-id, upper-case digits, or more than the four fields in version 00.
+ */
+export function traceIdOf(traceparent: string): string | undefined {
+  const match = TRACEPARENT.exec(traceparent);
+  if (match === null) return undefined;
+  const [, version, traceId, parentId, rest] = match;
+  if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
+  if (traceId === ZEROS || parentId === "0".repeat(16)) return undefined;
+  return traceId;
+}
