@@ -62,12 +62,18 @@ export function encodeFrame(frame: FrameToSend): Uint8Array[] {
   head.set(MAGIC, 0);
   head[4] = PROTOCOL_VERSION;
   head[5] = FRAME_KIND[frame.kind];
-  head.writeUInt32LE(frame.sequence % 0x1_0000_0000, 8);
-  head.writeUInt32LE(Math.floor(frame.sequence / 0x1_0000_0000), 12);
+  renumberFrame(head, frame.sequence);
   head.writeUInt32LE(body.length, 16);
   head.writeUInt32LE(payload.length, 20);
   head.set(body, HEADER_BYTES);
   return payload.length === 0 ? [head] : [head, payload];
+}
+
+/** Gives an encoded frame another sequence number, below 2^53. */
+export function renumberFrame(head: Uint8Array, sequence: number): void {
+  const view = new DataView(head.buffer, head.byteOffset);
+  view.setUint32(8, sequence % 0x1_0000_0000, true);
+  view.setUint32(12, Math.floor(sequence / 0x1_0000_0000), true);
 }
 
 function padded(lengthBytes: number): number {

@@ -1,0 +1,358 @@
+/**
+ * The producer's side of the cell link (cell-link.md): what the demo cell, tests and benches use, and the reference for producers
+ * in TypeScript. It keeps every message until the service has answered it and sends again after a reconnect, so that each has
+ * its effect exactly once, whichever side broke.
+ */
+import { randomBytes } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { generateUuidV7 } from "../../core/identifiers.js";
+import type { JsonObject } from "../../core/json.js";
+import type { Refusal } from "../../core/refusal.js";
+import { encodeFrame, type Frame, FrameParser, type FrameToSend, PROTOCOL_VERSION } from "./frame-codec.js";
+import { PayloadBuffers } from "./payload-buffers.js";
+import { decodeBody } from "./strict-message-pack.js";
+import { type QueuedMessage, UnacknowledgedQueue } from "./unacknowledged-queue.js";
+
+export type LinkAddress = { path: string } | { host: string; port: number };
+
+export interface ProducerClientOptions {
+  address: LinkAddress;
+  /** The producer's stable name: 1 to 64 of `a-z 0-9 . _ -`. */
+  producer: string;
+  /** Needed over TCP. */
+  token?: string;
+  /** `send` waits while so many bytes are not acknowledged; a single message may be larger. Default 64 MiB. */
+  unacknowledgedLimitBytes?: number;
+  /** `send` waits while so many messages are not acknowledged. Default 10,000. */
+  unacknowledgedLimitCount?: number;
+  /** Pause before the first attempt to reconnect, doubled up to the longest, each by chance between half and whole. Default 50 and 2,000. */
+  reconnectFirstMs?: number;
+  reconnectLongestMs?: number;
+  /** A ping goes out after this time without another frame: the service closes connections that are silent for 60 s. Default 20,000. */
+  keepAliveMs?: number;
+  onWelcome?(welcome: Welcome): void;
+  /** A connection ended, or could not be made; another attempt follows. */
+  onDisconnected?(reason: string): void;
+  /** A message was refused; its promise rejects with the same. */
+  onRefused?(refusal: Refusal<string>): void;
+}
+
+export interface Welcome {
+  serviceVersion: string;
+  /** The last of this producer's sequence numbers that the service has stored. */
+  committed: number;
+  lastRunId: string | null;
+  /** Acknowledged messages that the service no longer has: 0 unless it runs without full durability and its machine failed. */
+  acknowledgedLost: number;
+}
+
+/** The service refused a message: nothing of it was applied, and its number is used. */
+export class MessageRefusedError extends Error {
+  readonly code: string;
+  readonly params: JsonObject;
+
+  constructor(refusal: Refusal<string>) {
+    super(`${refusal.code}: ${refusal.message}`);
+    this.name = "MessageRefusedError";
+    this.code = refusal.code;
+    this.params = refusal.params;
+  }
+}
+
+/** The client has ended: what was not acknowledged may or may not have been stored. */
+export class ProducerEndedError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = "ProducerEndedError";
+    this.code = code;
+  }
+}
+
+/** Codes of a connection's refusal after which a reconnect can succeed. */
+const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable"]);
+
+interface Waiting {
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+export class ProducerClient {
+  readonly #options: ProducerClientOptions;
+  readonly #queue = new UnacknowledgedQueue();
+  readonly #byteLimit: number;
+  readonly #countLimit: number;
+  readonly #keepAliveMs: number;
+
+  #socket: Socket | undefined;
+  /** The service has welcomed the present connection. */
+  #welcomed = false;
+  #failedAttempts = 0;
+  #reconnectTimer: NodeJS.Timeout | undefined;
+  #keepAliveTimer: NodeJS.Timeout | undefined;
+  #wroteSinceKeepAlive = false;
+  #pumpScheduled = false;
+
+  #lastRunId: string | null = null;
+  #waitingForRoom: Waiting[] = [];
+  #waitingForWelcome: Waiting[] = [];
+  #waitingForQuiet: Waiting[] = [];
+  readonly #pings = new Map<number, Waiting>();
+  #lastPing = 0;
+
+  #closing = false;
+  #ended: ProducerEndedError | undefined;
+
+  /** Starts connecting at once; messages may be sent before the service answers. */
+  constructor(options: ProducerClientOptions) {
+    this.#options = options;
+    this.#byteLimit = options.unacknowledgedLimitBytes ?? 64 * 1024 * 1024;
+    this.#countLimit = options.unacknowledgedLimitCount ?? 10_000;
+    this.#keepAliveMs = options.keepAliveMs ?? 20_000;
+    this.#connect();
+  }
+
+  /** Messages that were sent and are not answered yet. */
+  get unacknowledgedCount(): number {
+    return this.#queue.count;
+  }
+
+  /** The highest run id that the service named or that `nextRunId` gave. */
+  get lastRunId(): string | null {
+    return this.#lastRunId;
+  }
+
+  /** Resolves when the service has welcomed the present connection; rejects when the client has ended. */
+  welcomed(): Promise<void> {
+    return this.#welcomed ? Promise.resolve() : this.#wait(this.#waitingForWelcome);
+  }
+
+  /** A run id above every one that the service has named. Only after `welcomed`. */
+  nextRunId(nowMs = Date.now()): string {
+    this.#lastRunId = generateUuidV7(nowMs, randomBytes(10), this.#lastRunId);
+    return this.#lastRunId;
+  }
+
+  /**
+   * Sends a message; messages go out in the order of the calls. Resolves when the client has taken it, which is when there is
+   * room among the unacknowledged: that is the back-pressure. What it resolves to has a promise of the service's answer.
+   * The payload must not be changed before that. Rejects with a RangeError when the message does not fit a frame.
+   */
+  async send(body: object, payload?: Uint8Array): Promise<QueuedMessage> {
+    if (this.#closing) throw this.#ended ?? new ProducerEndedError("closed", "the client is closed");
+    // Behind others who wait, so that the order holds.
+    if (this.#waitingForRoom.length > 0 || !this.#hasRoom()) await this.#wait(this.#waitingForRoom);
+    if (this.#ended !== undefined) throw this.#ended;
+    try {
+      const message = this.#queue.add(body, payload);
+      this.#schedulePump();
+      return message;
+    } finally {
+      this.#letIn();
+    }
+  }
+
+  /** Sends and waits for the answer: resolves when the message is durable, rejects with a MessageRefusedError. */
+  async deliver(body: object, payload?: Uint8Array): Promise<void> {
+    const message = await this.send(body, payload);
+    await message.acknowledged;
+  }
+
+  /** Resolves with the service's pong; rejects when the connection ends before. */
+  async ping(): Promise<void> {
+    await this.welcomed();
+    const sequence = ++this.#lastPing;
+    const answered = new Promise<void>((resolve, reject) => this.#pings.set(sequence, { resolve, reject }));
+    this.#write({ kind: "ping", sequence });
+    await answered;
+  }
+
+  /** Takes no more messages, waits until all are answered, then disconnects. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#ended === undefined && (this.#queue.count > 0 || this.#waitingForRoom.length > 0)) {
+      await this.#wait(this.#waitingForQuiet);
+    }
+    this.destroy();
+  }
+
+  /** Disconnects at once. What is not answered rejects; the service may have it or not. */
+  destroy(): void {
+    this.#end(new ProducerEndedError("closed", "the client was closed"));
+  }
+
+  #wait(among: Waiting[]): Promise<void> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    return new Promise((resolve, reject) => among.push({ resolve, reject }));
+  }
+
+  #hasRoom(): boolean {
+    return this.#queue.count === 0 || (this.#queue.sizeBytes < this.#byteLimit && this.#queue.count < this.#countLimit);
+  }
+
+  /** Lets one waiting send in; it lets in the next when it has added its message. */
+  #letIn(): void {
+    if (this.#waitingForRoom.length > 0 && this.#hasRoom() && this.#ended === undefined) {
+      this.#waitingForRoom.shift()?.resolve();
+    }
+  }
+
+  #connect(): void {
+    const socket = connect(this.#options.address);
+    this.#socket = socket;
+    // Frames are written in batches; waiting for more would only delay them.
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, this.#keepAliveMs);
+    const parser = new FrameParser({
+      buffers: new PayloadBuffers(0),
+      onFrame: (frame) => this.#receive(socket, frame),
+    });
+    let reason = "the service closed the connection";
+    socket.on("connect", () => {
+      const { producer, token } = this.#options;
+      this.#write({ kind: "hello", sequence: 0, body: { protocol: PROTOCOL_VERSION, producer, token } });
+    });
+    socket.on("data", (chunk) => {
+      const fault = parser.push(chunk);
+      if (fault !== undefined) socket.destroy(new Error(fault.message));
+    });
+    socket.on("drain", () => this.#pump());
+    socket.on("error", (error) => {
+      reason = error.message;
+    });
+    socket.on("close", () => {
+      parser.close();
+      if (this.#socket === socket) this.#disconnected(reason);
+    });
+  }
+
+  #disconnected(reason: string): void {
+    this.#socket = undefined;
+    this.#welcomed = false;
+    clearInterval(this.#keepAliveTimer);
+    for (const ping of this.#pings.values()) ping.reject(new Error(reason));
+    this.#pings.clear();
+    if (this.#ended !== undefined) return;
+    this.#options.onDisconnected?.(reason);
+    const { reconnectFirstMs = 50, reconnectLongestMs = 2_000 } = this.#options;
+    const pauseMs = Math.min(reconnectLongestMs, reconnectFirstMs * 2 ** Math.min(this.#failedAttempts++, 30));
+    // Producers that lost the service at the same moment do not come back at the same moment.
+    this.#reconnectTimer = setTimeout(() => this.#connect(), pauseMs * (0.5 + Math.random() / 2));
+  }
+
+  #receive(socket: Socket, frame: Frame): void {
+    if (socket !== this.#socket) return;
+    if (frame.kind === "ack") {
+      this.#queue.acknowledge(frame.sequence);
+      this.#answered();
+    } else if (frame.kind === "pong") {
+      this.#pings.get(frame.sequence)?.resolve();
+      this.#pings.delete(frame.sequence);
+    } else if (frame.kind === "refuse" || frame.kind === "welcome") {
+      const decoded = decodeBody(frame.body);
+      if (!decoded.ok) socket.destroy(new Error(`the service sent a ${frame.kind} with ${decoded.fault.message}`));
+      else if (frame.kind === "refuse") this.#refused(socket, frame.sequence, decoded.body);
+      else this.#receiveWelcome(socket, decoded.body);
+    } else {
+      socket.destroy(new Error(`the service sent a ${frame.kind}`));
+    }
+  }
+
+  #receiveWelcome(socket: Socket, body: JsonObject): void {
+    const { committed, last_run_id: lastRunId = null, service_version: serviceVersion } = body;
+    if (
+      !Number.isSafeInteger(committed) ||
+      !(lastRunId === null || typeof lastRunId === "string") ||
+      typeof serviceVersion !== "string"
+    ) {
+      socket.destroy(new Error("the service sent a welcome without committed, last_run_id or service_version"));
+      return;
+    }
+    const continuation = this.#queue.continueAfter(committed as number);
+    if (continuation.kind === "foreign") {
+      const { producer } = this.#options;
+      const message = `another process sends as ${producer}: ${continuation.committed} is committed, ${continuation.highestSent} was sent`;
+      this.#end(new ProducerEndedError("producer_name_in_use", message));
+      return;
+    }
+    if (lastRunId !== null && (this.#lastRunId === null || lastRunId > this.#lastRunId)) this.#lastRunId = lastRunId;
+    this.#welcomed = true;
+    this.#failedAttempts = 0;
+    this.#keepAliveTimer = setInterval(() => this.#keepAlive(), this.#keepAliveMs);
+    const acknowledgedLost = continuation.kind === "acknowledged_lost" ? continuation.count : 0;
+    this.#options.onWelcome?.({ serviceVersion, committed: committed as number, lastRunId, acknowledgedLost });
+    for (const waiting of this.#waitingForWelcome.splice(0)) waiting.resolve();
+    this.#pump();
+  }
+
+  #refused(socket: Socket, sequence: number, body: JsonObject): void {
+    const params = typeof body.params === "object" && !Array.isArray(body.params) ? (body.params ?? {}) : {};
+    const refusal = { code: String(body.code), message: String(body.message), params };
+    if (sequence > 0 && this.#welcomed && refusal.code !== "sequence_gap" && refusal.code !== "bad_frame") {
+      const highest = refusal.params.last_run_id;
+      if (refusal.code === "id_out_of_order" && typeof highest === "string" && highest > (this.#lastRunId ?? "")) {
+        this.#lastRunId = highest;
+      }
+      this.#options.onRefused?.(refusal);
+      this.#queue.refuse(sequence, new MessageRefusedError(refusal));
+      this.#answered();
+    } else if (PASSING_REFUSALS.has(refusal.code)) {
+      socket.destroy(new Error(`${refusal.code}: ${refusal.message}`));
+    } else {
+      this.#end(new ProducerEndedError(refusal.code, `the service refused the connection: ${refusal.message}`));
+    }
+  }
+
+  #answered(): void {
+    this.#letIn();
+    if (this.#queue.count > 0 || this.#waitingForRoom.length > 0) return;
+    for (const waiting of this.#waitingForQuiet.splice(0)) waiting.resolve();
+  }
+
+  #keepAlive(): void {
+    if (!this.#wroteSinceKeepAlive) this.#write({ kind: "ping", sequence: ++this.#lastPing });
+    this.#wroteSinceKeepAlive = false;
+  }
+
+  #write(frame: FrameToSend): void {
+    for (const part of encodeFrame(frame)) this.#socket?.write(part);
+    this.#wroteSinceKeepAlive = true;
+  }
+
+  /** Messages of one turn of the event loop go out in one write. */
+  #schedulePump(): void {
+    if (this.#pumpScheduled) return;
+    this.#pumpScheduled = true;
+    setImmediate(() => {
+      this.#pumpScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    const socket = this.#socket;
+    if (socket === undefined || !this.#welcomed) return;
+    socket.cork();
+    while (!socket.writableNeedDrain) {
+      const frame = this.#queue.takeNextToSend();
+      if (frame === undefined) break;
+      for (const part of frame) socket.write(part);
+      this.#wroteSinceKeepAlive = true;
+    }
+    socket.uncork();
+  }
+
+  #end(error: ProducerEndedError): void {
+    this.#closing = true;
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    clearTimeout(this.#reconnectTimer);
+    clearInterval(this.#keepAliveTimer);
+    this.#socket?.destroy();
+    this.#queue.rejectAll(error);
+    for (const among of [this.#waitingForRoom, this.#waitingForWelcome, this.#waitingForQuiet]) {
+      for (const waiting of among.splice(0)) waiting.reject(error);
+    }
+  }
+}
