@@ -95,7 +95,7 @@ export class ProducerClient {
   #pumpScheduled = false;
 
   #lastRunId: string | null = null;
-  #waitingForRoom: Waiting[] = [];
+  #waitingForRoom: { enter(): void; reject(error: Error): void }[] = [];
   #waitingForWelcome: Waiting[] = [];
   #waitingForQuiet: Waiting[] = [];
   readonly #pings = new Map<number, Waiting>();
@@ -142,15 +142,19 @@ export class ProducerClient {
   async send(body: object, payload?: Uint8Array): Promise<QueuedMessage> {
     if (this.#closing) throw this.#ended ?? new ProducerEndedError("closed", "the client is closed");
     // Behind others who wait, so that the order holds.
-    if (this.#waitingForRoom.length > 0 || !this.#hasRoom()) await this.#wait(this.#waitingForRoom);
-    if (this.#ended !== undefined) throw this.#ended;
-    try {
-      const message = this.#queue.add(body, payload);
-      this.#schedulePump();
-      return message;
-    } finally {
-      this.#letIn();
-    }
+    if (this.#waitingForRoom.length === 0 && this.#hasRoom()) return this.#take(body, payload);
+    return new Promise((resolve, reject) => {
+      this.#waitingForRoom.push({
+        enter: () => {
+          try {
+            resolve(this.#take(body, payload));
+          } catch (error) {
+            reject(error);
+          }
+        },
+        reject,
+      });
+    });
   }
 
   /** Sends and waits for the answer: resolves when the message is durable, rejects with a MessageRefusedError. */
@@ -191,11 +195,10 @@ export class ProducerClient {
     return this.#queue.count === 0 || (this.#queue.sizeBytes < this.#byteLimit && this.#queue.count < this.#countLimit);
   }
 
-  /** Lets one waiting send in; it lets in the next when it has added its message. */
-  #letIn(): void {
-    if (this.#waitingForRoom.length > 0 && this.#hasRoom() && this.#ended === undefined) {
-      this.#waitingForRoom.shift()?.resolve();
-    }
+  #take(body: object, payload: Uint8Array | undefined): QueuedMessage {
+    const message = this.#queue.add(body, payload);
+    this.#schedulePump();
+    return message;
   }
 
   #connect(): void {
@@ -305,8 +308,8 @@ export class ProducerClient {
   }
 
   #answered(): void {
-    this.#letIn();
-    if (this.#queue.count > 0 || this.#waitingForRoom.length > 0) return;
+    while (this.#waitingForRoom.length > 0 && this.#hasRoom()) this.#waitingForRoom.shift()?.enter();
+    if (this.#queue.count > 0) return;
     for (const waiting of this.#waitingForQuiet.splice(0)) waiting.resolve();
   }
 
