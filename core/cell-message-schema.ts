@@ -10,7 +10,7 @@ import { CANONICAL_UNITS, CHECK_STATUSES } from "./quality.js";
 /** JSON Schemas of the messages of the cell link. Unknown fields are refused; free-form values are checked in `parseCellMessage`. */
 type Schema = Record<string, unknown>;
 
-const uuid: Schema = { type: "string", pattern: UUID_V7_PATTERN };
+const uuid: Schema = { type: "string", pattern: UUID_V7_PATTERN, format: "uuid-time" };
 const text = (maxLength: number, minLength = 0): Schema => ({ type: "string", minLength, maxLength });
 const nullable = (schema: Schema): Schema => {
   const allowsNull = { ...schema, type: [schema.type, "null"] };

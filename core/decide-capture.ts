@@ -35,7 +35,7 @@ function decideFrameBegin(world: World, message: FrameBegin): Change[] {
     throw new RefusedError("already_exists", `frame ${message.id} exists already`, { path: "/id", value: message.id });
   }
   stepOfRun(run, message.step_index, "/step_index");
-  if (run.frames.length >= LIMITS.framesPerRun) throw tooMany("frames of a run", LIMITS.framesPerRun);
+  if (run.frames.length >= LIMITS.framesPerRun) throw tooMany("frames of a run", "/id", LIMITS.framesPerRun);
   const { height, luminance } = message.planes;
   checkInvalidCodes(height.dtype, height.invalid, "/planes/height/invalid");
   if (luminance?.dtype === "u8" && luminance.bits !== 8) {
@@ -95,7 +95,8 @@ function decideFrameLines(world: World, message: FrameLines, payload: PayloadSto
       allowed: most - frame.lines,
     });
   }
-  if (frame.batches.length >= LIMITS.batchesPerFrame) throw tooMany("batches of a frame", LIMITS.batchesPerFrame);
+  if (frame.batches.length >= LIMITS.batchesPerFrame)
+    throw tooMany("batches of a frame", "/id", LIMITS.batchesPerFrame);
   const bytes = lineBytes(frame.planes, frame.width);
   checkPayload(payload, message.line_count * (bytes.height + bytes.luminance));
   const extent = payload.store(run.id, "captures");
@@ -126,7 +127,7 @@ function openFrame(world: World, message: FrameLines | FrameEnd) {
   const runId = world.runOfFrame(message.id);
   if (runId === undefined) throw notFound("frame", "/id", message.id);
   const run = acceptingRun(world, message.type, runId, "/id");
-  const frame = run.frames.find((one) => one.id === message.id);
+  const frame = run.frames.findLast((one) => one.id === message.id);
   if (frame === undefined) throw notFound("frame", "/id", message.id);
   if (frame.status !== "open") throw illegalTransition(message.type, "/id", frame.id, frame.status, ["open"]);
   return { run, frame };
@@ -147,8 +148,9 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
       allowed: series.channels,
     });
   }
-  if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries)
-    throw tooMany("appends of a series", LIMITS.appendsPerSeries);
+  if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries) {
+    throw tooMany("appends of a series", "/step_index", LIMITS.appendsPerSeries);
+  }
   const invalid = message.invalid ?? [];
   checkInvalidCodes(message.dtype, invalid, "/invalid");
   const rowBytes = message.channels * itemBytes(message.dtype);
@@ -197,9 +199,10 @@ function decideFilePut(world: World, message: FilePut, payload: PayloadStore): C
   if (run.files.some((file) => file.name === name)) {
     throw new RefusedError("name_taken", `run ${run.id} has a file ${name} already`, { path: "/name", value: name });
   }
-  if (message.step_index !== undefined && message.step_index !== null)
+  if (message.step_index !== undefined && message.step_index !== null) {
     stepOfRun(run, message.step_index, "/step_index");
-  if (run.files.length >= LIMITS.filesPerRun) throw tooMany("files of a run", LIMITS.filesPerRun);
+  }
+  if (run.files.length >= LIMITS.filesPerRun) throw tooMany("files of a run", "/name", LIMITS.filesPerRun);
   const extent = payload.store(run.id, "reports");
   return [
     {

@@ -27,7 +27,7 @@ export function decideCell(world: World, message: CellLevelMessage): CellChange[
       return [{ kind: "component_deleted", key: message.key }];
     case "program.put":
       if (world.program(message.program.id) === undefined && world.programCount >= LIMITS.programs) {
-        throw tooMany("programs", LIMITS.programs);
+        throw tooMany("programs", "/program/id", LIMITS.programs);
       }
       return [{ kind: "program_put", program: message.program }];
     case "program.delete":
@@ -54,7 +54,7 @@ function decideComponentPut(world: World, message: ComponentPut): CellChange[] {
     });
   }
   if (!world.hasComponent(key) && world.componentCount >= LIMITS.components) {
-    throw tooMany("components", LIMITS.components);
+    throw tooMany("components", "/key", LIMITS.components);
   }
   const row = {
     key,
@@ -71,6 +71,7 @@ export function notFound(what: string, path: string, value: string | number): Re
   return new RefusedError("not_found", `no ${what} ${value}`, { path, value, allowed: `an existing ${what}` });
 }
 
-export function tooMany(what: string, limit: number): RefusedError {
-  return new RefusedError("too_large", `more than ${limit} ${what}`, { path: what, allowed: limit });
+/** `count` is what the message would make of it: one more than there may be, unless it brings several at once. */
+export function tooMany(what: string, path: string, limit: number, count = limit + 1): RefusedError {
+  return new RefusedError("too_large", `more than ${limit} ${what}`, { path, value: count, allowed: limit });
 }

@@ -56,6 +56,8 @@ export const ACCEPTED_IN = {
   "job.finish": ["running", "finalizing"],
 } as const satisfies Record<string, readonly RunStatus[]>;
 
+const FINDINGS_AT = { checks: "/check", defects: "/defect" };
+
 /** The run that a message speaks of, in a status that accepts it. */
 export function acceptingRun(world: World, type: keyof typeof ACCEPTED_IN, runId: string, path: string): RunState {
   const run = world.activeRun(runId);
@@ -101,12 +103,12 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
       return decideStep(world, message);
     case "check.add": {
       const run = acceptingRun(world, message.type, message.run_id, "/run_id");
-      roomForFindings(run, 1, 0);
+      roomForFindings(run, 1, 0, FINDINGS_AT);
       return [{ kind: "check_added", runId: run.id, check: message.check }];
     }
     case "defect.add": {
       const run = acceptingRun(world, message.type, message.run_id, "/run_id");
-      roomForFindings(run, 0, 1);
+      roomForFindings(run, 0, 1, FINDINGS_AT);
       return [{ kind: "defect_added", runId: run.id, defect: message.defect }];
     }
     case "job.start":
@@ -114,7 +116,9 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
       return decideJob(world, message);
     case "event.add": {
       const run = acceptingRun(world, message.type, message.run_id, "/run_id");
-      if (run.eventLog.length >= LIMITS.eventsPerRun) throw tooMany("event log lines of a run", LIMITS.eventsPerRun);
+      if (run.eventLog.length >= LIMITS.eventsPerRun) {
+        throw tooMany("event log lines of a run", "/run_id", LIMITS.eventsPerRun);
+      }
       const timestampUs = typeof message.timestamp === "string" ? (parseTimeUs(message.timestamp) ?? null) : null;
       const entry = { timestampUs, eventType: message.event_type, data: message.data };
       return [{ kind: "event_added", runId: run.id, entry }];
@@ -154,7 +158,7 @@ function decideRunCreate(world: World, message: RunCreate): Change[] {
   }
   const program = world.program(message.program_id);
   if (program === undefined) throw notFound("program", "/program_id", message.program_id);
-  if (world.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", LIMITS.activeRuns);
+  if (world.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", "/id", LIMITS.activeRuns);
   const serialNumber = message.serial_number ?? null;
   return [
     {
@@ -213,7 +217,10 @@ function decideStep(world: World, message: StepStart | StepFinish): Change[] {
     throw illegalTransition(`step.finish as ${message.status}`, "/index", index, step.status, [from]);
   }
   const result = (message.result ?? null) as (JsonObject & { checks?: unknown[]; defects?: unknown[] }) | null;
-  roomForFindings(run, result?.checks?.length ?? 0, result?.defects?.length ?? 0);
+  roomForFindings(run, result?.checks?.length ?? 0, result?.defects?.length ?? 0, {
+    checks: "/result/checks",
+    defects: "/result/defects",
+  });
   const { status, error = null } = message;
   return [{ kind: "step_finished", runId: run.id, index, status, result, error }];
 }
@@ -225,19 +232,34 @@ function decideJob(world: World, message: JobStart | JobFinish): Change[] {
     if (job !== undefined) {
       throw new RefusedError("already_exists", `job ${message.id} exists already`, { path: "/id", value: message.id });
     }
-    if (run.jobs.length >= LIMITS.jobsPerRun) throw tooMany("jobs of a run", LIMITS.jobsPerRun);
+    if (run.jobs.length >= LIMITS.jobsPerRun) throw tooMany("jobs of a run", "/id", LIMITS.jobsPerRun);
     return [{ kind: "job_started", runId: run.id, jobId: message.id, name: message.name }];
   }
   if (job === undefined) throw notFound("job", "/id", message.id);
   if (job.status !== "running") throw illegalTransition("job.finish", "/id", message.id, job.status, ["running"]);
   const checks = message.checks ?? [];
   const defects = message.defects ?? [];
-  roomForFindings(run, checks.length, defects.length);
+  // Those of a failed job do not count (cell-link.md): the fold leaves them out.
+  if (message.status === "completed") {
+    roomForFindings(run, checks.length, defects.length, { checks: "/checks", defects: "/defects" });
+  }
   const { status, error = null } = message;
   return [{ kind: "job_finished", runId: run.id, jobId: job.id, status, checks, defects, error }];
 }
 
-function roomForFindings(run: RunState, checks: number, defects: number): void {
-  if (run.checks.length + checks > LIMITS.checksPerRun) throw tooMany("checks of a run", LIMITS.checksPerRun);
-  if (run.defects.length + defects > LIMITS.defectsPerRun) throw tooMany("defects of a run", LIMITS.defectsPerRun);
+/** `checks` and `defects` are how many the message brings, at the paths that are given. */
+function roomForFindings(
+  run: RunState,
+  checks: number,
+  defects: number,
+  paths: { checks: string; defects: string },
+): void {
+  const allChecks = run.checks.length + checks;
+  if (allChecks > LIMITS.checksPerRun) {
+    throw tooMany("checks of a run", paths.checks, LIMITS.checksPerRun, allChecks);
+  }
+  const allDefects = run.defects.length + defects;
+  if (allDefects > LIMITS.defectsPerRun) {
+    throw tooMany("defects of a run", paths.defects, LIMITS.defectsPerRun, allDefects);
+  }
 }

@@ -28,7 +28,9 @@ const SWEEP_FILE = /^step-\d+-cl_sweep\.csv$/;
 
 /** Why a producer may not give a file this name; undefined when it may. */
 export function fileNameFault(name: string): string | undefined {
-  if (name.length === 0 || name.length > LIMITS.nameCharacters) return `1 to ${LIMITS.nameCharacters} characters`;
+  // Characters are code points, as in the message's other texts; a code point is at most two units of a string.
+  const tooLong = name.length > 2 * LIMITS.nameCharacters || [...name].length > LIMITS.nameCharacters;
+  if (name.length === 0 || tooLong) return `1 to ${LIMITS.nameCharacters} characters`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   if (/[/\\\u0000-\u001f\u007f-\u009f]/.test(name)) return "no '/', '\\' or control characters";
   if (name === "." || name === "..") return "not '.' or '..'";

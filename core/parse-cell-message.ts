@@ -1,13 +1,16 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import type { CellMessage, CellMessageType } from "./cell-message.js";
 import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
+import { uuidV7TimeUs } from "./identifiers.js";
 import { isPlainObject, type JsonValue } from "./json.js";
 import { LIMITS } from "./limits.js";
 import { RefusedError } from "./refusal.js";
-import { parseUtcTimeUs } from "./timestamps.js";
+import { formatTimeUs, parseUtcTimeUs, TIME_LIMIT_US } from "./timestamps.js";
 
 const ajv = new Ajv({ allErrors: false, strict: true, strictTypes: false, verbose: true, validateFormats: true });
 ajv.addFormat("utc-timestamp", { type: "string", validate: (text: string) => parseUtcTimeUs(text) !== undefined });
+// A program's and a frame's created_at come from the id: a time that no timestamp can show is refused here.
+ajv.addFormat("uuid-time", { type: "string", validate: (text: string) => uuidV7TimeUs(text) < TIME_LIMIT_US });
 
 const validators = new Map<string, ValidateFunction>(
   Object.entries(CELL_MESSAGE_SCHEMAS).map(([type, schema]) => [type, ajv.compile(schema)]),
@@ -20,7 +23,7 @@ const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
  * @throws {RefusedError} invalid_message, whose params name the `path` of the field (JSON Pointer), the `value` that came and what is `allowed`.
  */
 export function parseCellMessage(body: unknown): CellMessage {
-  if (!isPlainObject(body)) throw invalid("", body, "a map with string keys");
+  if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
   const fault = findNonJson(body, "", 0);
   if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
   const type = body.type;
@@ -30,7 +33,11 @@ export function parseCellMessage(body: unknown): CellMessage {
   return body as unknown as CellMessage;
 }
 
-function invalid(path: string, value: unknown, allowed: JsonValue): RefusedError {
+/** A path may hold keys of the producer's; refusals are kept, so it is cut like the value. */
+const PATH_CHARACTERS = 500;
+
+function invalid(fullPath: string, value: unknown, allowed: JsonValue): RefusedError {
+  const path = fullPath.length <= PATH_CHARACTERS ? fullPath : `${fullPath.slice(0, PATH_CHARACTERS).toWellFormed()}…`;
   const wanted = Array.isArray(allowed) ? `one of ${allowed.join(", ")}` : String(allowed);
   return new RefusedError("invalid_message", `${path === "" ? "the message" : path} must be ${wanted}`, {
     path,
@@ -54,7 +61,15 @@ interface Fault {
   allowed: string;
 }
 
-/** The first value that JSON cannot hold: NaN, infinities, binary, extension types, ill-formed Unicode, or too deep. */
+/** A key as a part of a JSON Pointer (RFC 6901). */
+function pointerPart(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/**
+ * The first value that JSON cannot hold: NaN, infinities, binary, extension types, ill-formed Unicode, or too deep. The key
+ * `__proto__` is one more: the record that held it could not be decoded again, and many a JSON reader would drop it.
+ */
 function findNonJson(value: unknown, path: string, depth: number): Fault | undefined {
   if (value === null || typeof value === "boolean") return undefined;
   if (typeof value === "number") {
@@ -74,7 +89,8 @@ function findNonJson(value: unknown, path: string, depth: number): Fault | undef
   if (!isPlainObject(value))
     return { path, value: typeof value, allowed: "a JSON value (no binary, no extension type)" };
   for (const key in value) {
-    const keyPath = `${path}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    const keyPath = `${path}/${pointerPart(key)}`;
+    if (key === "__proto__") return { path: keyPath, value: null, allowed: "absent: __proto__ is no key here" };
     if (!key.isWellFormed()) return { path, value: key, allowed: "keys of well-formed Unicode text" };
     const fault = findNonJson(value[key], keyPath, depth + 1);
     if (fault !== undefined) return fault;
@@ -91,7 +107,7 @@ function fromSchemaError(error: ErrorObject | undefined): RefusedError {
     case "additionalProperties": {
       const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
       return invalid(
-        `${instancePath}/${params.additionalProperty}`,
+        `${instancePath}/${pointerPart(params.additionalProperty)}`,
         null,
         `absent: the fields are ${known.join(", ")}`,
       );
@@ -106,7 +122,9 @@ function fromSchemaError(error: ErrorObject | undefined): RefusedError {
       return invalid(
         instancePath,
         data,
-        "an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z",
+        params.format === "uuid-time"
+          ? `a UUIDv7 of a time before ${formatTimeUs(TIME_LIMIT_US)}`
+          : `an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z, from 1970 and before ${formatTimeUs(TIME_LIMIT_US)}`,
       );
     case "minimum":
     case "maximum":

@@ -169,7 +169,8 @@ function stepOf(run: RunState, index: number): RunStep {
 }
 
 function frameOf(run: RunState, frameId: string): FrameState {
-  const frame = run.frames.find((one) => one.id === frameId);
+  // Lines come for the latest frames: a run's thousandth finds its own at once.
+  const frame = run.frames.findLast((one) => one.id === frameId);
   if (frame === undefined) throw new Error(`run ${run.id} has no frame ${frameId}`);
   return frame;
 }

@@ -8,6 +8,9 @@ const TIMESTAMP =
 let lastSecond = Number.NaN;
 let lastSecondText = "";
 
+/** Times are below this: 2255-03-14T16:00:00Z, a round number of microseconds below 2^53. */
+export const TIME_LIMIT_US = 9_000_000_000_000_000;
+
 /** `2026-11-20T19:07:00.123456Z`. */
 export function formatTimeUs(timeUs: number): string {
   const second = Math.floor(timeUs / 1_000_000);
@@ -21,7 +24,7 @@ export function formatTimeUs(timeUs: number): string {
 
 /**
  * Reads an ISO 8601 date-time: UTC (Z), with an offset, or without one (taken as UTC). Digits behind the microsecond are
- * cut off. Undefined when the text is not a date-time of the years 1970 to 2254 or names a day or an hour that does not exist.
+ * cut off. Undefined when the text is not a date-time from 1970 until `TIME_LIMIT_US` or names a day or an hour that does not exist.
  */
 export function parseTimeUs(text: string): number | undefined {
   const match = TIMESTAMP.exec(text);
@@ -31,11 +34,13 @@ export function parseTimeUs(text: string): number | undefined {
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
   if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return undefined;
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  // Date.UTC takes the years 0 to 99 for 1900 to 1999.
+  if (date.getUTCFullYear() !== Number(year)) return undefined;
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
   const offsetSeconds = (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60) * (sign === "-" ? -1 : 1);
   const seconds = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second) - offsetSeconds;
   const timeUs = seconds * 1_000_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
-  return timeUs >= 0 && timeUs < 9_000_000_000_000_000 ? timeUs : undefined;
+  return timeUs >= 0 && timeUs < TIME_LIMIT_US ? timeUs : undefined;
 }
 
 /** Date-time in UTC only (`…Z`), as messages of the cell link carry them; undefined otherwise. */
