@@ -6,8 +6,12 @@ import { acceptingRun, illegalTransition, stepOfRun } from "./decide-run.js";
 import { LIMITS } from "./limits.js";
 import { type FileType, fileNameFault } from "./manifest.js";
 import { RefusedError } from "./refusal.js";
+import type { RunState } from "./run-state.js";
 import { parseTimeUs } from "./timestamps.js";
 import type { PayloadStore, World } from "./world.js";
+
+/** What an extent adds to its run's document, roughly: it is asked for before the extent is there. */
+const EXTENT_BYTES = 96;
 
 /** Messages that bring bytes, or frame them: captures, series, files. */
 export function decideCapture(
@@ -99,6 +103,7 @@ function decideFrameLines(world: World, message: FrameLines, payload: PayloadSto
     throw tooMany("batches of a frame", "/id", LIMITS.batchesPerFrame);
   const bytes = lineBytes(frame.planes, frame.width);
   checkPayload(payload, message.line_count * (bytes.height + bytes.luminance));
+  checkDocumentBytes(run, EXTENT_BYTES);
   const extent = payload.store(run.id, "captures");
   return [
     {
@@ -162,6 +167,7 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
       allowed: `a multiple of ${rowBytes}`,
     });
   }
+  checkDocumentBytes(run, EXTENT_BYTES);
   const extent = payload.store(run.id, "captures");
   return [
     {
@@ -203,6 +209,7 @@ function decideFilePut(world: World, message: FilePut, payload: PayloadStore): C
     stepOfRun(run, message.step_index, "/step_index");
   }
   if (run.files.length >= LIMITS.filesPerRun) throw tooMany("files of a run", "/name", LIMITS.filesPerRun);
+  checkDocumentBytes(run, EXTENT_BYTES);
   const extent = payload.store(run.id, "reports");
   return [
     {
@@ -225,6 +232,17 @@ function fileTypeOf(contentType: string): FileType {
   if (contentType.startsWith("image/")) return "image";
   if (contentType.startsWith("text/csv")) return "measurement";
   return contentType.startsWith("application/x-ply") ? "pointcloud" : "report";
+}
+
+/** @throws {RefusedError} too_large when the document of the run would be over its limit. */
+export function checkDocumentBytes(run: RunState, growthBytes: number): void {
+  const bytes = run.documentBytes + growthBytes;
+  if (growthBytes === 0 || bytes <= LIMITS.runDocumentBytes) return;
+  throw new RefusedError("too_large", `run ${run.id} would be over ${LIMITS.runDocumentBytes} bytes as a document`, {
+    path: "",
+    value: bytes,
+    allowed: LIMITS.runDocumentBytes,
+  });
 }
 
 function timeOf(text: string): number {

@@ -1,8 +1,9 @@
 import type { CellMessage } from "./cell-message.js";
 import type { Change } from "./change.js";
-import { decideCapture } from "./decide-capture.js";
+import { checkDocumentBytes, decideCapture } from "./decide-capture.js";
 import { decideCell } from "./decide-cell.js";
 import { decideRun } from "./decide-run.js";
+import { documentGrowthBytes } from "./document-size.js";
 import { RefusedError } from "./refusal.js";
 import type { PayloadStore, World } from "./world.js";
 
@@ -41,8 +42,18 @@ export function decideMessage(world: World, message: CellMessage, payload: Paylo
       return decideCell(world, message);
     case "frame.begin":
     case "frame.end":
-      return decideCapture(world, message, payload);
+      return roomInDocument(world, decideCapture(world, message, payload));
     default:
-      return decideRun(world, message, timeUs);
+      return roomInDocument(world, decideRun(world, message, timeUs));
   }
+}
+
+/** The document of a run is bounded as a whole: a change that would let it grow beyond is refused. */
+function roomInDocument(world: World, changes: Change[]): Change[] {
+  for (const change of changes) {
+    if (!("runId" in change) || change.kind === "run_ended") continue;
+    const run = world.activeRun(change.runId);
+    if (run !== undefined) checkDocumentBytes(run, documentGrowthBytes(change));
+  }
+  return changes;
 }

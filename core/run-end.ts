@@ -29,6 +29,8 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
       if (step.status === "pending") return { ...step, status: "cancelled" };
       return step;
     }),
+    // A frame that was never whole is listed all the same, behind those that were.
+    frameIds: [...run.frameIds, ...run.frames.filter((frame) => frame.status === "open").map((frame) => frame.id)],
     frames: run.frames.map((frame) => (frame.status === "open" ? { ...frame, status: "incomplete" } : frame)),
     series: run.series.map((series) => ({ ...series, completedAtUs: series.completedAtUs ?? timeUs })),
     eventLog: [...run.eventLog, ...ending.notes.map((note) => ({ ...note, timestampUs: timeUs }))],

@@ -1,5 +1,6 @@
 import type { FrameState } from "./capture.js";
 import type { RunChange, RunEnded } from "./change.js";
+import { documentGrowthBytes } from "./document-size.js";
 import type { RunState, RunStep } from "./run-state.js";
 
 /**
@@ -11,6 +12,7 @@ export function foldRun(run: RunState | undefined, change: RunChange | RunEnded,
   if (change.kind === "run_created") return createRun(change, timeUs);
   if (run === undefined) throw new Error(`${change.kind} for run ${change.runId}, which no earlier record created`);
   applyChange(run, change, timeUs);
+  run.documentBytes += documentGrowthBytes(change);
   // file.put, event.add and everything else of a run moves it on; only deliveries do not, and they are no run changes.
   run.updatedAtUs = timeUs;
   return run;
@@ -53,6 +55,7 @@ function createRun(change: Extract<RunChange, { kind: "run_created" }>, timeUs: 
     eventLog: [],
     report: null,
     capturesRemovedAtUs: null,
+    documentBytes: documentGrowthBytes(change),
   };
 }
 

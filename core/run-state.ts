@@ -92,7 +92,7 @@ export interface RunState {
   jobs: JobState[];
   /** In order of frame.begin. */
   frames: FrameState[];
-  /** Frame ids in order of frame.end: results.frame_ids. */
+  /** Frame ids in order of frame.end, then those that the run's end closed as incomplete: results.frame_ids. */
   frameIds: string[];
   series: SeriesState[];
   files: StoredFile[];
@@ -101,6 +101,8 @@ export interface RunState {
   report: QualityReport | null;
   /** When retention removed the captured bytes; null while they are there. */
   capturesRemovedAtUs: number | null;
+  /** Bytes of this document as MessagePack, at most, as `documentGrowthBytes` counts them. */
+  documentBytes: number;
 }
 
 /** What lists show of a run, and what the index section of its records carries. */
