@@ -18,13 +18,14 @@
  * ids of 16 bytes each. A length of 0xffffffff is null.
  * run delta: 16 bytes run id, u8 status after it, u8 code of the change, 16 bytes id of the frame it begins (else zeros).
  */
-import { decode, encode } from "@msgpack/msgpack";
+import { encode } from "@msgpack/msgpack";
 import bin from "typed-binary";
 import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js";
 import { readUuid, writeUuid } from "../core/identifiers.js";
-import type { JsonObject } from "../core/json.js";
+import { isPlainObject, type JsonObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
 import { RUN_STATUSES, type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
+import { decodeMessagePack } from "./message-pack.js";
 
 export const RECORD_TYPE = { cellChanges: 16, runCreated: 17, runDelta: 18, runEnded: 19, refusal: 20 } as const;
 export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
@@ -90,7 +91,8 @@ const NULL_LENGTH = 0xffff_ffff;
 const HIGH = 0x1_0000_0000;
 
 const textEncoder = new TextEncoder();
-const textDecoder = new TextDecoder();
+/** A byte order mark is a character of the text like any other; broken UTF-8 is a broken record. */
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export class RecordDecodeError extends Error {
   override name = "RecordDecodeError";
@@ -142,21 +144,53 @@ export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
   return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encode({ refusal }) };
 }
 
-/** Changes of a record of any type but refusal. */
+/**
+ * Changes of a record of any type but refusal.
+ *
+ * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ */
 export function decodeChanges(type: number, body: Uint8Array): Change[] {
-  if (type === RECORD_TYPE.runEnded) {
-    const { run } = decode(body) as { run: RunState };
-    return [{ kind: "run_ended", runId: run.id, run } satisfies RunEnded];
+  switch (type) {
+    case RECORD_TYPE.runEnded: {
+      const run = decodeBody(body).run;
+      if (!isPlainObject(run) || typeof run.id !== "string") throw new RecordDecodeError("a run's end without its run");
+      return [{ kind: "run_ended", runId: run.id, run: run as unknown as RunState } satisfies RunEnded];
+    }
+    case RECORD_TYPE.cellChanges:
+    case RECORD_TYPE.runCreated:
+    case RECORD_TYPE.runDelta: {
+      const { changes } = decodeBody(body);
+      const kinds = KINDS_OF[type];
+      if (!Array.isArray(changes) || changes.length === 0) throw new RecordDecodeError("a record without changes");
+      for (const change of changes) {
+        if (!isPlainObject(change) || !kinds.includes(String(change.kind))) {
+          throw new RecordDecodeError(`a record of type ${type} with a change that is none of ${kinds.join(", ")}`);
+        }
+      }
+      return changes as Change[];
+    }
+    default:
+      throw new RecordDecodeError(`record type ${type} holds no changes`);
   }
-  if (type === RECORD_TYPE.cellChanges) return (decode(body) as { changes: CellChange[] }).changes;
-  if (type === RECORD_TYPE.runCreated || type === RECORD_TYPE.runDelta) {
-    return (decode(body) as { changes: RunChange[] }).changes;
-  }
-  throw new RecordDecodeError(`record type ${type} holds no changes`);
 }
 
+/** @throws {RecordDecodeError} The body is not one that `encodeRefusal` makes. */
 export function decodeRefusal(body: Uint8Array): Refusal {
-  return (decode(body) as { refusal: Refusal }).refusal;
+  const { refusal } = decodeBody(body);
+  if (!isPlainObject(refusal) || typeof refusal.code !== "string")
+    throw new RecordDecodeError("a refusal without code");
+  return refusal as unknown as Refusal;
+}
+
+function decodeBody(body: Uint8Array): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = decodeMessagePack(body);
+  } catch (error) {
+    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  }
+  if (!isPlainObject(value)) throw new RecordDecodeError("the body is not a map");
+  return value;
 }
 
 /** True for the record types of this file; others are the log's own, or of a newer version. */
@@ -164,9 +198,16 @@ export function isChangeRecordType(type: number): type is RecordType {
   return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.refusal;
 }
 
+/** @throws {RecordDecodeError} The bytes are not, to the last one, an index section of this type. */
 export function decodeIndex(type: RecordType, index: Uint8Array): RecordIndex {
   const reader = new IndexReader(index);
   const origin = reader.origin();
+  const decoded = decodeRest(type, origin, reader);
+  reader.end();
+  return decoded;
+}
+
+function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader): RecordIndex {
   switch (type) {
     case RECORD_TYPE.cellChanges:
     case RECORD_TYPE.refusal:
@@ -261,6 +302,18 @@ const DELTA_KINDS = [
   "run_finalizing",
 ] as const satisfies readonly Exclude<RunChange["kind"], "run_created">[];
 
+const KINDS_OF: Record<16 | 17 | 18, readonly string[]> = {
+  [RECORD_TYPE.cellChanges]: [
+    "cell_put",
+    "component_put",
+    "component_deleted",
+    "program_put",
+    "program_deleted",
+  ] satisfies CellChange["kind"][],
+  [RECORD_TYPE.runCreated]: ["run_created"],
+  [RECORD_TYPE.runDelta]: DELTA_KINDS,
+};
+
 function encodeDelta(
   head: Uint8Array,
   change: Exclude<RunChange, { kind: "run_created" }>,
@@ -297,6 +350,7 @@ class IndexReader {
 
   delta(): { runId: string; statusAfter: RunStatus; frameId: string | null } {
     const delta = DELTA.read(this.#reader(DELTA_BYTES));
+    if (DELTA_KINDS[delta.change] === undefined) throw new RecordDecodeError(`change code ${delta.change}`);
     const begins = delta.frameId.some((byte) => byte !== 0);
     return {
       runId: readUuid(delta.runId),
@@ -307,7 +361,7 @@ class IndexReader {
 
   summary(): { summary: RunSummary; frameIds: string[] } {
     const head = SUMMARY_HEAD.read(this.#reader(SUMMARY_HEAD_BYTES));
-    const programName = this.#nullableText(head.programNameBytes);
+    const programName = this.#text(head.programNameBytes);
     const serialNumber = this.#nullableText(head.serialNumberBytes);
     const errorMessage = this.#nullableText(head.errorMessageBytes);
     const metadata = this.#nullableText(head.metadataBytes);
@@ -319,11 +373,11 @@ class IndexReader {
       summary: {
         id: readUuid(head.runId),
         programId: readUuid(head.programId),
-        programName: programName ?? "",
+        programName,
         status: statusOf(head.status),
         serialNumber,
         revision: head.revision,
-        metadata: metadata === null ? null : (JSON.parse(metadata) as JsonObject),
+        metadata: metadata === null ? null : parseMetadata(metadata),
         createdAtUs: head.createdAtHigh * HIGH + head.createdAtLow,
         updatedAtUs: head.updatedAtHigh * HIGH + head.updatedAtLow,
         startedAtUs: startedAtUs === 0 ? null : startedAtUs,
@@ -351,12 +405,30 @@ class IndexReader {
     return new bin.BufferReader(slice.buffer as ArrayBuffer, { endianness: "little", byteOffset: slice.byteOffset });
   }
 
+  end(): void {
+    const left = this.#bytes.length - this.#at;
+    if (left !== 0) throw new RecordDecodeError(`${left} bytes behind the index section`);
+  }
+
   #text(length: number): string {
-    return textDecoder.decode(this.#take(length));
+    const bytes = this.#take(length);
+    try {
+      return textDecoder.decode(bytes);
+    } catch {
+      throw new RecordDecodeError(`text that is not UTF-8 before byte ${this.#at}`);
+    }
   }
 
   #nullableText(length: number): string | null {
     return length === NULL_LENGTH ? null : this.#text(length);
+  }
+}
+
+function parseMetadata(text: string): JsonObject {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    throw new RecordDecodeError("metadata that is not JSON");
   }
 }
 
