@@ -1,0 +1,45 @@
+/**
+ * The process of one benchmark: `node benchmark-process.js <job as JSON>`, started by child-runner.ts. A process of its own for each
+ * starts every benchmark with a fresh heap and code that was not optimised for another one.
+ */
+
+import { findBenchmark } from "../benchmarks/registry.js";
+import type { BenchmarkContext } from "./benchmark.js";
+import type { MeasuredBenchmark } from "./result.js";
+import { runRounds } from "./rounds.js";
+
+export interface BenchmarkJob extends Omit<BenchmarkContext, "log"> {
+  name: string;
+  rounds: { warmup: number; measured: number };
+}
+
+export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: MeasuredBenchmark };
+
+async function run(job: BenchmarkJob): Promise<void> {
+  const send = (message: BenchmarkMessage): void => {
+    process.send?.(message);
+  };
+  const log = (line: string): void => send({ type: "log", line });
+  const benchmark = findBenchmark(job.name);
+  const startedAt = new Date().toISOString();
+  const startMs = performance.now();
+  const { unit } = benchmark.metric;
+  const opened = await benchmark.open({ ...job, log });
+  let contestants: MeasuredBenchmark["contestants"];
+  try {
+    contestants = await runRounds(benchmark, opened, job.rounds, (round, contestant, { value, seconds }) => {
+      const label = round < 0 ? "warm-up" : `round ${round + 1}/${job.rounds.measured}`;
+      log(`${label} ${contestant}: ${value.toPrecision(4)} ${unit} in ${seconds.toFixed(2)} s`);
+    });
+  } finally {
+    await opened.close();
+  }
+  const seconds = (performance.now() - startMs) / 1000;
+  send({ type: "measured", measured: { name: job.name, startedAt, seconds, notes: opened.notes, contestants } });
+}
+
+// The runner gone means nobody waits for figures: end, and with this process group all that was started.
+process.on("disconnect", () => process.kill(-process.pid, "SIGTERM"));
+await run(JSON.parse(process.argv[2] as string) as BenchmarkJob);
+process.removeAllListeners("disconnect");
+process.disconnect?.();

@@ -1,0 +1,74 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { BenchmarkJob, BenchmarkMessage } from "./benchmark-process.js";
+import type { MeasuredBenchmark } from "./result.js";
+
+const PROGRAM = fileURLToPath(new URL("./benchmark-process.js", import.meta.url));
+const LAST_WORDS = 4096;
+
+/**
+ * Runs one benchmark in a process group of its own, and ends whatever is left of the group afterwards: no server or load
+ * generator outlives its benchmark, also when it fails, hangs or is interrupted.
+ */
+export async function runInProcess(
+  job: BenchmarkJob,
+  options: {
+    timeoutSeconds: number;
+    onLog: (line: string) => void;
+    signal: AbortSignal;
+    /** Another program that takes a job and sends the same messages. */
+    program?: string;
+  },
+): Promise<MeasuredBenchmark> {
+  options.signal.throwIfAborted();
+  const profiling = job.profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${job.profileDirectory}`];
+  const child = fork(options.program ?? PROGRAM, [JSON.stringify(job)], {
+    detached: true,
+    execArgv: profiling,
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  const killGroup = (): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    } catch (error) {
+      // ESRCH: nothing of it is left, as it should be.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  };
+  let lastWords = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on("data", (chunk: Buffer) => {
+      lastWords = (lastWords + chunk.toString()).slice(-LAST_WORDS);
+    });
+  }
+  let measured: MeasuredBenchmark | undefined;
+  let why: string | undefined;
+  child.on("message", (message) => {
+    const received = message as BenchmarkMessage;
+    if (received.type === "log") options.onLog(received.line);
+    else measured = received.measured;
+  });
+  const timer = setTimeout(() => {
+    why = `took more than ${options.timeoutSeconds} s`;
+    killGroup();
+  }, options.timeoutSeconds * 1000);
+  const onAbort = (): void => {
+    why = "was interrupted";
+    killGroup();
+  };
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+    if (why === undefined && code !== 0) why = `ended with ${signal ?? `exit code ${code}`}`;
+  } finally {
+    clearTimeout(timer);
+    options.signal.removeEventListener("abort", onAbort);
+    killGroup();
+  }
+  if (why === undefined && measured === undefined) why = "ended without a result";
+  if (why !== undefined || measured === undefined) {
+    throw new Error(`${job.name} ${why}${lastWords === "" ? "" : `; its last words:\n${lastWords.trimEnd()}`}`);
+  }
+  return measured;
+}

@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LatencyHistogram } from "./latency-histogram.js";
+
+/**
+ * Sends at a fixed rate, whatever the answers do, and times each answer from the instant it was *meant* to be sent. A
+ * closed loop would wait for a slow answer and so leave out the requests that would have been slow too (coordinated omission, Gil
+ * Tene). When the sender itself falls behind, the delay is counted in the latency and told in `lateSends`.
+ */
+export async function runOpenLoop(options: {
+  ratePerSecond: number;
+  count: number;
+  /** Sends the `index`-th; the promise resolves with its answer. */
+  send: (index: number) => Promise<unknown>;
+  latency: LatencyHistogram;
+}): Promise<{ seconds: number; lateSends: number }> {
+  const { ratePerSecond, count, send, latency } = options;
+  const intervalMs = 1000 / ratePerSecond;
+  const answers: Promise<void>[] = [];
+  let lateSends = 0;
+  const startMs = performance.now();
+  for (let index = 0; index < count; index++) {
+    const intendedMs = startMs + index * intervalMs;
+    const waitMs = intendedMs - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    // A timer of Node may fire up to a millisecond late; more than two are the sender's own trouble.
+    if (performance.now() - intendedMs > 2) lateSends++;
+    answers.push(
+      send(index).then(() => {
+        latency.record((performance.now() - intendedMs) * 1e6);
+      }),
+    );
+  }
+  await Promise.all(answers);
+  return { seconds: (performance.now() - startMs) / 1000, lateSends };
+}

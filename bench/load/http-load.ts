@@ -1,0 +1,86 @@
+import { spawnSync } from "node:child_process";
+import { get } from "node:http";
+import type { RoundSample } from "../harness/benchmark.js";
+import { runAutocannon } from "./autocannon-load.js";
+import { cpuSecondsOf } from "./process-cpu.js";
+import { runWrk } from "./wrk-load.js";
+
+export type HttpClient = "wrk" | "autocannon";
+
+export interface HttpLoadRequest {
+  url: string;
+  /** Asked for in turn, over and over. */
+  paths: readonly string[];
+  connections: number;
+  /** Whole seconds: wrk takes no others. */
+  seconds: number;
+  /** For files of the client's. */
+  directory: string;
+}
+
+/** What a client reports, whichever it is. */
+export interface HttpLoadOutcome {
+  requests: number;
+  seconds: number;
+  latency: NonNullable<RoundSample["latency"]>;
+  bodyAndHeaderBytes: number;
+  clientCpuSeconds: number;
+  /** Connection errors, timeouts and answers other than 2xx. */
+  failures: number;
+}
+
+/** Above this share of one core a one-threaded client shows its own limit, not the server's. */
+const CLIENT_BOUND = 0.95;
+
+/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. */
+export function chooseHttpClient(): HttpClient {
+  return spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined ? "wrk" : "autocannon";
+}
+
+/** One round of closed-loop GETs; a failure among the answers makes it throw, because then it is no measurement. */
+export async function measureHttpLoad(
+  client: HttpClient,
+  serverPid: number,
+  request: HttpLoadRequest,
+): Promise<RoundSample> {
+  const serverCpuBefore = cpuSecondsOf(serverPid);
+  const outcome = await (client === "wrk" ? runWrk : runAutocannon)(request);
+  const serverCpuSeconds = cpuSecondsOf(serverPid) - serverCpuBefore;
+  if (outcome.failures > 0 || outcome.requests === 0) {
+    throw new Error(`${outcome.failures} of ${outcome.requests} requests to ${request.url} failed`);
+  }
+  const clientShare = outcome.clientCpuSeconds / outcome.seconds;
+  return {
+    value: outcome.requests / outcome.seconds,
+    seconds: outcome.seconds,
+    latency: outcome.latency,
+    details: {
+      "server CPU us/request": (serverCpuSeconds * 1e6) / outcome.requests,
+      "server CPU %": (serverCpuSeconds / outcome.seconds) * 100,
+      "client CPU %": clientShare * 100,
+      "received MB/s": outcome.bodyAndHeaderBytes / outcome.seconds / 1e6,
+    },
+    ...(clientShare >= CLIENT_BOUND
+      ? { warnings: [`client-bound: ${client} used its whole core, the server may be faster than this`] }
+      : {}),
+  };
+}
+
+/** One GET as the load makes it: no Accept-Encoding, nothing added. */
+export function getOnce(url: string): Promise<{ status: number; body: Buffer }> {
+  return new Promise((resolve, reject) => {
+    get(url, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+    }).on("error", reject);
+  });
+}
+
+/** The body of a GET that must succeed. */
+export async function getBody(url: string): Promise<Buffer> {
+  const { status, body } = await getOnce(url);
+  if (status !== 200) throw new Error(`GET ${url} answered ${status}: ${body.toString("utf8", 0, 500)}`);
+  return body;
+}

@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+export interface ServerProcess {
+  /** `http://host:port`, without a slash at its end. */
+  url: string;
+  pid: number;
+  /** Ends it by SIGTERM, after 15 s by SIGKILL; rejects when it did not end cleanly. */
+  stop(): Promise<void>;
+}
+
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 15_000;
+
+/**
+ * Starts `node <arguments>` and waits for its line `listening on http://…` on stdout. With `profileDirectory` the process
+ * writes CPU profiles of all its threads there when it ends.
+ */
+export async function startServer(
+  name: string,
+  args: string[],
+  profileDirectory: string | null,
+): Promise<ServerProcess> {
+  const profiling = profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDirectory}`];
+  const child: ChildProcess = spawn(process.execPath, [...profiling, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let lastOutput = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    lastOutput = (lastOutput + chunk.toString()).slice(-4096);
+  });
+  const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+  const url = await new Promise<string>((resolve, reject) => {
+    const fail = (why: string): void => {
+      child.kill("SIGKILL");
+      reject(new Error(`${name} ${why}; its last words:\n${lastOutput}`));
+    };
+    const timer = setTimeout(() => fail(`did not listen within ${START_TIMEOUT_MS / 1000} s`), START_TIMEOUT_MS);
+    child.once("error", (error) => fail(`did not start: ${error.message}`));
+    child.once("exit", (code, signal) => {
+      clearTimeout(timer);
+      fail(`ended with ${signal ?? code} before it listened`);
+    });
+    if (child.stdout === null) return fail("has no stdout");
+    createInterface(child.stdout).on("line", (line) => {
+      const match = /listening on (http:\/\/\S+?)\/?$/.exec(line);
+      if (match === null) return;
+      clearTimeout(timer);
+      resolve(match[1] as string);
+    });
+  });
+  return {
+    url,
+    pid: child.pid as number,
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+      const [code, signal] = await ended;
+      clearTimeout(timer);
+      if (code !== 0) throw new Error(`${name} ended with ${signal ?? code}; its last words:\n${lastOutput}`);
+    },
+  };
+}
