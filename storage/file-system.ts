@@ -1,0 +1,291 @@
+/**
+ * The one seam between the service and the disk: every file that the service keeps is opened, written, synced and renamed through
+ * this interface, so that a simulated disk can stand behind it. Nothing else imports node:fs.
+ *
+ * What the interface promises is what POSIX promises, no more:
+ * - a write is positional and may be short; what it wrote is durable only after `datasync` of that file;
+ * - a created, renamed or unlinked name is durable only after `syncDirectory` of its folder;
+ * - an error is a `FileSystemError` with the system's code (ENOSPC, EIO, ENOENT, …).
+ */
+import * as fs from "node:fs";
+import { promisify } from "node:util";
+
+/**
+ * - `read`: an existing file, for reading.
+ * - `update`: an existing file, for reading and writing.
+ * - `create`: a new file, for reading and writing; EEXIST when the name is taken.
+ * - `createOrUpdate`: an existing file or a new one, for reading and writing; its content stays.
+ */
+export type OpenMode = "read" | "update" | "create" | "createOrUpdate";
+
+export interface StoreFile {
+  /** Writes at `position` and gives the count of bytes written, which may be less than asked, also 0. */
+  write(bytes: Uint8Array, position: number): Promise<number>;
+  /** Reads at `position` and gives the count of bytes read: less than asked at the end of the file, 0 behind it. */
+  read(into: Uint8Array, position: number): Promise<number>;
+  /** As `read`, blocking: for small reads that the page cache most likely holds. */
+  readSync(into: Uint8Array, position: number): number;
+  /** Makes the file's bytes and its size durable (fdatasync). A failure says nothing of what reached the disk: never retry. */
+  datasync(): Promise<void>;
+  truncate(sizeBytes: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface DirectoryEntry {
+  name: string;
+  isDirectory: boolean;
+}
+
+export interface FileSystem {
+  open(path: string, mode: OpenMode): Promise<StoreFile>;
+  /** As `open` with mode `read`, blocking: beside `readSync`. */
+  openSync(path: string): StoreFile;
+  /** Atomically gives the file the name `to`, replacing what had it. */
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Creates the folder and its missing parents; nothing when it is there. True when it created the last one. */
+  makeDirectory(path: string): Promise<boolean>;
+  /** In no particular order. */
+  readDirectory(path: string): Promise<DirectoryEntry[]>;
+  exists(path: string): Promise<boolean>;
+  /** Size of the file at the path, in bytes; ENOENT when there is none. */
+  sizeOf(path: string): Promise<number>;
+  /** Makes the names in the folder durable (fsync of the folder). */
+  syncDirectory(path: string): Promise<void>;
+  /** Bytes that this process may still write on the path's file system, and the file system's size. */
+  room(path: string): Promise<{ freeBytes: number; totalBytes: number }>;
+}
+
+/** A failure of the disk or of the file system under it, with the system's error code. */
+export class FileSystemError extends Error {
+  readonly code: string;
+  readonly path: string;
+
+  constructor(code: string, operation: string, path: string, detail?: string) {
+    super(`${operation} ${path}: ${code}${detail === undefined ? "" : ` (${detail})`}`);
+    this.name = "FileSystemError";
+    this.code = code;
+    this.path = path;
+  }
+}
+
+/** True for the error of a file or folder that does not exist. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof FileSystemError && error.code === "ENOENT";
+}
+
+/**
+ * Writes all the bytes at `position`, going on after short counts: a full disk can answer with a short count before it answers with
+ * an error. A count of zero would never end and is an error.
+ */
+export async function writeFully(file: StoreFile, bytes: Uint8Array, position: number, path: string): Promise<void> {
+  let written = await file.write(bytes, position);
+  if (written <= 0) throw new FileSystemError("EIO", "write", path, "wrote nothing");
+  while (written < bytes.length) {
+    const count = await file.write(bytes.subarray(written), position + written);
+    if (count <= 0) {
+      throw new FileSystemError("EIO", "write", path, `wrote ${written} of ${bytes.length} bytes, then nothing`);
+    }
+    written += count;
+  }
+}
+
+/** Reads until `into` is full or the file ends; gives the count. */
+export async function readFully(file: StoreFile, into: Uint8Array, position: number): Promise<number> {
+  let total = 0;
+  while (total < into.length) {
+    const count = await file.read(total === 0 ? into : into.subarray(total), position + total);
+    if (count === 0) break;
+    total += count;
+  }
+  return total;
+}
+
+/** As `readFully`, blocking. */
+export function readFullySync(file: StoreFile, into: Uint8Array, position: number): number {
+  let total = 0;
+  while (total < into.length) {
+    const count = file.readSync(total === 0 ? into : into.subarray(total), position + total);
+    if (count === 0) break;
+    total += count;
+  }
+  return total;
+}
+
+/** The whole file; for small ones. */
+export async function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
+  const file = await fileSystem.open(path, "read");
+  try {
+    const bytes = new Uint8Array(await file.size());
+    return bytes.subarray(0, await readFully(file, bytes, 0));
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Gives the path these bytes, durably and as a whole: whoever opens it, now or after a crash, finds the old bytes or the new ones.
+ * Order: temporary file, fdatasync, rename, folder fsync.
+ */
+export async function replaceFile(
+  fileSystem: FileSystem,
+  directory: string,
+  name: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  const path = `${directory}/${name}`;
+  const temporary = `${path}${TEMPORARY_SUFFIX}`;
+  const file = await fileSystem.open(temporary, "createOrUpdate");
+  try {
+    await file.truncate(0);
+    if (bytes.length > 0) await writeFully(file, bytes, 0, temporary);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await fileSystem.rename(temporary, path);
+  await fileSystem.syncDirectory(directory);
+}
+
+/** A file of this ending was being written when the process ended; nothing refers to it. */
+export const TEMPORARY_SUFFIX = ".tmp";
+
+const OPEN_FLAGS = {
+  read: fs.constants.O_RDONLY,
+  update: fs.constants.O_RDWR,
+  create: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
+  createOrUpdate: fs.constants.O_RDWR | fs.constants.O_CREAT,
+} as const;
+
+/** What the service stores is for its own account's eyes: captures and secrets alike. */
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+const openFile = promisify(fs.open);
+const closeFile = promisify(fs.close);
+const truncateFile = promisify(fs.ftruncate);
+const fsync = promisify(fs.fsync);
+
+class NodeFile implements StoreFile {
+  readonly #fd: number;
+  readonly #path: string;
+
+  constructor(fd: number, path: string) {
+    this.#fd = fd;
+    this.#path = path;
+  }
+
+  write(bytes: Uint8Array, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      fs.write(this.#fd, bytes, 0, bytes.length, position, (error, count) => {
+        if (error) reject(wrapped("write", this.#path, error));
+        else resolve(count);
+      });
+    });
+  }
+
+  read(into: Uint8Array, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      fs.read(this.#fd, into, 0, into.length, position, (error, count) => {
+        if (error) reject(wrapped("read", this.#path, error));
+        else resolve(count);
+      });
+    });
+  }
+
+  readSync(into: Uint8Array, position: number): number {
+    try {
+      return fs.readSync(this.#fd, into, 0, into.length, position);
+    } catch (error) {
+      throw wrapped("read", this.#path, error);
+    }
+  }
+
+  datasync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      fs.fdatasync(this.#fd, (error) => {
+        if (error) reject(wrapped("fdatasync", this.#path, error));
+        else resolve();
+      });
+    });
+  }
+
+  truncate(sizeBytes: number): Promise<void> {
+    return translated("ftruncate", this.#path, truncateFile(this.#fd, sizeBytes));
+  }
+
+  size(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      fs.fstat(this.#fd, (error, stats) => {
+        if (error) reject(wrapped("fstat", this.#path, error));
+        else resolve(stats.size);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    return translated("close", this.#path, closeFile(this.#fd));
+  }
+}
+
+/** The machine's own file system. */
+export const nodeFileSystem: FileSystem = {
+  async open(path, mode) {
+    return new NodeFile(await translated("open", path, openFile(path, OPEN_FLAGS[mode], FILE_MODE)), path);
+  },
+  openSync(path) {
+    try {
+      return new NodeFile(fs.openSync(path, OPEN_FLAGS.read), path);
+    } catch (error) {
+      throw wrapped("open", path, error);
+    }
+  },
+  rename: (from, to) => translated("rename", from, fs.promises.rename(from, to)),
+  unlink: (path) => translated("unlink", path, fs.promises.unlink(path)),
+  async makeDirectory(path) {
+    const created = await translated("mkdir", path, fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE }));
+    return created !== undefined;
+  },
+  async readDirectory(path) {
+    const entries = await translated("readdir", path, fs.promises.readdir(path, { withFileTypes: true }));
+    return entries.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
+  },
+  async exists(path) {
+    try {
+      await translated("stat", path, fs.promises.stat(path));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  },
+  async sizeOf(path) {
+    return (await translated("stat", path, fs.promises.stat(path))).size;
+  },
+  async syncDirectory(path) {
+    const fd = await translated("open", path, openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
+    try {
+      await translated("fsync", path, fsync(fd));
+    } finally {
+      await closeFile(fd);
+    }
+  },
+  async room(path) {
+    const stats = await translated("statfs", path, fs.promises.statfs(path));
+    return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize };
+  },
+};
+
+async function translated<T>(operation: string, path: string, promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw wrapped(operation, path, error);
+  }
+}
+
+function wrapped(operation: string, path: string, error: unknown): FileSystemError {
+  const code = (error as NodeJS.ErrnoException).code;
+  return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
+}

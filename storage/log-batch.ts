@@ -1,0 +1,69 @@
+import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "./record-format.js";
+
+/** Where a record lies: in segment `segmentBase`, `length` bytes with header and padding, at `offset`. */
+export interface RecordLocation {
+  segmentBase: number;
+  offset: number;
+  length: number;
+}
+
+/**
+ * Whole consecutive records as on disk, their CRCs verified or just computed. Live commits and recovery deliver the same shape, so
+ * that one fold serves both.
+ *
+ * `bytes` is valid until the callback that got the batch returns (or, from recovery, until its promise resolves): copy what stays.
+ * To send it to another thread, `slice()` it first and transfer the copy; a posted view would clone its whole buffer.
+ */
+export interface CommittedBatch {
+  bytes: Uint8Array;
+  segmentBase: number;
+  /** Of the first record in its segment. */
+  offset: number;
+  /** Of the first record that is not an opening state; above `lastSequence` in a batch of just an opening state. */
+  firstSequence: number;
+  lastSequence: number;
+  /** The largest time in it. */
+  lastTimeUs: number;
+}
+
+/** A record of a batch. Index section and body are views of the batch's bytes. */
+export interface LogRecord {
+  type: number;
+  flags: number;
+  sequence: number;
+  timeUs: number;
+  index: Uint8Array;
+  body: Uint8Array;
+}
+
+/** Calls back for each record, in order. The log's own records (opening states, marks) are among them: see `isOwnRecord`. */
+export function forEachRecord(
+  batch: Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">,
+  callback: (record: LogRecord, location: RecordLocation) => void,
+): void {
+  const { bytes } = batch;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 0;
+  while (at < bytes.length) {
+    const header = readRecordHeader(view, at);
+    const length = recordLength(header.indexLength, header.bodyLength);
+    const bodyAt = at + RECORD_HEADER_BYTES + header.indexLength;
+    callback(
+      {
+        type: header.type,
+        flags: header.flags,
+        sequence: header.sequence,
+        timeUs: header.timeUs,
+        index: bytes.subarray(at + RECORD_HEADER_BYTES, bodyAt),
+        body: bytes.subarray(bodyAt, bodyAt + header.bodyLength),
+      },
+      { segmentBase: batch.segmentBase, offset: batch.offset + at, length },
+    );
+    at += length;
+  }
+}
+
+/** True for the records that the log writes for itself; of these only an opening state tells its owner something. */
+export function isOwnRecord(type: number): boolean {
+  return type === LOG_RECORD_TYPE.openingState || type === LOG_RECORD_TYPE.mark;
+}

@@ -1,0 +1,368 @@
+import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX } from "./file-system.js";
+import type { CommittedBatch } from "./log-batch.js";
+import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "./record-format.js";
+import type { RecoveryReportBuilder } from "./recovery-report.js";
+import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
+import { assertReadableVersion, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentBaseOf } from "./segment.js";
+import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
+
+export interface WalkOptions {
+  fileSystem: FileSystem;
+  directory: string;
+  firstSequence: number;
+  understandsType(type: number): boolean;
+  builder: RecoveryReportBuilder;
+  onRecords(batch: CommittedBatch): Promise<void> | void;
+  /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
+  quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
+  /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
+  deliversTail: boolean;
+}
+
+/** Whole records at the end of the newest segment that are not proven durable; empty when `endOffset` is `offset`. */
+export interface LogTail {
+  offset: number;
+  endOffset: number;
+  firstSequence: number;
+  lastSequence: number;
+  onlyMarks: boolean;
+}
+
+export interface NewestSegment {
+  name: string;
+  base: number;
+  /** Null when its header is not readable. */
+  salt: number | null;
+  sizeBytes: number;
+  tail: LogTail;
+  /** True when nothing but the tail stands behind its last proven record. */
+  isContinuable: boolean;
+}
+
+export interface WalkEnd {
+  /** Null when there is no segment. */
+  newest: NewestSegment | null;
+  /** The number that the next record gets, or the first one of the tail when there is a tail. */
+  nextSequence: number;
+  temporaryFiles: string[];
+  superseded: { name: string; sizeBytes: number }[];
+}
+
+interface Gap {
+  offset: number;
+  length: number;
+  reason: string;
+}
+
+interface Segment {
+  name: string;
+  base: number;
+}
+
+/** Reads the whole log in order and judges it by the decision table, without changing it. */
+export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
+  const { fileSystem, directory, builder } = options;
+  const { report } = builder;
+  const segments: Segment[] = [];
+  const temporaryFiles: string[] = [];
+  for (const { name } of await fileSystem.readDirectory(directory)) {
+    const base = segmentBaseOf(name);
+    if (base !== undefined) segments.push({ name, base });
+    else if (name.endsWith(TEMPORARY_SUFFIX)) temporaryFiles.push(name);
+  }
+  segments.sort((left, right) => left.base - right.base);
+  temporaryFiles.sort();
+  report.segments = segments.length;
+  const walk = new LogWalk(options);
+  for (const name of temporaryFiles) {
+    const lengthBytes = await fileSystem.sizeOf(`${directory}/${name}`);
+    walk.find("temporary_file", name, { offset: 0, length: lengthBytes, reason: "left from an interrupted write" });
+  }
+  const [first] = segments;
+  if (first !== undefined && first.base > options.firstSequence) {
+    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of ${options.firstSequence}` };
+    walk.find("hole_proven", first.name, gap, options.firstSequence, first.base - 1);
+  }
+  report.provenSequence = (first?.base ?? options.firstSequence) - 1;
+  report.lastSequence = report.provenSequence;
+  let newest: NewestSegment | null = null;
+  for (const [position, segment] of segments.entries()) {
+    newest = await walk.segment(segment, segments[position + 1]?.base);
+  }
+  return {
+    newest,
+    nextSequence: newest === null ? options.firstSequence : newest.tail.firstSequence,
+    temporaryFiles,
+    superseded: walk.superseded,
+  };
+}
+
+class LogWalk {
+  readonly superseded: { name: string; sizeBytes: number }[] = [];
+  readonly #options: WalkOptions;
+
+  constructor(options: WalkOptions) {
+    this.#options = options;
+  }
+
+  /** Walks one segment; `nextBase` is undefined for the newest. */
+  async segment(segment: Segment, nextBase: number | undefined): Promise<NewestSegment> {
+    const { fileSystem, directory, builder } = this.#options;
+    const file = await fileSystem.open(`${directory}/${segment.name}`, "read");
+    try {
+      const sizeBytes = await file.size();
+      builder.report.bytes += sizeBytes;
+      builder.report.provenSequence = Math.max(builder.report.provenSequence, segment.base - 1);
+      const reading = await readSegmentHeader(file);
+      if (reading.header !== null) assertReadableVersion(reading.header, segment.name);
+      if (reading.header === null || reading.header.base !== segment.base) {
+        return await this.#unreadableSegment(segment, file, sizeBytes, nextBase);
+      }
+      if (reading.damagedCopy !== null) {
+        const offset = (reading.damagedCopy * SEGMENT_HEADER_BYTES) / 2;
+        const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
+        this.find("header_copy_damaged", segment.name, gap);
+      }
+      return await this.#readableSegment(segment, file, sizeBytes, reading.header.salt, nextBase);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #unreadableSegment(
+    segment: Segment,
+    file: StoreFile,
+    sizeBytes: number,
+    nextBase: number | undefined,
+  ): Promise<NewestSegment> {
+    const { name, base } = segment;
+    const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
+    let nextSequence = base;
+    if (nextBase === undefined && sizeBytes < SEGMENT_HEADER_BYTES) {
+      this.find("newest_too_short", name, gap);
+    } else {
+      const kept = sizeBytes === 0 ? null : await this.#options.quarantine(name, file, 0, sizeBytes);
+      const lastLost = nextBase === undefined ? null : nextBase - 1;
+      this.find("segment_unreadable", name, gap, base, lastLost, kept);
+      // No number that may have been used in it is used again: no record is smaller than 48 bytes.
+      nextSequence = nextBase ?? base + Math.ceil(sizeBytes / 48);
+    }
+    this.#options.builder.report.lastSequence = nextSequence - 1;
+    this.#options.builder.report.provenSequence = nextSequence - 1;
+    const tail = {
+      offset: 0,
+      endOffset: 0,
+      firstSequence: nextSequence,
+      lastSequence: nextSequence - 1,
+      onlyMarks: true,
+    };
+    return { name, base, salt: null, sizeBytes, tail, isContinuable: false };
+  }
+
+  async #readableSegment(
+    segment: Segment,
+    file: StoreFile,
+    sizeBytes: number,
+    salt: number,
+    nextBase: number | undefined,
+  ): Promise<NewestSegment> {
+    const { name, base } = segment;
+    const { builder, understandsType, quarantine } = this.#options;
+    const { report } = builder;
+    const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
+    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType };
+    const proven = nextBase === undefined ? await provenIn(scanSegment(scan), base - 1) : nextBase - 1;
+    const isNewest = nextBase === undefined;
+
+    let expected = base;
+    let gap: Gap | null = null;
+    let hasOpening = false;
+    let isContinuable = true;
+    let acceptedEnd = SEGMENT_HEADER_BYTES;
+    let tail: LogTail | null = null;
+    let cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
+
+    for await (const item of scanSegment(scan)) {
+      if (item.kind === "opening") {
+        hasOpening = true;
+        acceptedEnd = item.offset + item.bytes.length;
+        report.records++;
+        report.lastTimeUs = Math.max(report.lastTimeUs, item.timeUs);
+        await this.#deliver(segment, item.bytes, item.offset, base, base - 1, item.timeUs);
+      } else if (item.kind === "damage") {
+        gap = extended(gap, item);
+      } else if (item.kind === "superseded") {
+        // Damage between the last record of this segment and the first superseded one is superseded too.
+        const from = gap !== null && expected > proven ? gap.offset : item.offset;
+        if (from !== item.offset) gap = null;
+        const reason = "an earlier recovery copied it into the next segment";
+        this.find("superseded", name, { offset: from, length: sizeBytes - from, reason });
+        this.superseded.push({ name, sizeBytes: from });
+      } else {
+        const hole = item.firstSequence > expected;
+        if (!hasOpening || gap !== null || hole) {
+          const losesProven = !hasOpening || expected <= proven;
+          const place: Gap = gap ?? {
+            offset: item.offset,
+            length: 0,
+            reason: hole ? `sequence ${item.firstSequence} behind ${expected - 1}` : "no opening state",
+          };
+          if (losesProven) {
+            const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
+            const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
+            const lastLost = Math.min(item.firstSequence - 1, proven);
+            if (lastLost >= expected) this.find(recoveryCase, name, place, expected, lastLost, kept);
+            else this.find(recoveryCase, name, place, null, null, kept);
+            hasOpening = true;
+          }
+          if (!losesProven || (hole && item.firstSequence - 1 > proven)) {
+            const from = losesProven ? item.offset : place.offset;
+            cut = {
+              gap: { offset: from, length: sizeBytes - from, reason: place.reason },
+              recoveryCase: gap !== null && !losesProven ? "damage_unproven" : "hole_unproven",
+            };
+            break;
+          }
+          gap = null;
+        }
+        tail = await this.#accept(segment, item, isNewest ? proven : Number.POSITIVE_INFINITY, tail);
+        expected = item.lastSequence + 1;
+        acceptedEnd = item.offset + item.bytes.length;
+      }
+    }
+    if (cut !== null) {
+      isContinuable = false;
+      this.find(cut.recoveryCase, name, cut.gap);
+    } else if (gap !== null || !hasOpening || expected <= proven) {
+      isContinuable = false;
+      const place = gap ?? { offset: acceptedEnd, length: 0, reason: `the segment ends at ${expected - 1}` };
+      if (!hasOpening || expected <= proven) {
+        const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
+        const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
+        if (expected <= proven) this.find(recoveryCase, name, place, expected, proven, kept);
+        else this.find(recoveryCase, name, place, null, null, kept);
+      } else if (!isNewest) {
+        // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
+        this.find("superseded", name, place);
+        this.superseded.push({ name, sizeBytes: place.offset });
+      } else {
+        this.find("damage_unproven", name, { ...place, length: sizeBytes - place.offset });
+      }
+    }
+    const lastSequence = Math.max(expected - 1, proven);
+    report.lastSequence = lastSequence;
+    report.provenSequence = proven;
+    tail ??= {
+      offset: acceptedEnd,
+      endOffset: acceptedEnd,
+      firstSequence: lastSequence + 1,
+      lastSequence,
+      onlyMarks: true,
+    };
+    return { name, base, salt, sizeBytes, tail, isContinuable };
+  }
+
+  /** Delivers a run, but for its part behind `proven` when recovery delivers that itself; gives the tail so far. */
+  async #accept(segment: Segment, run: RecordRun, proven: number, tail: LogTail | null): Promise<LogTail | null> {
+    const { builder, deliversTail } = this.#options;
+    const { report } = builder;
+    report.lastTimeUs = Math.max(report.lastTimeUs, run.lastTimeUs);
+    const whole = { offset: run.bytes.length, lastTimeUs: run.lastTimeUs };
+    const { offset: split, lastTimeUs } = run.lastSequence <= proven ? whole : splitBehind(run.bytes, proven);
+    report.records += run.count;
+    if (deliversTail || split === run.bytes.length) {
+      await this.#deliver(segment, run.bytes, run.offset, run.firstSequence, run.lastSequence, run.lastTimeUs);
+    } else if (split > 0) {
+      await this.#deliver(segment, run.bytes.subarray(0, split), run.offset, run.firstSequence, proven, lastTimeUs);
+    }
+    if (split === run.bytes.length) return tail;
+    const onlyMarks = run.onlyMarks || isOnlyMarks(run.bytes.subarray(split));
+    return {
+      offset: tail?.offset ?? run.offset + split,
+      endOffset: run.offset + run.bytes.length,
+      firstSequence: tail?.firstSequence ?? Math.max(run.firstSequence, proven + 1),
+      lastSequence: run.lastSequence,
+      onlyMarks: (tail?.onlyMarks ?? true) && onlyMarks,
+    };
+  }
+
+  async #deliver(
+    segment: Segment,
+    bytes: Uint8Array,
+    offset: number,
+    firstSequence: number,
+    lastSequence: number,
+    lastTimeUs: number,
+  ): Promise<void> {
+    await this.#options.onRecords({
+      bytes,
+      segmentBase: segment.base,
+      offset,
+      firstSequence,
+      lastSequence,
+      lastTimeUs,
+    });
+  }
+
+  find(
+    recoveryCase: RecoveryCase,
+    segment: string,
+    place: Gap,
+    firstLost: number | null = null,
+    lastLost: number | null = null,
+    quarantineFile: string | null = null,
+  ): void {
+    const { builder } = this.#options;
+    builder.decided(recoveryCase);
+    const code = RECOVERY_TABLE[recoveryCase].finding;
+    if (code === null) return;
+    builder.add({
+      code,
+      segment,
+      offset: place.offset,
+      lengthBytes: place.length,
+      firstLost,
+      lastLost,
+      quarantineFile,
+      detail: place.reason,
+    });
+  }
+}
+
+function extended(gap: Gap | null, by: Gap): Gap {
+  if (gap === null) return { offset: by.offset, length: by.length, reason: by.reason };
+  return { ...gap, length: by.offset + by.length - gap.offset };
+}
+
+/** The largest number that any intact header of a segment claims to be durable. */
+async function provenIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<number> {
+  let proven = atLeast;
+  for await (const item of items) {
+    if (item.kind !== "superseded" && item.durableUpTo > proven) proven = item.durableUpTo;
+  }
+  return proven;
+}
+
+/** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */
+function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let offset = 0;
+  let lastTimeUs = 0;
+  while (offset < bytes.length) {
+    const header = readRecordHeader(view, offset);
+    if (header.sequence > sequence) break;
+    lastTimeUs = Math.max(lastTimeUs, header.timeUs);
+    offset += recordLength(header.indexLength, header.bodyLength);
+  }
+  return { offset, lastTimeUs };
+}
+
+function isOnlyMarks(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; ) {
+    const header = readRecordHeader(view, at);
+    if (header.type !== LOG_RECORD_TYPE.mark) return false;
+    at += recordLength(header.indexLength, header.bodyLength);
+  }
+  return true;
+}

@@ -1,0 +1,375 @@
+import { writeFully } from "./file-system.js";
+import { LogGroup } from "./log-group.js";
+import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
+import { LOG_RECORD_TYPE } from "./record-format.js";
+import { randomSalt, recoverLog } from "./recovery.js";
+import type { RecoveryReport } from "./recovery-report.js";
+import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";
+import { StorageError } from "./storage-error.js";
+
+const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
+const DEFAULT_INTERVAL_MS = 100;
+/** Short enough that the last records of a busy cell are proven soon, long enough to cost nothing while records come. */
+const DEFAULT_IDLE_MARK_MS = 250;
+/** Several of the largest records, and a second of a fast disk. */
+const DEFAULT_MAXIMUM_PENDING_BYTES = 256 * 1024 * 1024;
+const FIRST_OWNER_TYPE = 16;
+const EMPTY = new Uint8Array(0);
+
+interface Waiter {
+  sequence: number;
+  resolve: () => void;
+  reject: (error: StorageError) => void;
+}
+
+/**
+ * The log: one writer, group commit. Records are encoded as they are appended, straight into the bytes of the next group; while a
+ * group is written and synced the next one fills. A failed write or sync is never retried and ends the log for good: nothing that
+ * waited is acknowledged, `append` throws, and what is committed can still be read.
+ */
+export class Log {
+  /** Reads the log that is there, or creates it, and delivers all its records: see `LogOptions`. */
+  static async open(options: LogOptions): Promise<Log> {
+    const recovered = await recoverLog(options);
+    return new Log(options, recovered);
+  }
+
+  /** What opening found. */
+  readonly recovery: RecoveryReport;
+  readonly #options: LogOptions;
+  readonly #durability: Durability;
+  readonly #segmentBytes: number;
+  readonly #maximumPendingBytes: number;
+  readonly #timers: Timers;
+  #segment: WritableSegment;
+  /** Fills; belongs to the segment and the offset that it was begun for. */
+  #filling: LogGroup;
+  /** Being written, or empty. */
+  #writing: LogGroup;
+  #nextSequence: number;
+  #committedSequence: number;
+  #durableSequence: number;
+  /** Last record written that is not a mark. */
+  #lastDataSequence: number;
+  /** Largest durable_up_to on disk. */
+  #claimedSequence: number;
+  #lastTimeUs: number;
+  #failure: LogFailure | null = null;
+  #isClosing = false;
+  #isScheduled = false;
+  /** Resolves when the commits under way are done. */
+  #running: Promise<void> | null = null;
+  #waiters: Waiter[] = [];
+  /** In the modes that do not wait for a sync: what must be synced with the log, and whether anything must. */
+  #unsyncedNeeds = new Set<Durable>();
+  #sync: Promise<void> | null = null;
+  #intervalTimer: unknown = null;
+  #idleTimer: unknown = null;
+  #sequenceAtIdleTimer = 0;
+
+  private constructor(options: LogOptions, recovered: Awaited<ReturnType<typeof recoverLog>>) {
+    this.#options = options;
+    this.#durability = options.durability;
+    this.#segmentBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES;
+    this.#maximumPendingBytes = options.maximumPendingBytes ?? DEFAULT_MAXIMUM_PENDING_BYTES;
+    this.#timers = options.timers ?? nodeTimers;
+    this.recovery = recovered.report;
+    this.#segment = recovered.segment;
+    this.#nextSequence = recovered.nextSequence;
+    this.#committedSequence = recovered.nextSequence - 1;
+    this.#durableSequence = recovered.nextSequence - 1;
+    this.#claimedSequence = recovered.claimedSequence;
+    this.#lastDataSequence = recovered.lastDataSequence;
+    this.#lastTimeUs = recovered.report.lastTimeUs;
+    this.#filling = new LogGroup();
+    this.#filling.begin(recovered.segment.salt, recovered.segment.endOffset, this.#nextSequence);
+    this.#writing = new LogGroup();
+    this.#armIdleTimer();
+  }
+
+  /** The number that the next appended record gets. */
+  get nextSequence(): number {
+    return this.#nextSequence;
+  }
+
+  /** Everything up to it is committed under the durability mode in force: this may be acknowledged. */
+  get committedSequence(): number {
+    return this.#committedSequence;
+  }
+
+  /** Everything up to it has been synced. */
+  get durableSequence(): number {
+    return this.#durableSequence;
+  }
+
+  /** Bytes of records appended and not yet committed. */
+  get pendingBytes(): number {
+    return this.#filling.length + this.#writing.length;
+  }
+
+  /** The largest time of any record. */
+  get lastTimeUs(): number {
+    return this.#lastTimeUs;
+  }
+
+  /** Why the log takes no more records; null while it does. */
+  get failure(): LogFailure | null {
+    return this.#failure;
+  }
+
+  /**
+   * Adds a record to the next group.
+   *
+   * @returns its sequence number
+   * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`; nothing is appended then
+   */
+  append(input: RecordInput): number {
+    if (this.#failure !== null) throw failed(this.#failure);
+    if (this.#isClosing) throw new StorageError("log_closed", "the log was closed");
+    if (!(input.type >= FIRST_OWNER_TYPE && input.type <= 0xffff)) {
+      throw new RangeError(`record type ${input.type}: allowed are ${FIRST_OWNER_TYPE} to 65535`);
+    }
+    if (!(input.timeUs >= 0 && input.timeUs <= Number.MAX_SAFE_INTEGER)) {
+      throw new RangeError(`record time ${input.timeUs}: allowed are 0 to 2^53 - 1 microseconds`);
+    }
+    assertContentFits("a record", input.index.length, input.body.length);
+    const length = input.index.length + input.body.length;
+    if (this.pendingBytes + length > this.#maximumPendingBytes) {
+      throw new StorageError("log_overloaded", `${this.pendingBytes} bytes wait to be committed`, {
+        pending_bytes: this.pendingBytes,
+        maximum_pending_bytes: this.#maximumPendingBytes,
+      });
+    }
+    return this.#append(input.type, input.flags ?? 0, input.timeUs, input.index, input.body, input.needs);
+  }
+
+  /** Resolves when the record is committed under the durability mode in force; rejects with `log_failed` when it will not be. */
+  whenCommitted(sequence: number): Promise<void> {
+    if (sequence <= this.#committedSequence) return Promise.resolve();
+    if (this.#failure !== null) return Promise.reject(failed(this.#failure));
+    if (sequence >= this.#nextSequence) throw new RangeError(`sequence ${sequence} was not appended yet`);
+    return new Promise((resolve, reject) => {
+      const waiters = this.#waiters;
+      let at = waiters.length;
+      while (at > 0 && (waiters[at - 1]?.sequence ?? 0) > sequence) at--;
+      const waiter = { sequence, resolve, reject };
+      if (at === waiters.length) waiters.push(waiter);
+      else waiters.splice(at, 0, waiter);
+    });
+  }
+
+  /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
+  async close(): Promise<void> {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    this.#clearTimers();
+    if (this.#filling.length > 0 && this.#failure === null) this.#start();
+    await this.#running;
+    await this.#sync;
+    if (this.#failure === null) {
+      try {
+        await this.#syncAll();
+        if (this.#lastDataSequence > this.#claimedSequence) {
+          this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
+          this.#start();
+          await this.#running;
+          await this.#syncAll();
+        }
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+    await this.#segment.file.close();
+    if (this.#failure !== null) throw failed(this.#failure);
+  }
+
+  #append(
+    type: number,
+    flags: number,
+    timeUs: number,
+    index: Uint8Array,
+    body: Uint8Array,
+    needs: Durable | undefined,
+  ): number {
+    const sequence = this.#nextSequence++;
+    if (timeUs > this.#lastTimeUs) this.#lastTimeUs = timeUs;
+    this.#filling.add(type, flags, sequence, this.#durableSequence, timeUs, index, body, needs);
+    if (this.#running === null && !this.#isScheduled) {
+      this.#isScheduled = true;
+      // Whatever else arrives in this turn of the event loop goes into the same group.
+      setImmediate(() => {
+        this.#isScheduled = false;
+        if (this.#running === null && this.#filling.length > 0 && this.#failure === null) this.#start();
+      });
+    }
+    return sequence;
+  }
+
+  #start(): void {
+    this.#running = this.#commitAll();
+  }
+
+  async #commitAll(): Promise<void> {
+    try {
+      while (this.#filling.length > 0 && this.#failure === null) {
+        await this.#commitGroup();
+        // Whoever waited for this group answers now, and its answer belongs in the next one.
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#running = null;
+      this.#writing.clear();
+    }
+    if (this.#failure === null) this.#armIdleTimer();
+  }
+
+  async #commitGroup(): Promise<void> {
+    const group = this.#filling;
+    const segment = this.#segment;
+    const rotation = group.endOffset >= this.#segmentBytes ? this.#planRotation(group) : null;
+    this.#filling = this.#writing;
+    this.#writing = group;
+    if (rotation === null) this.#filling.begin(segment.salt, group.endOffset, this.#nextSequence);
+    else this.#filling.begin(rotation.salt, rotation.start.length, this.#nextSequence);
+
+    const isFull = this.#durability === "full";
+    if (group.needs.size > 0) {
+      const settled = [...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten()));
+      await Promise.all(settled);
+    }
+    const claim = this.#durableSequence;
+    const bytes = group.seal(claim);
+    await writeFully(segment.file, bytes, group.offset, segment.path);
+    segment.endOffset = group.endOffset;
+    this.#claimedSequence = claim;
+    if (isFull) {
+      await segment.file.datasync();
+      this.#durableSequence = group.lastSequence;
+    } else {
+      for (const need of group.needs) this.#unsyncedNeeds.add(need);
+      this.#armIntervalTimer();
+    }
+    // A sync beside the write may have failed meanwhile: then nothing more is acknowledged.
+    if (this.#failure !== null) return;
+    if (group.lastDataSequence > 0) this.#lastDataSequence = group.lastDataSequence;
+    this.#committedSequence = group.lastSequence;
+    this.#options.onCommitted?.({
+      bytes,
+      segmentBase: segment.base,
+      offset: group.offset,
+      firstSequence: group.firstSequence,
+      lastSequence: group.lastSequence,
+      lastTimeUs: group.lastTimeUs,
+    });
+    this.#resolveWaiters();
+    group.clear();
+    if (rotation !== null) await this.#rotate(rotation);
+  }
+
+  /** Decided when a group leaves, so that the opening state is that of everything appended so far. */
+  #planRotation(group: LogGroup): { base: number; salt: number; start: Uint8Array } {
+    const salt = (this.#options.createSalt ?? randomSalt)();
+    const base = group.lastSequence + 1;
+    const openingState = this.#options.openingState();
+    return { base, salt, start: encodeSegmentStart({ base, salt, openingState, timeUs: this.#lastTimeUs }) };
+  }
+
+  async #rotate(rotation: { base: number; salt: number; start: Uint8Array }): Promise<void> {
+    await this.#sync;
+    await this.#syncAll();
+    const { fileSystem, directory } = this.#options;
+    const closed = this.#segment;
+    this.#segment = await createSegment(fileSystem, directory, rotation.base, rotation.salt, rotation.start);
+    this.#claimedSequence = rotation.base - 1;
+    await closed.file.close();
+  }
+
+  /** Makes all that is written durable, and first what it refers to. */
+  async #syncAll(): Promise<void> {
+    if (this.#durableSequence >= this.#committedSequence) return;
+    const sequence = this.#committedSequence;
+    const needs = this.#unsyncedNeeds;
+    this.#unsyncedNeeds = new Set();
+    const { file } = this.#segment;
+    await Promise.all([...needs].map((need) => need.makeDurable()));
+    await file.datasync();
+    this.#durableSequence = sequence;
+  }
+
+  #armIntervalTimer(): void {
+    if (this.#durability !== "interval" || this.#intervalTimer !== null || this.#isClosing) return;
+    this.#intervalTimer = this.#timers.set(() => {
+      this.#intervalTimer = null;
+      if (this.#failure !== null || this.#isClosing || this.#sync !== null) return;
+      this.#sync = this.#syncAll()
+        .catch((error: unknown) => this.#fail(error))
+        .finally(() => {
+          this.#sync = null;
+          if (this.#failure !== null) return;
+          if (this.#durableSequence < this.#committedSequence) this.#armIntervalTimer();
+          this.#armIdleTimer();
+        });
+    }, this.#options.intervalMs ?? DEFAULT_INTERVAL_MS);
+  }
+
+  /** When nothing is appended for a while, a mark proves the last records: damage to them is corruption then, not a torn tail. */
+  #armIdleTimer(): void {
+    if (this.#idleTimer !== null || this.#isClosing || !this.#wantsMark()) return;
+    this.#sequenceAtIdleTimer = this.#nextSequence;
+    this.#idleTimer = this.#timers.set(() => {
+      this.#idleTimer = null;
+      if (this.#failure !== null || this.#isClosing || !this.#wantsMark()) return;
+      if (this.#nextSequence !== this.#sequenceAtIdleTimer || this.#running !== null) this.#armIdleTimer();
+      else this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
+    }, this.#options.idleMarkMs ?? DEFAULT_IDLE_MARK_MS);
+  }
+
+  /** True when the last data is durable and no record on disk says so. */
+  #wantsMark(): boolean {
+    return this.#lastDataSequence > this.#claimedSequence && this.#durableSequence >= this.#lastDataSequence;
+  }
+
+  #resolveWaiters(): void {
+    const waiters = this.#waiters;
+    let count = 0;
+    while (count < waiters.length && (waiters[count]?.sequence ?? 0) <= this.#committedSequence) count++;
+    if (count === 0) return;
+    this.#waiters = waiters.slice(count);
+    for (let at = 0; at < count; at++) waiters[at]?.resolve();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== null) return;
+    const cause = error instanceof Error ? error.message : String(error);
+    const first = this.#committedSequence + 1;
+    this.#failure = {
+      code: "log_failed",
+      message: `the log takes no more records since a write or sync failed: ${cause}`,
+      params: { cause, first_sequence: first, since: new Date().toISOString() },
+    };
+    this.#clearTimers();
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiters) waiter.reject(failed(this.#failure));
+    this.#filling.clear();
+    this.#options.onFailure?.(this.#failure);
+  }
+
+  #clearTimers(): void {
+    if (this.#intervalTimer !== null) this.#timers.clear(this.#intervalTimer);
+    if (this.#idleTimer !== null) this.#timers.clear(this.#idleTimer);
+    this.#intervalTimer = null;
+    this.#idleTimer = null;
+  }
+}
+
+const nodeTimers: Timers = {
+  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+};
+
+function failed(failure: LogFailure): StorageError {
+  return new StorageError(failure.code, failure.message, failure.params);
+}

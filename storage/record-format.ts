@@ -1,0 +1,189 @@
+/**
+ * A record of the log, as on disk. Integers are little-endian; a 53-bit integer is two u32, low first (typed-binary has no u64 and
+ * no f64). A record starts at a multiple of 8 and is padded with zeros to a multiple of 8.
+ *
+ * | offset | size | field | |
+ * |---|---|---|---|
+ * | 0 | 4 | magic | bytes `52 45 43 31` ("REC1") |
+ * | 4 | 2 | type | below 16 the log's own (`LOG_RECORD_TYPE`), from 16 on the owner's |
+ * | 6 | 1 | flags | bit 0: whoever does not know the type must refuse to open; the others are 0 and ignored |
+ * | 7 | 1 | version | 1 |
+ * | 8 | 8 | sequence | counts from 1 without holes; an opening state carries the last one that it covers |
+ * | 16 | 8 | durable_up_to | every record up to this sequence had been synced when this one was written |
+ * | 24 | 8 | time_us | the service clock's microseconds since the Unix epoch |
+ * | 32 | 4 | index_length | bytes of the index section |
+ * | 36 | 4 | body_length | bytes of the body |
+ * | 40 | 4 | content_crc | CRC-32 of index section, body and padding |
+ * | 44 | 4 | header_crc | CRC-32 of bytes 0 to 43, started from (segment's salt XOR the record's own offset) |
+ * | 48 | … | index section, body, zero padding | |
+ *
+ * The header's CRC is valid only for one place in one segment: a record that was copied elsewhere, or lies in a reused area of the
+ * disk, is not taken for one. The content's CRC has no salt, so that a record can be moved without reading its content, and it
+ * covers the padding, so that every bit of a segment is covered by one of the two.
+ *
+ * CRC-32 is that of zlib (IEEE 802.3, polynomial 0xEDB88320 reflected), whose start value continues an earlier CRC.
+ *
+ * Example: type 16, flags 1, sequence 7, durable up to 5, time 1,700,000,000,000,001 µs, index section `01 02 03`, body `"log"`,
+ * in a segment of salt 0x12345678 at offset 64:
+ *
+ *     52454331 1000 01 01 0700000000000000 0500000000000000 01a0d1e6210a0600
+ *     03000000 03000000 ........ ........ 010203 6c6f67 0000
+ */
+import { crc32 } from "node:zlib";
+import bin from "typed-binary";
+
+/** The record types of the log itself. Owners number theirs from 16. */
+export const LOG_RECORD_TYPE = {
+  /** First record of every segment: what the owner needs of everything before it. */
+  openingState: 1,
+  /** Without content: its durable_up_to proves what came before it. */
+  mark: 2,
+} as const;
+
+export const RECORD_FLAG_MUST_UNDERSTAND = 1;
+export const RECORD_VERSION = 1;
+export const RECORD_HEADER_BYTES = 48;
+export const RECORD_ALIGNMENT_BYTES = 8;
+
+/**
+ * The index section holds a run's summary: its metadata as JSON text is the largest part, and text escapes can make six bytes of one
+ * byte of a message of 1 MiB.
+ */
+export const MAXIMUM_INDEX_BYTES = 8 * 1024 * 1024;
+/** A run's document is at most 16 MiB (core/limits.ts); twice that leaves room for what surrounds it. */
+export const MAXIMUM_BODY_BYTES = 32 * 1024 * 1024;
+/** So a reader never needs more memory than this for one record, whatever a damaged length says. */
+export const MAXIMUM_RECORD_BYTES =
+  RECORD_HEADER_BYTES + MAXIMUM_INDEX_BYTES + MAXIMUM_BODY_BYTES + RECORD_ALIGNMENT_BYTES;
+
+export interface RecordHeader {
+  type: number;
+  flags: number;
+  version: number;
+  sequence: number;
+  durableUpTo: number;
+  timeUs: number;
+  indexLength: number;
+  bodyLength: number;
+  contentCrc: number;
+}
+
+/** "REC1", read as a little-endian u32. */
+const MAGIC = 0x31434552;
+const HIGH = 0x1_0000_0000;
+const HEADER_CRC_OFFSET = 44;
+
+/**
+ * The header's schema. The functions below read and write the same bytes by hand: for each record on the hot paths typed-binary
+ * costs several times as much (it walks the properties and makes a writer). A test holds both to the same bytes.
+ */
+export const RECORD_HEADER_SCHEMA = bin.object({
+  magic: bin.u32,
+  type: bin.u16,
+  flags: bin.u8,
+  version: bin.u8,
+  sequenceLow: bin.u32,
+  sequenceHigh: bin.u32,
+  durableUpToLow: bin.u32,
+  durableUpToHigh: bin.u32,
+  timeUsLow: bin.u32,
+  timeUsHigh: bin.u32,
+  indexLength: bin.u32,
+  bodyLength: bin.u32,
+  contentCrc: bin.u32,
+  headerCrc: bin.u32,
+});
+
+/** Bytes of a whole record on disk: header, index section, body, padding. */
+export function recordLength(indexLength: number, bodyLength: number): number {
+  // Not by bit operators: a damaged length may be up to 2^32.
+  const content = RECORD_HEADER_BYTES + indexLength + bodyLength;
+  return content + ((RECORD_ALIGNMENT_BYTES - (content % RECORD_ALIGNMENT_BYTES)) % RECORD_ALIGNMENT_BYTES);
+}
+
+/**
+ * Writes a record's header at `at`. The content (index section, body, padding) is already there: its CRC is taken here.
+ *
+ * @param offset of the record in its segment, which is not `at`: the bytes may be those of a group.
+ */
+export function writeRecordHeader(
+  bytes: Uint8Array,
+  view: DataView,
+  at: number,
+  header: Omit<RecordHeader, "contentCrc" | "version">,
+  salt: number,
+  offset: number,
+): void {
+  const { sequence, durableUpTo, timeUs, indexLength, bodyLength } = header;
+  const length = recordLength(indexLength, bodyLength);
+  view.setUint32(at, MAGIC, true);
+  view.setUint16(at + 4, header.type, true);
+  view.setUint8(at + 6, header.flags);
+  view.setUint8(at + 7, RECORD_VERSION);
+  view.setUint32(at + 8, sequence >>> 0, true);
+  view.setUint32(at + 12, Math.floor(sequence / HIGH), true);
+  view.setUint32(at + 16, durableUpTo >>> 0, true);
+  view.setUint32(at + 20, Math.floor(durableUpTo / HIGH), true);
+  view.setUint32(at + 24, timeUs >>> 0, true);
+  view.setUint32(at + 28, Math.floor(timeUs / HIGH), true);
+  view.setUint32(at + 32, indexLength, true);
+  view.setUint32(at + 36, bodyLength, true);
+  view.setUint32(at + 40, crc32(bytes.subarray(at + RECORD_HEADER_BYTES, at + length)), true);
+  sealRecordHeader(bytes, view, at, salt, offset);
+}
+
+/** Takes the header's CRC anew: after a change of the header, or for another place. */
+export function sealRecordHeader(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): void {
+  view.setUint32(at + HEADER_CRC_OFFSET, headerCrc(bytes, at, salt, offset), true);
+}
+
+/** Changes what a written header claims to be durable, and seals it again. */
+export function setDurableUpTo(
+  bytes: Uint8Array,
+  view: DataView,
+  at: number,
+  durableUpTo: number,
+  salt: number,
+  offset: number,
+): void {
+  view.setUint32(at + 16, durableUpTo >>> 0, true);
+  view.setUint32(at + 20, Math.floor(durableUpTo / HIGH), true);
+  sealRecordHeader(bytes, view, at, salt, offset);
+}
+
+/** True when an intact header of this segment and this offset stands at `at`; 48 bytes must be there. */
+export function isRecordHeader(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): boolean {
+  return (
+    view.getUint32(at, true) === MAGIC &&
+    view.getUint32(at + HEADER_CRC_OFFSET, true) === headerCrc(bytes, at, salt, offset)
+  );
+}
+
+/** The fields of a header that `isRecordHeader` approved. */
+export function readRecordHeader(view: DataView, at: number): RecordHeader {
+  return {
+    type: view.getUint16(at + 4, true),
+    flags: view.getUint8(at + 6),
+    version: view.getUint8(at + 7),
+    sequence: readUint53(view, at + 8),
+    durableUpTo: readUint53(view, at + 16),
+    timeUs: readUint53(view, at + 24),
+    indexLength: view.getUint32(at + 32, true),
+    bodyLength: view.getUint32(at + 36, true),
+    contentCrc: view.getUint32(at + 40, true),
+  };
+}
+
+/** True when the content of the record at `at`, all of it there, is what was written. */
+export function isContentIntact(bytes: Uint8Array, at: number, header: RecordHeader): boolean {
+  const end = at + recordLength(header.indexLength, header.bodyLength);
+  return crc32(bytes.subarray(at + RECORD_HEADER_BYTES, end)) === header.contentCrc;
+}
+
+function headerCrc(bytes: Uint8Array, at: number, salt: number, offset: number): number {
+  return crc32(bytes.subarray(at, at + HEADER_CRC_OFFSET), (salt ^ offset) >>> 0);
+}
+
+function readUint53(view: DataView, at: number): number {
+  return view.getUint32(at + 4, true) * HIGH + view.getUint32(at, true);
+}
