@@ -1,7 +1,8 @@
 import type { Benchmark } from "../harness/benchmark.js";
+import { durableAppends } from "./durable-appends.js";
 
 /** Every benchmark, in the order in which they run. */
-export const BENCHMARKS: readonly Benchmark[] = [];
+export const BENCHMARKS: readonly Benchmark[] = [durableAppends];
 
 export function findBenchmark(name: string): Benchmark {
   const found = BENCHMARKS.find((benchmark) => benchmark.name === name);
