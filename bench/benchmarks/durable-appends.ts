@@ -10,7 +10,7 @@ import { replayWrites, traceWrites, type WriteGroup } from "../peers/write-trace
 const INDEX_BYTES = 96;
 const BODY_BYTES = 1024 - INDEX_BYTES;
 const IN_FLIGHT = 64;
-const RECORDS = { smoke: 2_000, full: 60_000 };
+const RECORDS = { smoke: 2_000, full: 150_000 };
 /** Any of the owner's types: the log does not look into them. */
 const RECORD_TYPE = 16;
 

@@ -11,7 +11,7 @@ const STYLE = `
   --c0: #0969da; --c1: #bc4c00; --c2: #1a7f37; --c3: #8250df; --c4: #bf3989; --c5: #9a6700; }
 @media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --soft: #9198a1; --line: #3d444d; --page: #0d1117; --good: #3fb950;
   --bad: #f85149; --c0: #58a6ff; --c1: #f0883e; --c2: #3fb950; --c3: #bc8cff; --c4: #f778ba; --c5: #d29922; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 900px; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 980px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.25em; margin-top: 2.2em; border-bottom: 1px solid var(--line); } h3 { font-size: 1em; margin: 1.4em 0 .3em; }
 table { border-collapse: collapse; margin: .7em 0; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; }
 th, td { padding: .2em .7em; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
@@ -31,34 +31,32 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
 }
 
 function figures(result: BenchmarkResult): string {
-  const keys = [...new Set(result.contestants.flatMap(({ details }) => Object.keys(details)))];
-  const hasLatency = result.contestants.some(({ latency }) => latency !== undefined);
-  return table(
-    [
-      "contestant",
-      `median ${result.metric.unit}`,
-      "quartiles",
-      "min to max",
-      "MAD",
-      "rounds",
-      ...(hasLatency ? ["p50", "p99", "p99.9", "max"] : []),
-      ...keys,
-    ],
-    result.contestants.map(({ name, spread, latency, details }) => [
+  const { contestants, metric } = result;
+  const values = table(
+    ["contestant", `median ${metric.unit}`, "quartiles", "min to max", "MAD", "rounds"],
+    contestants.map(({ name, spread }) => [
       name,
       formatFigure(spread.median),
       `${formatFigure(spread.lowerQuartile)} to ${formatFigure(spread.upperQuartile)}`,
       `${formatFigure(spread.minimum)} to ${formatFigure(spread.maximum)}`,
       formatPercent(spread.mad / spread.median),
       `${spread.count}`,
-      ...(hasLatency
-        ? [latency?.p50Us, latency?.p99Us, latency?.p999Us, latency?.maximumUs].map((us) =>
-            us === undefined ? "" : formatMicroseconds(us),
-          )
-        : []),
+    ]),
+  );
+  const keys = [...new Set(contestants.flatMap(({ details }) => Object.keys(details)))];
+  const hasLatency = contestants.some(({ latency }) => latency !== undefined);
+  if (keys.length === 0 && !hasLatency) return values;
+  const more = table(
+    ["", ...(hasLatency ? ["p50", "p99", "p99.9", "max"] : []), ...keys],
+    contestants.map(({ name, latency, details }) => [
+      name,
+      ...(hasLatency ? (["p50Us", "p99Us", "p999Us", "maximumUs"] as const) : []).map((key) =>
+        latency === undefined ? "" : formatMicroseconds(latency[key]),
+      ),
       ...keys.map((key) => (details[key] === undefined ? "" : formatFigure(details[key] as number))),
     ]),
   );
+  return values + more;
 }
 
 function benchmarkSection(result: BenchmarkResult): string {
@@ -84,7 +82,12 @@ function benchmarkSection(result: BenchmarkResult): string {
     `<h3>${escapeHtml(metric.name)}, every round (${metric.better} is better)</h3>`,
     stripPlot(
       result.contestants.map(
-        ({ name, rounds, spread }): StripRow => ({ label: name, values: rounds.map((r) => r.value), spread }),
+        ({ name, rounds, spread }, series): StripRow => ({
+          label: name,
+          series,
+          values: rounds.map((r) => r.value),
+          spread,
+        }),
       ),
       `${metric.name}, ${metric.unit}`,
       valueGoal?.kind === "value"
@@ -100,6 +103,7 @@ function benchmarkSection(result: BenchmarkResult): string {
         result.pairs.map(
           ({ contestant, ratios, spread, interval }): StripRow => ({
             label: contestant,
+            series: result.contestants.findIndex(({ name }) => name === contestant),
             values: ratios,
             spread,
             interval,
@@ -112,9 +116,9 @@ function benchmarkSection(result: BenchmarkResult): string {
       ),
     );
   }
-  const latencies = result.contestants.flatMap(({ name, rounds }) => {
+  const latencies = result.contestants.flatMap(({ name, rounds }, series) => {
     const data = rounds.flatMap(({ latency }) => latency ?? []);
-    return data.length === 0 ? [] : [{ label: name, data: mergeLatencies(data).toData() }];
+    return data.length === 0 ? [] : [{ label: name, series, data: mergeLatencies(data).toData() }];
   });
   if (latencies.length > 0) parts.push("<h3>Latency, all rounds together</h3>", latencyPlot(latencies));
   const remarks = [

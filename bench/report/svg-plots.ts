@@ -4,7 +4,7 @@
  */
 import { bucketUpperNs, type LatencyData } from "../harness/latency-histogram.js";
 import type { Interval, Spread } from "../harness/statistics.js";
-import { formatFigure, formatMicroseconds } from "./number-format.js";
+import { formatFigure } from "./number-format.js";
 
 const WIDTH = 860;
 const LABEL_WIDTH = 190;
@@ -26,8 +26,20 @@ export function niceTicks(low: number, high: number, count = 6): number[] {
   return ticks;
 }
 
+function formatTick(tick: number): string {
+  return Number(tick.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 6 });
+}
+
+/** A power of ten of microseconds. */
+function formatDecade(decade: number): string {
+  if (decade < 3) return `${formatTick(10 ** decade)} us`;
+  return decade < 6 ? `${10 ** (decade - 3)} ms` : `${formatTick(10 ** (decade - 6))} s`;
+}
+
 export interface StripRow {
   label: string;
+  /** Of its contestant: the same colour in all plots of a benchmark. */
+  series: number;
   values: readonly number[];
   spread: Spread;
   interval?: Interval;
@@ -50,11 +62,11 @@ export function stripPlot(
   const parts = niceTicks(0, highest).map(
     (tick) =>
       `<line class="grid" x1="${at(tick)}" x2="${at(tick)}" y1="16" y2="${bottom}"/>` +
-      `<text class="tick" x="${at(tick)}" y="${bottom + 16}" text-anchor="middle">${formatFigure(tick)}</text>`,
+      `<text class="tick" x="${at(tick)}" y="${bottom + 16}" text-anchor="middle">${formatTick(tick)}</text>`,
   );
-  rows.forEach(({ label, values, spread, interval }, row) => {
+  rows.forEach(({ label, series: number, values, spread, interval }, row) => {
     const middle = 16 + row * ROW_HEIGHT + ROW_HEIGHT / 2;
-    const series = `s${row % 6}`;
+    const series = `s${number % 6}`;
     const boxWidth = Math.max(1, x(spread.upperQuartile) - x(spread.lowerQuartile)).toFixed(1);
     parts.push(
       `<text class="label" x="${LABEL_WIDTH - 10}" y="${middle + 4}" text-anchor="end">${escapeHtml(label)}</text>`,
@@ -92,19 +104,19 @@ export function stripPlot(
 }
 
 /** Latency (log) over percentile, the percentile's axis stretched towards 100 % by powers of ten as HdrHistogram draws it. */
-export function latencyPlot(series: readonly { label: string; data: LatencyData }[]): string {
+export function latencyPlot(series: readonly { label: string; series: number; data: LatencyData }[]): string {
   const plotHeight = 260;
   const top = 16;
   const bottom = top + plotHeight;
   const nines = Math.max(3, Math.min(6, Math.floor(Math.log10(Math.max(...series.map(({ data }) => data.count))))));
-  const curves = series.map(({ label, data }) => {
+  const curves = series.map(({ label, series: number, data }) => {
     let seen = 0;
     const points: [number, number][] = data.buckets.map(([index, count]) => {
       seen += count;
       const decades = seen >= data.count ? nines : Math.min(nines, -Math.log10(1 - seen / data.count));
       return [decades, Math.max(0.1, Math.min(bucketUpperNs(index), data.maximumNs) / 1000)];
     });
-    return { label, points };
+    return { label, number, points };
   });
   const all = curves.flatMap(({ points }) => points.map(([, us]) => us));
   const lowDecade = Math.floor(Math.log10(Math.min(...all)));
@@ -119,7 +131,7 @@ export function latencyPlot(series: readonly { label: string; data: LatencyData 
     const level = y(10 ** decade);
     parts.push(
       `<line class="grid" x1="${left}" x2="${WIDTH - right}" y1="${level}" y2="${level}"/>`,
-      `<text class="tick" x="${left - 8}" y="${Number(level) + 4}" text-anchor="end">${formatMicroseconds(10 ** decade)}</text>`,
+      `<text class="tick" x="${left - 8}" y="${Number(level) + 4}" text-anchor="end">${formatDecade(decade)}</text>`,
     );
   }
   const percentiles: [number, string][] = [
@@ -136,11 +148,11 @@ export function latencyPlot(series: readonly { label: string; data: LatencyData 
       `<text class="tick" x="${x(decades)}" y="${bottom + 16}" text-anchor="middle">${label}</text>`,
     );
   }
-  curves.forEach(({ label, points }, index) => {
+  curves.forEach(({ label, number, points }, index) => {
     const path = points.map(([decades, us], i) => `${i === 0 ? "M" : "L"}${x(decades)} ${y(us)}`).join("");
     parts.push(
-      `<path class="curve s${index % 6}" d="${path}"><title>${escapeHtml(label)}</title></path>`,
-      `<line class="median s${index % 6}" x1="${WIDTH - right + 14}" x2="${WIDTH - right + 34}" y1="${top + 10 + index * 20}" y2="${top + 10 + index * 20}"/>`,
+      `<path class="curve s${number % 6}" d="${path}"><title>${escapeHtml(label)}</title></path>`,
+      `<line class="median s${number % 6}" x1="${WIDTH - right + 14}" x2="${WIDTH - right + 34}" y1="${top + 10 + index * 20}" y2="${top + 10 + index * 20}"/>`,
       `<text class="tick" x="${WIDTH - right + 40}" y="${top + 14 + index * 20}">${escapeHtml(label)}</text>`,
     );
   });

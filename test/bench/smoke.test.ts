@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { BENCHMARKS } from "../../bench/benchmarks/registry.js";
+import { parseReport } from "../../bench/harness/result.js";
+
+async function runBench(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, ["dist/bench/main.js", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+t.test("declarations are consistent: names, peers and goals refer to contestants", (t) => {
+  t.equal(new Set(BENCHMARKS.map(({ name }) => name)).size, BENCHMARKS.length, "names are unique");
+  for (const { name, measures, contestants, peer, goals } of BENCHMARKS) {
+    const names = contestants.map((contestant) => contestant.name);
+    t.match(name, /^[a-z0-9-]+$/);
+    t.ok(measures.length > 100, `${name} says what it measures`);
+    t.equal(new Set(names).size, names.length, `${name}: contestants are unique`);
+    t.ok(peer === null || names.includes(peer), `${name}: its peer takes part`);
+    for (const goal of goals) {
+      t.ok(names.includes(goal.contestant), `${name}: a goal's contestant takes part`);
+      t.ok(goal.kind === "value" || names.includes(goal.peer), `${name}: a goal's peer takes part`);
+      t.ok(goal.source.length > 0, `${name}: a goal has a source`);
+    }
+  }
+  t.end();
+});
+
+t.test("every benchmark completes at smoke size, and leaves a valid result, a page and no data", async (t) => {
+  const directory = t.testdir();
+  const data = join(directory, "data");
+  mkdirSync(data);
+  const json = join(directory, "result.json");
+  const html = join(directory, "report.html");
+  const { code, stdout, stderr } = await runBench("--size", "smoke", "--dir", data, "--json", json, "--html", html);
+  const report = parseReport(readFileSync(json, "utf8"), json);
+  for (const benchmark of BENCHMARKS) {
+    const result = report.benchmarks.find(({ name }) => name === benchmark.name);
+    t.equal(result?.error, null, `${benchmark.name} ran`);
+    t.strictSame(
+      result?.contestants.map((contestant) => [contestant.name, contestant.rounds.length]),
+      benchmark.contestants.map((contestant) => [contestant.name, benchmark.rounds.smoke.measured]),
+      `${benchmark.name}: every contestant has its rounds`,
+    );
+    t.equal(result?.goals.length, benchmark.goals.length, `${benchmark.name}: every goal is judged`);
+    t.ok(stdout.includes(`== ${benchmark.name}`), `${benchmark.name} is on the terminal`);
+    t.match(stderr, new RegExp(`\\[${benchmark.name}\\] round 1/`), `${benchmark.name} tells its progress`);
+  }
+  t.equal(code, 0, "missed goals do not fail a run that does not enforce them");
+  t.strictSame(readdirSync(data), [], "temporary data is removed");
+  const page = readFileSync(html, "utf8");
+  t.match(page, /^<!doctype html>[\s\S]*<\/html>\n$/);
+  t.notMatch(page, /NaN|undefined|Infinity|<script|<link|src=/);
+  for (const { name } of BENCHMARKS) t.ok(page.includes(`<h2 id="${name}">`), `${name} is on the page`);
+});
+
+t.test("wrong arguments end at once with a message and without measuring", async (t) => {
+  const unknown = await runBench("--only", "no-such-thing");
+  t.equal(unknown.code, 1);
+  t.match(unknown.stderr, /no benchmark is called no-such-thing; there are: .*durable-appends/);
+  const rounds = await runBench("--rounds", "0");
+  t.equal(rounds.code, 1);
+  t.match(rounds.stderr, /a whole number from 1/);
+  const missing = await runBench("--compare", "never-saved");
+  t.equal(missing.code, 1);
+  t.match(missing.stderr, /never-saved\.json/);
+});
+
+t.test("--list tells what each benchmark measures", async (t) => {
+  const { code, stdout } = await runBench("--list");
+  t.equal(code, 0);
+  for (const { name, measures } of BENCHMARKS) t.ok(stdout.includes(name) && stdout.includes(measures), name);
+});
