@@ -91,13 +91,10 @@ export class ViewRuns {
     this.#index = new RunIndex();
     this.#locations = new RecordLocations();
     const moved = new Uint32Array(ids.length);
+    // Each is below the run that was the last one when it came, so that none is left over.
     const admitted: [ordinal: number, run: LateRun][] = [];
-    const admitBelow = (id: string | undefined): void => {
-      for (
-        let next = late.at(-1);
-        next !== undefined && (id === undefined || next.summary.id < id);
-        next = late.at(-1)
-      ) {
+    const admitBelow = (id: string): void => {
+      for (let next = late.at(-1); next !== undefined && next.summary.id < id; next = late.at(-1)) {
         late.pop();
         admitted.push([this.#add(next.summary), next]);
       }
@@ -111,7 +108,6 @@ export class ViewRuns {
       const location = locations.get(old);
       if (location !== undefined) this.#locations.set(moved[old]!, location);
     }
-    admitBelow(undefined);
     this.#runsOfFrames.mapValues((ordinal) => moved[ordinal]!);
     for (const [ordinal, { frameIds, location }] of admitted) {
       this.#locations.set(ordinal, location);

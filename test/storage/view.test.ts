@@ -1,0 +1,303 @@
+import t from "tap";
+import { createRandom, type Random } from "../../core/random.js";
+import { runSummaryResponse } from "../../core/run-response.js";
+import { isTerminal, RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
+import { encodeChanges, RECORD_TYPE } from "../../storage/change-record.js";
+import type { RecordLocation } from "../../storage/record-locations.js";
+import { type RunListQuery, View, type ViewOptions, type ViewRecord } from "../../storage/view.js";
+import { CellHistory, type HistoryRecord } from "../helpers/cell-history.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20_250_707);
+const BASE_URL = "http://cell:8000";
+const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/** A log as the view sees one: records with their places, in segments of 500. */
+class PlainLog {
+  readonly records: { readonly record: ViewRecord; readonly location: RecordLocation }[] = [];
+  reads = 0;
+
+  append(record: HistoryRecord): void {
+    const sequence = this.records.length + 1;
+    const segmentBase = sequence - ((sequence - 1) % 500);
+    this.records.push({
+      record: { ...record, sequence },
+      location: {
+        segmentBase,
+        offset: (sequence - segmentBase) * 4096,
+        length: record.index.length + record.body.length,
+      },
+    });
+  }
+
+  async read({ segmentBase, offset, length }: RecordLocation): Promise<ViewRecord> {
+    this.reads++;
+    const { record, location } = this.records[segmentBase + offset / 4096 - 1]!;
+    if (location.length !== length) throw new Error("a location that was never given out");
+    return record;
+  }
+
+  /** A view opened on the records for which `keep` holds, each as `change` makes it. */
+  open(
+    options: Partial<ViewOptions> = {},
+    keep: (record: ViewRecord) => boolean = () => true,
+    change: (record: ViewRecord) => ViewRecord = (record) => record,
+  ): View {
+    const view = new View({ readRecord: (location) => this.read(location), ...options });
+    for (const { record, location } of this.records) if (keep(record)) view.applyRecord(change(record), location);
+    view.finishOpening();
+    return view;
+  }
+}
+
+function listPlain(history: CellHistory, query: RunListQuery): { total: number; runs: RunState[] } {
+  const matching = history.newestFirst.filter(
+    (run) =>
+      (query.programId === undefined || run.programId === query.programId) &&
+      (query.serialNumber === undefined || run.serialNumber === query.serialNumber) &&
+      (query.status === undefined || run.status === query.status) &&
+      (query.updatedSinceUs === undefined || run.updatedAtUs > query.updatedSinceUs),
+  );
+  return { total: matching.length, runs: matching.slice(query.offset, query.offset + query.limit) };
+}
+
+function randomQuery(random: Random, history: CellHistory): RunListQuery {
+  const runs = [...history.runs.values()];
+  return {
+    programId: random.chance(0.3) ? random.pick([...history.programIdsEver, UNKNOWN_ID]) : undefined,
+    serialNumber: random.chance(0.3) ? `SN-${random.integer(0, 40)}` : undefined,
+    status: random.chance(0.3) ? random.pick([...RUN_STATUSES, "exploded"]) : undefined,
+    updatedSinceUs:
+      random.chance(0.3) && runs.length > 0 ? random.pick(runs).updatedAtUs - random.integer(0, 1) : undefined,
+    offset: random.chance(0.6) ? 0 : random.integer(0, runs.length + 2),
+    limit: random.pick([1, 10, 50, 1000]),
+  };
+}
+
+/** Compares what the view answers with the model, everything or (while the history goes on) a sample; returns the differences. */
+async function differences(view: View, history: CellHistory, random: Random, queries: number): Promise<string[]> {
+  const found: string[] = [];
+  const compare = (what: string, actual: unknown, expected: unknown): void => {
+    const [actualText, expectedText] = [JSON.stringify(actual), JSON.stringify(expected)];
+    if (actualText !== expectedText) found.push(`${what}: ${actualText}, not ${expectedText}`);
+  };
+  for (let i = 0; i < queries; i++) {
+    const query = randomQuery(random, history);
+    const { total, runs } = await view.listRuns(query, BASE_URL);
+    const expected = listPlain(history, query);
+    compare(
+      `list ${JSON.stringify(query)}`,
+      [total, runs.map((json) => JSON.parse(Buffer.from(json).toString()))],
+      [expected.total, expected.runs.map((run) => runSummaryResponse(summarizeRun(run), BASE_URL))],
+    );
+  }
+  const runs = history.newestFirst;
+  for (const run of random.chance(0.05) || queries > 100 ? runs : runs.slice(0, 15)) {
+    compare(`run ${run.id}`, await view.run(run.id), run);
+    compare(`head ${run.id}`, view.runHead(run.id), { id: run.id, status: run.status, updatedAtUs: run.updatedAtUs });
+    for (const frame of run.frames) {
+      compare(`frame ${frame.id}`, (await view.frame(frame.id))?.frame, frame);
+      compare(`run of ${frame.id}`, view.runOfFrame(frame.id), run.id);
+    }
+  }
+  compare(
+    "active run",
+    view.activeRun(),
+    runs.find((run) => run.status === "running" || run.status === "finalizing"),
+  );
+  const newestPrograms = [...history.programs.values()].sort((a, b) => (a.document.id < b.document.id ? 1 : -1));
+  for (const robotId of [undefined, "r1", "r2", "r3", "r4"]) {
+    const offset = random.integer(0, 3);
+    const limit = random.integer(1, 5);
+    const matching = newestPrograms.filter(
+      ({ document }) => robotId === undefined || document.robot_ids?.includes(robotId),
+    );
+    const programs = matching.slice(offset, offset + limit).map((program) => ({
+      program,
+      runCount: runs.filter((run) => run.programId === program.document.id).length,
+    }));
+    compare(`programs of ${robotId}`, view.listPrograms({ robotId, offset, limit }), {
+      total: matching.length,
+      programs,
+    });
+  }
+  for (const id of history.programIdsEver) {
+    compare(`program ${id}`, view.program(id)?.program, history.programs.get(id));
+    compare(`program ${id} ever`, view.programEverExisted(id), true);
+  }
+  compare("cell", view.cell(), history.cell);
+  const rows = [...history.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  compare("components", view.components(), rows);
+  return found;
+}
+
+function grow(records: number): { history: CellHistory; log: PlainLog } {
+  const history = new CellHistory(createRandom(seed));
+  const log = new PlainLog();
+  for (let i = 0; i < records; i++) log.append(history.next());
+  return { history, log };
+}
+
+t.test(`answers as a plain model does while records come, and after opening anew, seed ${seed}`, async (t) => {
+  const random = createRandom(seed + 1);
+  const history = new CellHistory(createRandom(seed));
+  const log = new PlainLog();
+  const view = new View({ readRecord: (location) => log.read(location) });
+  view.finishOpening();
+  let queries = 0;
+  for (let step = 0; step < 6_000; step++) {
+    log.append(history.next());
+    const { record, location } = log.records.at(-1)!;
+    view.applyRecord(record, location);
+    if (step % 10 !== 0) continue;
+    queries += 4;
+    const found = await differences(view, history, random, 4);
+    if (found.length > 0) t.fail(`after record ${step + 1}: ${found[0]}`) || t.bailout();
+  }
+  const ended = history.newestFirst.filter((run) => isTerminal(run.status)).length;
+  t.comment(`${history.runs.size} runs, ${ended} ended, ${history.runOfFrame.size} frames, ${queries} list queries`);
+  t.ok(history.runs.size > 300 && ended > 250 && ended < history.runs.size, "the history is worth comparing");
+  t.equal(view.appliedSequence, log.records.length);
+  t.equal(view.skippedRecords, 0);
+
+  const reopened = log.open();
+  t.same(await differences(reopened, history, random, 500), [], "opened anew");
+  t.equal(reopened.appliedSequence, view.appliedSequence);
+  t.equal(reopened.runCount, history.runs.size);
+  const tiny = log.open({ summaryCacheBytes: 2_000, runCacheBytes: 20_000, readBytes: 1 });
+  t.same(await differences(tiny, history, random, 200), [], "with caches too small and reads one by one");
+});
+
+t.test("what is unknown is told apart from what was deleted", async (t) => {
+  const { history, log } = grow(2_000);
+  const view = log.open();
+  const deleted = [...history.programIdsEver].find((id) => !history.programs.has(id));
+  t.ok(deleted, "the history deleted a program");
+  t.equal(view.program(deleted!), undefined);
+  t.equal(view.programEverExisted(deleted!), true);
+  for (const id of [UNKNOWN_ID, "", "no id"]) {
+    t.equal(await view.run(id), undefined);
+    t.equal(view.runHead(id), undefined);
+    t.equal(await view.frame(id), undefined);
+    t.equal(view.runOfFrame(id), undefined);
+    t.equal(view.program(id), undefined);
+    t.equal(view.programEverExisted(id), false);
+  }
+});
+
+t.test("an empty log is an empty view", async (t) => {
+  const view = new PlainLog().open();
+  t.same(await view.listRuns({ offset: 0, limit: 50 }, ""), { total: 0, runs: [] });
+  t.same(view.listPrograms({ offset: 0, limit: 50 }), { total: 0, programs: [] });
+  t.equal(view.activeRun(), undefined);
+  t.same(view.components(), []);
+  t.same(view.cell(), { kioskSerialNumber: null, unitSystem: "metric" });
+  t.equal(view.appliedSequence, 0);
+});
+
+t.test("opening decodes no body of a run that has ended, and lists need none either", async (t) => {
+  const { history, log } = grow(3_000);
+  const active = history.newestFirst.filter((run) => !isTerminal(run.status));
+  t.ok(active.length > 0, "some runs have not ended");
+  // 0xc1 is the one byte that MessagePack never uses: whoever decodes it throws.
+  const spoil = (record: ViewRecord): ViewRecord => {
+    const isNeeded =
+      record.type === RECORD_TYPE.cellChanges || active.some((run) => Buffer.from(record.body).includes(run.id));
+    return isNeeded ? record : { ...record, body: new Uint8Array([0xc1]) };
+  };
+  const view = log.open({ readRecord: async (location) => spoil(await log.read(location)) }, undefined, spoil);
+  const { total, runs } = await view.listRuns({ offset: 0, limit: 1000 }, BASE_URL);
+  t.equal(total, history.runs.size);
+  t.same(
+    runs.map((json) => JSON.parse(Buffer.from(json).toString())),
+    history.newestFirst.map((run) => JSON.parse(JSON.stringify(runSummaryResponse(summarizeRun(run), BASE_URL)))),
+  );
+  const ended = history.newestFirst.find((run) => isTerminal(run.status))!;
+  await t.rejects(view.run(ended.id), "a run's own answer does decode its body");
+});
+
+t.test("nothing of a record is kept by reference: its bytes may be reused at once", async (t) => {
+  const { history, log } = grow(1_000);
+  for (const live of [false, true]) {
+    const view = new View({ readRecord: (location) => log.read(location) });
+    if (live) view.finishOpening();
+    for (const { record, location } of log.records) {
+      const [index, body] = [record.index.slice(), record.body.slice()];
+      view.applyRecord({ ...record, index, body }, location);
+      index.fill(0xff);
+      body.fill(0xff);
+    }
+    view.finishOpening();
+    t.same(await differences(view, history, createRandom(seed + 4), 200), [], live ? "live" : "at open");
+  }
+});
+
+t.test("ended runs are whole from their consolidated records alone, in whatever order they ended", async (t) => {
+  const { history, log } = grow(4_000);
+  const consolidated = new Set(history.newestFirst.filter((run) => isTerminal(run.status)).map((run) => run.id));
+  const view = log.open({}, ({ type }) => type === RECORD_TYPE.cellChanges || type === RECORD_TYPE.runEnded);
+  for (const [id, run] of history.runs) if (!consolidated.has(run.id)) history.runs.delete(id);
+  const endings = [...consolidated].map((id) => history.runs.get(id)!.completedAtUs!);
+  t.ok(
+    endings.some((timeUs, at) => at > 0 && timeUs > endings[at - 1]!),
+    "some runs ended before older ones",
+  );
+  t.same(await differences(view, history, createRandom(seed + 2), 500), []);
+});
+
+t.test(
+  "a log that lost records anywhere opens, shows every ended run whole, and counts what does not fit",
+  async (t) => {
+    const { history, log } = grow(4_000);
+    const random = createRandom(seed + 3);
+    const view = log.open({}, ({ type }) => type === RECORD_TYPE.runEnded || random.chance(0.8));
+    t.ok(view.skippedRecords > 0, `${view.skippedRecords} records do not fit`);
+    for (const run of history.newestFirst)
+      if (isTerminal(run.status)) t.same(await view.run(run.id), run) || t.bailout();
+    const { total, runs } = await view.listRuns({ offset: 0, limit: 1000 }, BASE_URL);
+    t.equal(runs.length, total, "all that is listed can be read");
+  },
+);
+
+t.test("a second consolidated record of a run takes the first one's place, also in the caches", async (t) => {
+  const { history, log } = grow(1_500);
+  const view = log.open();
+  const run = history.newestFirst.find((one) => one.status === "completed")!;
+  await view.run(run.id);
+  await view.listRuns({ offset: 0, limit: 1000 }, BASE_URL);
+  const updatedAtUs = history.timeUs + 1;
+  const changed = { ...run, capturesRemovedAtUs: updatedAtUs, updatedAtUs };
+  const record = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run: changed }], undefined);
+  log.append({ ...record, timeUs: updatedAtUs });
+  view.applyRecord(log.records.at(-1)!.record, log.records.at(-1)!.location);
+  history.runs.set(run.id, changed);
+  t.same(await differences(view, history, createRandom(seed), 200), []);
+});
+
+t.test("list entries of ended runs are read once while they fit the cache, per base address", async (t) => {
+  const { log } = grow(1_500);
+  const view = log.open();
+  const query = { status: "completed", offset: 0, limit: 20 };
+  const first = await view.listRuns(query, BASE_URL);
+  t.equal(log.reads, first.runs.length);
+  t.same(await view.listRuns(query, BASE_URL), first);
+  t.equal(log.reads, first.runs.length, "the second time from the cache");
+  const other = await view.listRuns(query, "");
+  t.match(Buffer.from(other.runs[0]!).toString(), '"href":"/runs/');
+});
+
+t.test("a record that cannot be read fails the one answer, and the next try reads again", async (t) => {
+  const { history, log } = grow(1_500);
+  let failing = true;
+  const view = log.open({
+    readRecord: async (location) => {
+      if (failing) throw new Error("damaged");
+      return log.read(location);
+    },
+  });
+  const run = history.newestFirst.find((one) => isTerminal(one.status))!;
+  await t.rejects(view.run(run.id), /damaged/);
+  await t.rejects(view.listRuns({ status: run.status, offset: 0, limit: 5 }, BASE_URL), /damaged/);
+  failing = false;
+  t.same(await view.run(run.id), run);
+  t.equal((await view.listRuns({ status: run.status, offset: 0, limit: 1 }, BASE_URL)).runs.length, 1);
+});
