@@ -9,14 +9,9 @@ import type { RunChange } from "../core/change.js";
 import { foldRun } from "../core/run-fold.js";
 import type { RunState } from "../core/run-state.js";
 import { decodeChanges } from "./change-record.js";
+import type { LogRecord } from "./log-batch.js";
 
-/** A record about one run. */
-export interface RunRecord {
-  readonly type: number;
-  /** Of the service's clock. */
-  readonly timeUs: number;
-  readonly body: Uint8Array;
-}
+type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;
 
 interface ActiveRun {
   /** Undefined until the first record, run_created, is folded. */

@@ -1,12 +1,6 @@
 /** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
+import type { RecordLocation } from "./log-batch.js";
 import { TypedColumn } from "./typed-column.js";
-
-/** Where a record lies: in the segment `segmentBase`, `length` bytes with header and padding, at `offset`. */
-export interface RecordLocation {
-  readonly segmentBase: number;
-  readonly offset: number;
-  readonly length: number;
-}
 
 export class RecordLocations {
   readonly #segmentBases: number[] = [];

@@ -10,7 +10,8 @@ import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+/** A byte order mark is a character of the text like any other. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** FNV-1a (Fowler, Noll, Vo; 32 bits) with murmur3's finalizer, so that counted serial numbers spread over the slots. */
 function hashBytes(bytes: Uint8Array, length: number): number {

@@ -7,7 +7,8 @@
  * rebuilds the table once with all of them in order.
  */
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
-import { type RecordLocation, RecordLocations } from "./record-locations.js";
+import type { RecordLocation } from "./log-batch.js";
+import { RecordLocations } from "./record-locations.js";
 import { RunIndex, type RunPage } from "./run-index.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";

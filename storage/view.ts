@@ -8,39 +8,17 @@
  *
  * Every method answers from one state: what it finds is fixed before its first read of the log, and records are never changed.
  */
-import { LRUCache } from "lru-cache";
 import type { FrameState } from "../core/capture.js";
 import type { CellChange, CellIdentity } from "../core/change.js";
 import type { ComponentRow } from "../core/health.js";
 import type { ProgramState } from "../core/program.js";
-import { runSummaryResponse } from "../core/run-response.js";
-import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
-import type { RunRecord } from "./active-runs.js";
+import { type RunState, type RunStatus, summarizeRun } from "../core/run-state.js";
 import { ActiveRuns } from "./active-runs.js";
-import { ByteBudget } from "./byte-budget.js";
-import { decodeChanges, decodeIndex, isChangeRecordType, RECORD_TYPE, type RecordIndex } from "./change-record.js";
-import type { RecordLocation } from "./record-locations.js";
+import { decodeChanges, decodeIndex, isChangeRecordType, RECORD_TYPE } from "./change-record.js";
+import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
+import { RunRecords, type RunRecordsOptions, summaryJson } from "./run-records.js";
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
-
-export type { RunListQuery } from "./view-runs.js";
-
-/** A record of the log. */
-export interface ViewRecord extends RunRecord {
-  readonly sequence: number;
-  readonly index: Uint8Array;
-}
-
-export interface ViewOptions {
-  /** Reads a record back from the log, checked; rejects when it is damaged or missing. */
-  readRecord(location: RecordLocation): Promise<Pick<ViewRecord, "type" | "index" | "body">>;
-  /** Bound of the cache of ended runs' list entries, as JSON; default 64 MiB. */
-  summaryCacheBytes?: number;
-  /** Bound of the cache of ended runs' decoded states, by estimate; default 64 MiB. */
-  runCacheBytes?: number;
-  /** Bound of what all reads together hold of the log; default 64 MiB. */
-  readBytes?: number;
-}
 
 /** What is known of a run without reading it. */
 export interface RunHead {
@@ -62,17 +40,8 @@ export interface ProgramEntry {
   readonly runCount: number;
 }
 
-const MIB = 1024 * 1024;
-/** Decoded objects weigh several times their MessagePack: measured between 4 and 8. */
-const DECODED_BYTES_PER_ENCODED_BYTE = 8;
-
 export class View {
-  readonly #readRecord: ViewOptions["readRecord"];
-  readonly #readBudget: ByteBudget;
-  /** By the consolidated record's place, which never changes its content, and the base address: the JSON of a list entry. */
-  readonly #summaries: LRUCache<string, Uint8Array>;
-  /** By the consolidated record's place. */
-  readonly #endedRuns: LRUCache<string, RunState>;
+  readonly #records: RunRecords;
   readonly #runs = new ViewRuns();
   readonly #activeRuns = new ActiveRuns();
   readonly #programs = new ViewPrograms();
@@ -81,14 +50,8 @@ export class View {
   #appliedSequence = 0;
   #skippedRecords = 0;
 
-  constructor(options: ViewOptions) {
-    this.#readRecord = options.readRecord;
-    this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
-    this.#summaries = new LRUCache({
-      maxSize: options.summaryCacheBytes ?? 64 * MIB,
-      sizeCalculation: (json, key) => json.length + key.length + 200,
-    });
-    this.#endedRuns = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
+  constructor(options: RunRecordsOptions) {
+    this.#records = new RunRecords(options);
   }
 
   /** The last record that the answers include; 0 before the first. */
@@ -111,10 +74,10 @@ export class View {
     return this.#runs.bytesUsed;
   }
 
-  /** Takes the next record of the log and where it lies; nothing of it is kept by reference. */
-  applyRecord(record: ViewRecord, location: RecordLocation): void {
-    this.#fold(record, location);
-    this.#appliedSequence = record.sequence;
+  /** Takes the log's next batch, at open and live alike; nothing of it is kept by reference. */
+  applyBatch(batch: Pick<CommittedBatch, "bytes" | "segmentBase" | "offset" | "lastSequence">): void {
+    forEachRecord(batch, (record, location) => this.#apply(record, location));
+    this.#appliedSequence = batch.lastSequence;
   }
 
   /**
@@ -172,8 +135,19 @@ export class View {
     baseUrl: string,
   ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[] }> {
     const { total, ordinals } = this.#runs.query(query);
-    const entries = ordinals.map((ordinal) => this.#summaryJson(ordinal, baseUrl));
-    return { total, runs: await Promise.all(entries) };
+    const unread: RecordLocation[] = [];
+    const runs = ordinals.map((ordinal) => {
+      const location = this.#runs.location(ordinal);
+      if (location === undefined) {
+        return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
+      }
+      const cached = this.#records.cachedSummaryJson(location, baseUrl);
+      if (cached === undefined) unread.push(location);
+      return cached;
+    });
+    const read = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl);
+    let next = 0;
+    return { total, runs: runs.map((json) => json ?? read[next++]!) };
   }
 
   /** Undefined for an unknown program and for a deleted one. */
@@ -213,44 +187,10 @@ export class View {
 
   #state(ordinal: number): Promise<RunState> | RunState {
     const location = this.#runs.location(ordinal);
-    if (location === undefined) return this.#activeRuns.state(this.#runs.id(ordinal));
-    const place = placeOf(location);
-    return this.#endedRuns.get(place) ?? this.#readState(place, location);
+    return location === undefined ? this.#activeRuns.state(this.#runs.id(ordinal)) : this.#records.state(location);
   }
 
-  async #readState(place: string, location: RecordLocation): Promise<RunState> {
-    return this.#readBudget.run(location.length, async () => {
-      const { type, body } = await this.#readRecord(location);
-      const [change] = decodeChanges(type, body);
-      if (change?.kind !== "run_ended") throw new Error(`no consolidated record at ${place}`);
-      const size = location.length * DECODED_BYTES_PER_ENCODED_BYTE;
-      this.#endedRuns.set(place, change.run, { size });
-      return change.run;
-    });
-  }
-
-  /** The JSON of a list entry: at once, but for an ended run that is not cached. */
-  #summaryJson(ordinal: number, baseUrl: string): Promise<Uint8Array> | Uint8Array {
-    const location = this.#runs.location(ordinal);
-    if (location !== undefined) {
-      const place = placeOf(location);
-      return this.#summaries.get(`${place} ${baseUrl}`) ?? this.#readSummaryJson(place, location, baseUrl);
-    }
-    return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
-  }
-
-  async #readSummaryJson(place: string, location: RecordLocation, baseUrl: string): Promise<Uint8Array> {
-    return this.#readBudget.run(location.length, async () => {
-      const { type, index } = await this.#readRecord(location);
-      if (type !== RECORD_TYPE.runEnded) throw new Error(`no consolidated record at ${place}`);
-      const { summary } = decodeIndex(type, index) as Extract<RecordIndex, { summary: RunSummary }>;
-      const json = summaryJson(summary, baseUrl);
-      this.#summaries.set(`${place} ${baseUrl}`, json);
-      return json;
-    });
-  }
-
-  #fold(record: ViewRecord, location: RecordLocation): void {
+  #apply(record: LogRecord, location: RecordLocation): void {
     const { type } = record;
     if (!isChangeRecordType(type)) return;
     const index = decodeIndex(type, record.index);
@@ -301,12 +241,4 @@ export class View {
         return;
     }
   }
-}
-
-function placeOf({ segmentBase, offset }: RecordLocation): string {
-  return `${segmentBase}:${offset}`;
-}
-
-function summaryJson(summary: RunSummary, baseUrl: string): Uint8Array {
-  return Buffer.from(JSON.stringify(runSummaryResponse(summary, baseUrl)));
 }

@@ -16,6 +16,7 @@ t.test("texts are told apart in full: prefixes, the empty text, other scripts, a
     "ä",
     "a\u0308",
     "日本",
+    "\ufeffa",
     "😀",
     "x".repeat(200_000),
     `${"x".repeat(199_999)}y`,

@@ -3,50 +3,106 @@ import { createRandom, type Random } from "../../core/random.js";
 import { runSummaryResponse } from "../../core/run-response.js";
 import { isTerminal, RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
 import { encodeChanges, RECORD_TYPE } from "../../storage/change-record.js";
-import type { RecordLocation } from "../../storage/record-locations.js";
-import { type RunListQuery, View, type ViewOptions, type ViewRecord } from "../../storage/view.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
+import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
+import type { RecordReader, RunRecordsOptions } from "../../storage/run-records.js";
+import { View } from "../../storage/view.js";
+import type { RunListQuery } from "../../storage/view-runs.js";
 import { CellHistory, type HistoryRecord } from "../helpers/cell-history.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_707);
 const BASE_URL = "http://cell:8000";
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/** A log as the view sees one: records with their places, in segments of 500. */
+type Batch = Parameters<View["applyBatch"]>[0];
+
+/** A batch of one record, as the log encodes it. */
+function batchOf({ type, timeUs, index, body }: HistoryRecord, sequence: number, segmentBase: number, offset: number) {
+  const bytes = new Uint8Array(recordLength(index.length, body.length));
+  bytes.set(index, RECORD_HEADER_BYTES);
+  bytes.set(body, RECORD_HEADER_BYTES + index.length);
+  const header = {
+    type,
+    flags: 1,
+    sequence,
+    durableUpTo: 0,
+    timeUs,
+    indexLength: index.length,
+    bodyLength: body.length,
+  };
+  writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, 0, offset);
+  return { bytes, segmentBase, offset, lastSequence: sequence };
+}
+
+/** A log as the view sees one: records with their places, 500 to a segment. */
 class PlainLog {
-  readonly records: { readonly record: ViewRecord; readonly location: RecordLocation }[] = [];
+  readonly batches: Batch[] = [];
+  readonly #places = new Map<string, Batch>();
   reads = 0;
+  #segmentBase = 1;
+  #offset = 64;
 
-  append(record: HistoryRecord): void {
-    const sequence = this.records.length + 1;
-    const segmentBase = sequence - ((sequence - 1) % 500);
-    this.records.push({
-      record: { ...record, sequence },
-      location: {
-        segmentBase,
-        offset: (sequence - segmentBase) * 4096,
-        length: record.index.length + record.body.length,
-      },
-    });
+  append(record: HistoryRecord): Batch {
+    const sequence = this.batches.length + 1;
+    if (sequence % 500 === 0) {
+      this.#segmentBase = sequence;
+      this.#offset = 64;
+    }
+    const batch = batchOf(record, sequence, this.#segmentBase, this.#offset);
+    this.#offset += batch.bytes.length;
+    this.batches.push(batch);
+    this.#places.set(`${batch.segmentBase} ${batch.offset} ${batch.bytes.length}`, batch);
+    return batch;
   }
 
-  async read({ segmentBase, offset, length }: RecordLocation): Promise<ViewRecord> {
+  async read({ segmentBase, offset, length }: RecordLocation): Promise<LogRecord> {
     this.reads++;
-    const { record, location } = this.records[segmentBase + offset / 4096 - 1]!;
-    if (location.length !== length) throw new Error("a location that was never given out");
-    return record;
+    const batch = this.#places.get(`${segmentBase} ${offset} ${length}`);
+    if (batch === undefined) throw new Error("a location that was never given out");
+    return recordOf(batch);
   }
 
-  /** A view opened on the records for which `keep` holds, each as `change` makes it. */
+  async readMany(locations: readonly RecordLocation[]): Promise<LogRecord[]> {
+    return Promise.all(locations.map((location) => this.read(location)));
+  }
+
+  /** A reader whose every record goes through `change`. */
+  readerThat(change: (record: LogRecord) => LogRecord): RecordReader {
+    const read = async (location: RecordLocation) => change(await this.read(location));
+    return { read, readMany: (locations) => Promise.all(locations.map(read)) };
+  }
+
+  /** A view opened on the records for which `keep` holds, their bodies as `bodyOf` says. */
   open(
-    options: Partial<ViewOptions> = {},
-    keep: (record: ViewRecord) => boolean = () => true,
-    change: (record: ViewRecord) => ViewRecord = (record) => record,
+    options: Partial<RunRecordsOptions> = {},
+    keep: (record: LogRecord) => boolean = () => true,
+    bodyOf: (record: LogRecord) => Uint8Array = ({ body }) => body,
   ): View {
-    const view = new View({ readRecord: (location) => this.read(location), ...options });
-    for (const { record, location } of this.records) if (keep(record)) view.applyRecord(change(record), location);
+    const view = new View({ reader: this, ...options });
+    for (const batch of this.batches) {
+      const record = recordOf(batch);
+      if (!keep(record)) continue;
+      const body = bodyOf(record);
+      view.applyBatch(
+        body === record.body
+          ? batch
+          : batchOf(
+              { ...record, type: record.type as HistoryRecord["type"], body },
+              record.sequence,
+              batch.segmentBase,
+              batch.offset,
+            ),
+      );
+    }
     view.finishOpening();
     return view;
   }
+}
+
+function recordOf(batch: Batch): LogRecord {
+  const records: LogRecord[] = [];
+  forEachRecord(batch, (record) => records.push(record));
+  return records[0]!;
 }
 
 function listPlain(history: CellHistory, query: RunListQuery): { total: number; runs: RunState[] } {
@@ -141,13 +197,11 @@ t.test(`answers as a plain model does while records come, and after opening anew
   const random = createRandom(seed + 1);
   const history = new CellHistory(createRandom(seed));
   const log = new PlainLog();
-  const view = new View({ readRecord: (location) => log.read(location) });
+  const view = new View({ reader: log });
   view.finishOpening();
   let queries = 0;
   for (let step = 0; step < 6_000; step++) {
-    log.append(history.next());
-    const { record, location } = log.records.at(-1)!;
-    view.applyRecord(record, location);
+    view.applyBatch(log.append(history.next()));
     if (step % 10 !== 0) continue;
     queries += 4;
     const found = await differences(view, history, random, 4);
@@ -156,7 +210,7 @@ t.test(`answers as a plain model does while records come, and after opening anew
   const ended = history.newestFirst.filter((run) => isTerminal(run.status)).length;
   t.comment(`${history.runs.size} runs, ${ended} ended, ${history.runOfFrame.size} frames, ${queries} list queries`);
   t.ok(history.runs.size > 300 && ended > 250 && ended < history.runs.size, "the history is worth comparing");
-  t.equal(view.appliedSequence, log.records.length);
+  t.equal(view.appliedSequence, log.batches.length);
   t.equal(view.skippedRecords, 0);
 
   const reopened = log.open();
@@ -199,12 +253,13 @@ t.test("opening decodes no body of a run that has ended, and lists need none eit
   const active = history.newestFirst.filter((run) => !isTerminal(run.status));
   t.ok(active.length > 0, "some runs have not ended");
   // 0xc1 is the one byte that MessagePack never uses: whoever decodes it throws.
-  const spoil = (record: ViewRecord): ViewRecord => {
+  const spoiledBody = (record: LogRecord): Uint8Array => {
     const isNeeded =
       record.type === RECORD_TYPE.cellChanges || active.some((run) => Buffer.from(record.body).includes(run.id));
-    return isNeeded ? record : { ...record, body: new Uint8Array([0xc1]) };
+    return isNeeded ? record.body : new Uint8Array(record.body.length).fill(0xc1);
   };
-  const view = log.open({ readRecord: async (location) => spoil(await log.read(location)) }, undefined, spoil);
+  const reader = log.readerThat((record) => ({ ...record, body: spoiledBody(record) }));
+  const view = log.open({ reader }, undefined, spoiledBody);
   const { total, runs } = await view.listRuns({ offset: 0, limit: 1000 }, BASE_URL);
   t.equal(total, history.runs.size);
   t.same(
@@ -218,13 +273,12 @@ t.test("opening decodes no body of a run that has ended, and lists need none eit
 t.test("nothing of a record is kept by reference: its bytes may be reused at once", async (t) => {
   const { history, log } = grow(1_000);
   for (const live of [false, true]) {
-    const view = new View({ readRecord: (location) => log.read(location) });
+    const view = new View({ reader: log });
     if (live) view.finishOpening();
-    for (const { record, location } of log.records) {
-      const [index, body] = [record.index.slice(), record.body.slice()];
-      view.applyRecord({ ...record, index, body }, location);
-      index.fill(0xff);
-      body.fill(0xff);
+    for (const batch of log.batches) {
+      const bytes = batch.bytes.slice();
+      view.applyBatch({ ...batch, bytes });
+      bytes.fill(0xff);
     }
     view.finishOpening();
     t.same(await differences(view, history, createRandom(seed + 4), 200), [], live ? "live" : "at open");
@@ -267,8 +321,7 @@ t.test("a second consolidated record of a run takes the first one's place, also 
   const updatedAtUs = history.timeUs + 1;
   const changed = { ...run, capturesRemovedAtUs: updatedAtUs, updatedAtUs };
   const record = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run: changed }], undefined);
-  log.append({ ...record, timeUs: updatedAtUs });
-  view.applyRecord(log.records.at(-1)!.record, log.records.at(-1)!.location);
+  view.applyBatch(log.append({ ...record, timeUs: updatedAtUs }));
   history.runs.set(run.id, changed);
   t.same(await differences(view, history, createRandom(seed), 200), []);
 });
@@ -288,12 +341,11 @@ t.test("list entries of ended runs are read once while they fit the cache, per b
 t.test("a record that cannot be read fails the one answer, and the next try reads again", async (t) => {
   const { history, log } = grow(1_500);
   let failing = true;
-  const view = log.open({
-    readRecord: async (location) => {
-      if (failing) throw new Error("damaged");
-      return log.read(location);
-    },
+  const reader = log.readerThat((record) => {
+    if (failing) throw new Error("damaged");
+    return record;
   });
+  const view = log.open({ reader });
   const run = history.newestFirst.find((one) => isTerminal(one.status))!;
   await t.rejects(view.run(run.id), /damaged/);
   await t.rejects(view.listRuns({ status: run.status, offset: 0, limit: 5 }, BASE_URL), /damaged/);
