@@ -37,6 +37,12 @@ export interface DirectoryEntry {
   isDirectory: boolean;
 }
 
+/** A folder held open, under a path that is short however long its own is: the path of a Unix socket may have 107 bytes. */
+export interface OpenDirectory {
+  shortPath: string;
+  close(): Promise<void>;
+}
+
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<StoreFile>;
   /** As `open` with mode `read`, blocking: beside `readSync`. */
@@ -46,6 +52,7 @@ export interface FileSystem {
   unlink(path: string): Promise<void>;
   /** Creates the folder and its missing parents; nothing when it is there. True when it created the last one. */
   makeDirectory(path: string): Promise<boolean>;
+  openDirectory(path: string): Promise<OpenDirectory>;
   /** In no particular order. */
   readDirectory(path: string): Promise<DirectoryEntry[]>;
   exists(path: string): Promise<boolean>;
@@ -246,6 +253,13 @@ export const nodeFileSystem: FileSystem = {
   async makeDirectory(path) {
     const created = await translated("mkdir", path, fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE }));
     return created !== undefined;
+  },
+  async openDirectory(path) {
+    const fd = await translated("open", path, openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
+    return {
+      shortPath: process.platform === "linux" ? `/proc/self/fd/${fd}` : path,
+      close: () => translated("close", path, closeFile(fd)),
+    };
   },
   async readDirectory(path) {
     const entries = await translated("readdir", path, fs.promises.readdir(path, { withFileTypes: true }));

@@ -1,0 +1,147 @@
+import { crc32 } from "node:zlib";
+import type { Extent } from "../core/capture.js";
+import { type StoreFile, writeFully } from "./file-system.js";
+import type { Durable } from "./log-options.js";
+
+/** What a capture file needs of its store. */
+export interface CaptureFileHost {
+  /** Opens the file; the first time cuts what stands behind `keptBytes`, and for a new file sees to its folder. */
+  open(path: string, keptBytes: number | null): Promise<StoreFile>;
+  /** Makes the file's name durable. */
+  syncName(path: string): Promise<void>;
+  /** The file is in use: it becomes the last that the store would close. */
+  touch(file: CaptureFile): void;
+  /** Throws after a failure. */
+  assertWorking(): void;
+  fail(error: unknown): void;
+  /** Bytes whose writing has begun (positive) or ended (negative). */
+  count(bytes: number): void;
+}
+
+interface Handle {
+  file: Promise<StoreFile>;
+}
+
+/**
+ * The bytes of one run, of one kind. An append reserves its place at once and is written beside others; `makeDurable` is what a record
+ * that names the place waits for. A failure of any write or sync is the store's, and final.
+ */
+export class CaptureFile implements Durable {
+  readonly path: string;
+  readonly #host: CaptureFileHost;
+  readonly #committedEnd: number;
+  #endOffset: number;
+  #handle: Handle | null = null;
+  #isPrepared = false;
+  /** False until the file's name is durable. */
+  #hasDurableName: boolean;
+  readonly #writes = new Set<Promise<void>>();
+  /** Appends so far, and how many of them are durable. */
+  #appended = 0;
+  #synced = 0;
+  #sync: Promise<void> | null = null;
+
+  /** @param committedEnd where the bytes that records name end; what stands behind was never acknowledged and is overwritten */
+  constructor(host: CaptureFileHost, path: string, committedEnd: number) {
+    this.#host = host;
+    this.path = path;
+    this.#committedEnd = committedEnd;
+    this.#endOffset = committedEnd;
+    this.#hasDurableName = committedEnd > 0;
+  }
+
+  /** Where the next append goes. */
+  get endOffset(): number {
+    return this.#endOffset;
+  }
+
+  /**
+   * Appends the payload, which must not change until `whenWritten` or `makeDurable` resolves.
+   *
+   * @throws StorageError `capture_failed` after a failure of the store
+   */
+  append(payload: Uint8Array): Extent {
+    this.#host.assertWorking();
+    const extent = { offset: this.#endOffset, lengthBytes: payload.length, crc32: crc32(payload) };
+    if (payload.length === 0) return extent;
+    this.#endOffset += payload.length;
+    this.#appended++;
+    this.#host.count(payload.length);
+    const write = this.#write(payload, extent.offset).then(() => {
+      this.#writes.delete(write);
+      this.#host.count(-payload.length);
+    });
+    this.#writes.add(write);
+    return extent;
+  }
+
+  async whenWritten(): Promise<void> {
+    if (this.#writes.size > 0) await Promise.all(this.#writes);
+    this.#host.assertWorking();
+  }
+
+  async makeDurable(): Promise<void> {
+    const target = this.#appended;
+    await this.whenWritten();
+    while (this.#synced < target) {
+      if (this.#sync === null) {
+        this.#sync = this.#syncUpTo(target, this.#opened()).finally(() => {
+          this.#sync = null;
+        });
+      }
+      await this.#sync;
+      this.#host.assertWorking();
+    }
+  }
+
+  /** Lets go of the descriptor, once all is written and synced. The file can be used on. */
+  async release(): Promise<void> {
+    const handle = this.#handle;
+    if (handle === null) return;
+    this.#handle = null;
+    const target = this.#appended;
+    await Promise.all(this.#writes);
+    // A sync under way may be using this descriptor.
+    while (this.#sync !== null) await this.#sync;
+    if (this.#synced < target) await this.#syncUpTo(target, handle.file);
+    try {
+      const file = await handle.file;
+      await file.close();
+    } catch (error) {
+      this.#host.fail(error);
+    }
+  }
+
+  /** Never rejects: the host knows of the failure. */
+  async #write(payload: Uint8Array, offset: number): Promise<void> {
+    try {
+      await writeFully(await this.#opened(), payload, offset, this.path);
+    } catch (error) {
+      this.#host.fail(error);
+    }
+  }
+
+  /** Never rejects: the host knows of the failure. Everything up to `target` is written. */
+  async #syncUpTo(target: number, opened: Promise<StoreFile>): Promise<void> {
+    try {
+      const file = await opened;
+      await file.datasync();
+      if (!this.#hasDurableName) {
+        await this.#host.syncName(this.path);
+        this.#hasDurableName = true;
+      }
+      if (target > this.#synced) this.#synced = target;
+    } catch (error) {
+      this.#host.fail(error);
+    }
+  }
+
+  #opened(): Promise<StoreFile> {
+    if (this.#handle === null) {
+      this.#handle = { file: this.#host.open(this.path, this.#isPrepared ? null : this.#committedEnd) };
+      this.#isPrepared = true;
+    }
+    this.#host.touch(this);
+    return this.#handle.file;
+  }
+}

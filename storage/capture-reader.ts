@@ -1,0 +1,170 @@
+import { crc32 } from "node:zlib";
+import { LRUCache } from "lru-cache";
+import type { Extent } from "../core/capture.js";
+import { type FileSystem, isMissing, readFully, type StoreFile } from "./file-system.js";
+import { StorageError } from "./storage-error.js";
+
+/** Files that are read by different clients at once, with room to keep those that were read last. */
+const DEFAULT_MAXIMUM_OPEN_FILES = 64;
+/** An extent is checked piece by piece: one may have 64 MiB. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** A part of a stored file. */
+export type Slice = Pick<Extent, "offset" | "lengthBytes">;
+
+/** Slices of one file, read as if they were one file of `sizeBytes`. */
+export interface SliceReader {
+  readonly sizeBytes: number;
+  /**
+   * Reads exactly `length` bytes from `position`, less only at the end. Verifies nothing: a range of bytes has no CRC of its own.
+   *
+   * @throws StorageError `capture_damaged` when the file ends before them
+   */
+  read(position: number, length: number): Promise<Uint8Array>;
+  close(): void;
+}
+
+interface OpenFile {
+  file: StoreFile;
+  readers: number;
+  isEvicted: boolean;
+}
+
+/** The reading side of the stored bytes of runs, for any thread. A file stays open while somebody reads it. */
+export class CaptureReader {
+  readonly #fileSystem: FileSystem;
+  readonly #open: LRUCache<string, OpenFile>;
+
+  constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number }) {
+    this.#fileSystem = options.fileSystem;
+    this.#open = new LRUCache<string, OpenFile>({
+      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      dispose: (open) => {
+        open.isEvicted = true;
+        closeUnused(open);
+      },
+    });
+  }
+
+  /** @throws StorageError `capture_missing` when there is no such file */
+  async openSlices(path: string, slices: readonly Slice[]): Promise<SliceReader> {
+    const open = await this.#file(path);
+    // ends[n]: where slice n ends in the whole.
+    const ends = new Float64Array(slices.length);
+    let sizeBytes = 0;
+    for (const [position, slice] of slices.entries()) {
+      sizeBytes += slice.lengthBytes;
+      ends[position] = sizeBytes;
+    }
+    let isClosed = false;
+    return {
+      sizeBytes,
+      read: async (position, length) => {
+        if (isClosed) throw new Error(`${path}: read after close`);
+        const bytes = new Uint8Array(Math.max(0, Math.min(length, sizeBytes - position)));
+        let at = firstAbove(ends, position);
+        for (let done = 0; done < bytes.length; at++) {
+          const slice = slices[at]!;
+          const within = position + done - (ends[at]! - slice.lengthBytes);
+          const part = bytes.subarray(done, done + Math.min(slice.lengthBytes - within, bytes.length - done));
+          const count = await readFully(open.file, part, slice.offset + within);
+          if (count < part.length) throw endsEarly(path, slice.offset + within + count);
+          done += count;
+        }
+        return bytes;
+      },
+      close: () => {
+        if (isClosed) return;
+        isClosed = true;
+        open.readers--;
+        closeUnused(open);
+      },
+    };
+  }
+
+  /** Closes what is open once nobody reads it. */
+  close(): void {
+    this.#open.clear();
+  }
+
+  async #file(path: string): Promise<OpenFile> {
+    const known = this.#open.get(path);
+    if (known !== undefined) {
+      known.readers++;
+      return known;
+    }
+    try {
+      const open = { file: await this.#fileSystem.open(path, "read"), readers: 1, isEvicted: false };
+      this.#open.set(path, open);
+      return open;
+    } catch (error) {
+      throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+    }
+  }
+}
+
+/** What is wrong with an extent. */
+export interface ExtentDamage {
+  extent: Extent;
+  reason: string;
+}
+
+/**
+ * Compares stored bytes with their CRCs, in bounded memory.
+ *
+ * @throws StorageError `capture_missing` when there is no such file
+ */
+export async function verifyExtents(
+  fileSystem: FileSystem,
+  path: string,
+  extents: Iterable<Extent>,
+): Promise<ExtentDamage[]> {
+  let file: StoreFile;
+  try {
+    file = await fileSystem.open(path, "read");
+  } catch (error) {
+    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+  }
+  const damages: ExtentDamage[] = [];
+  const piece = new Uint8Array(PIECE_BYTES);
+  try {
+    for (const extent of extents) {
+      let crc = 0;
+      let done = 0;
+      while (done < extent.lengthBytes) {
+        const part = piece.subarray(0, Math.min(piece.length, extent.lengthBytes - done));
+        const count = await readFully(file, part, extent.offset + done);
+        crc = crc32(part.subarray(0, count), crc);
+        done += count;
+        if (count < part.length) break;
+      }
+      if (done < extent.lengthBytes) {
+        damages.push({ extent, reason: `the file ends at ${extent.offset + done}, within the extent` });
+      } else if (crc !== extent.crc32) {
+        damages.push({ extent, reason: "the bytes do not match their CRC" });
+      }
+    }
+  } finally {
+    await file.close();
+  }
+  return damages;
+}
+
+function firstAbove(ends: Float64Array, position: number): number {
+  let low = 0;
+  let high = ends.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ends[middle]! > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function closeUnused(open: OpenFile): void {
+  if (open.isEvicted && open.readers === 0) void open.file.close();
+}
+
+function endsEarly(path: string, offset: number): StorageError {
+  return new StorageError("capture_damaged", `${path} ends at ${offset}, within stored bytes`, { path, offset });
+}

@@ -1,0 +1,133 @@
+import { LRUCache } from "lru-cache";
+import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
+import { type CaptureKind, capturePath } from "./capture-path.js";
+import type { FileSystem } from "./file-system.js";
+import { StorageError, type StorageErrorData } from "./storage-error.js";
+
+/** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
+const DEFAULT_MAXIMUM_OPEN_FILES = 64;
+
+/**
+ * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
+ * it for good, as it does the log: nothing that waited for it is acknowledged.
+ */
+export class CaptureStore {
+  readonly #fileSystem: FileSystem;
+  readonly #capturesPath: string;
+  readonly #onFailure: (failure: StorageErrorData) => void;
+  readonly #files = new Map<string, CaptureFile>();
+  readonly #open: LRUCache<CaptureFile, true>;
+  readonly #releases = new Set<Promise<void>>();
+  readonly #months = new Map<string, Promise<void>>();
+  readonly #host: CaptureFileHost;
+  #pendingBytes = 0;
+  #failure: StorageErrorData | null = null;
+
+  constructor(options: {
+    fileSystem: FileSystem;
+    /** Folder of the months. It exists. */
+    capturesPath: string;
+    maximumOpenFiles?: number;
+    /** Called once. */
+    onFailure?: (failure: StorageErrorData) => void;
+  }) {
+    this.#fileSystem = options.fileSystem;
+    this.#capturesPath = options.capturesPath;
+    this.#onFailure = options.onFailure ?? (() => {});
+    this.#open = new LRUCache<CaptureFile, true>({
+      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      dispose: (_, file) => this.#release(file),
+    });
+    this.#host = {
+      open: (path, keptBytes) => this.#openFile(path, keptBytes),
+      syncName: (path) => this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/"))),
+      touch: (file) => this.#open.set(file, true),
+      assertWorking: () => {
+        if (this.#failure !== null)
+          throw new StorageError(this.#failure.code, this.#failure.message, this.#failure.params);
+      },
+      fail: (error) => this.#fail(error),
+      count: (bytes) => {
+        this.#pendingBytes += bytes;
+      },
+    };
+  }
+
+  /** Bytes appended and not yet written: what the payloads hold in memory. */
+  get pendingBytes(): number {
+    return this.#pendingBytes;
+  }
+
+  get failure(): StorageErrorData | null {
+    return this.#failure;
+  }
+
+  /**
+   * The run's file of that kind, the same one until `finish`.
+   *
+   * @param committedEnd where the bytes that the log's records name end; counts only when the file is not in use yet
+   */
+  file(runId: string, kind: CaptureKind, committedEnd: number): CaptureFile {
+    const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
+    let file = this.#files.get(path);
+    if (file === undefined) {
+      file = new CaptureFile(this.#host, path, committedEnd);
+      this.#files.set(path, file);
+    }
+    return file;
+  }
+
+  /** The run stores nothing more: its files are closed once written and synced. */
+  finish(runId: string): void {
+    for (const kind of ["capture", "report"] as const) {
+      const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
+      const file = this.#files.get(path);
+      if (file === undefined) continue;
+      this.#files.delete(path);
+      this.#open.delete(file);
+    }
+  }
+
+  /** Closes all files, once written and synced. */
+  async close(): Promise<void> {
+    this.#open.clear();
+    while (this.#releases.size > 0) await Promise.all(this.#releases);
+    this.#files.clear();
+  }
+
+  #release(file: CaptureFile): void {
+    const release = file.release().finally(() => this.#releases.delete(release));
+    this.#releases.add(release);
+  }
+
+  async #openFile(path: string, keptBytes: number | null) {
+    const month = path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/"));
+    await this.#ensureMonth(month);
+    const file = await this.#fileSystem.open(path, "createOrUpdate");
+    if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
+    return file;
+  }
+
+  /** The folder of a month, durably there. Once per month and process: a folder left by a crash may not be durable. */
+  #ensureMonth(month: string): Promise<void> {
+    let ensured = this.#months.get(month);
+    if (ensured === undefined) {
+      ensured = this.#fileSystem
+        .makeDirectory(`${this.#capturesPath}/${month}`)
+        .then(() => this.#fileSystem.syncDirectory(this.#capturesPath));
+      this.#months.set(month, ensured);
+    }
+    return ensured;
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== null) return;
+    const cause = error instanceof Error ? error.message : String(error);
+    this.#failure = {
+      code: "capture_failed",
+      message: `no more captures are stored since a write or sync failed: ${cause}`,
+      params: { cause, since: new Date().toISOString() },
+    };
+    this.#onFailure(this.#failure);
+  }
+}

@@ -1,0 +1,227 @@
+import { LRUCache } from "lru-cache";
+import { type FileSystem, isMissing, readFully, readFullySync, type StoreFile } from "./file-system.js";
+import type { LogRecord, RecordLocation } from "./log-batch.js";
+import {
+  isContentIntact,
+  isRecordHeader,
+  MAXIMUM_RECORD_BYTES,
+  RECORD_HEADER_BYTES,
+  readRecordHeader,
+  recordLength,
+} from "./record-format.js";
+import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "./segment.js";
+import { StorageError } from "./storage-error.js";
+
+/** 64 segments of 64 MiB are 4 GiB of log: what is read again and again lies in fewer. */
+const DEFAULT_MAXIMUM_OPEN_FILES = 64;
+/** Neighbouring records of a batch that are no further apart are read in one go: less than the cost of a read of its own. */
+const JOINED_GAP_BYTES = 16 * 1024;
+const JOINED_READ_BYTES = 1024 * 1024;
+
+interface OpenSegment {
+  file: StoreFile;
+  salt: number;
+  readers: number;
+  isEvicted: boolean;
+}
+
+/**
+ * Reads single records of the log by their locations, from any thread, verifying both CRCs. Segments are only ever appended to, so a
+ * location stays good as long as its segment is there.
+ */
+export class LogReader {
+  readonly #fileSystem: FileSystem;
+  readonly #directory: string;
+  readonly #open: LRUCache<number, OpenSegment>;
+
+  constructor(options: { fileSystem: FileSystem; directory: string; maximumOpenFiles?: number }) {
+    this.#fileSystem = options.fileSystem;
+    this.#directory = options.directory;
+    this.#open = new LRUCache<number, OpenSegment>({
+      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      dispose: (segment) => {
+        segment.isEvicted = true;
+        closeUnused(segment);
+      },
+    });
+  }
+
+  /** @throws StorageError `record_missing`, `record_damaged` */
+  async read(location: RecordLocation): Promise<LogRecord> {
+    const segment = await this.#segment(location);
+    try {
+      const bytes = allocate(location);
+      const count = await readFully(segment.file, bytes, location.offset);
+      return decodeRecord(bytes.subarray(0, count), location, segment.salt);
+    } finally {
+      release(segment);
+    }
+  }
+
+  /**
+   * As `read`, blocking: a few microseconds for a small record that the page cache holds. Not for what may be large or cold.
+   *
+   * @throws StorageError `record_missing`, `record_damaged`
+   */
+  readSync(location: RecordLocation): LogRecord {
+    const segment = this.#segmentSync(location);
+    try {
+      const bytes = allocate(location);
+      const count = readFullySync(segment.file, bytes, location.offset);
+      return decodeRecord(bytes.subarray(0, count), location, segment.salt);
+    } finally {
+      release(segment);
+    }
+  }
+
+  /**
+   * Reads many records, neighbours together; the results stand in the order of the locations.
+   *
+   * @throws StorageError `record_missing`, `record_damaged`, for the first that cannot be read
+   */
+  async readMany(locations: readonly RecordLocation[]): Promise<LogRecord[]> {
+    const order = locations.map((_, position) => position);
+    order.sort((left, right) => {
+      const [a, b] = [locations[left]!, locations[right]!];
+      return a.segmentBase - b.segmentBase || a.offset - b.offset;
+    });
+    const records = new Array<LogRecord>(locations.length);
+    for (let at = 0; at < order.length; ) {
+      const first = locations[order[at]!]!;
+      let end = first.offset + first.length;
+      let behind = at + 1;
+      for (; behind < order.length; behind++) {
+        const next = locations[order[behind]!]!;
+        if (next.segmentBase !== first.segmentBase || next.offset > end + JOINED_GAP_BYTES) break;
+        if (next.offset + next.length - first.offset > JOINED_READ_BYTES) break;
+        end = Math.max(end, next.offset + next.length);
+      }
+      const segment = await this.#segment(first);
+      try {
+        const bytes = allocate({ ...first, length: end - first.offset });
+        const count = await readFully(segment.file, bytes, first.offset);
+        for (; at < behind; at++) {
+          const position = order[at]!;
+          const location = locations[position]!;
+          const from = location.offset - first.offset;
+          const part = bytes.subarray(from, Math.min(from + location.length, count));
+          records[position] = decodeRecord(part, location, segment.salt);
+        }
+      } finally {
+        release(segment);
+      }
+    }
+    return records;
+  }
+
+  /** Closes what is open once nobody reads it. */
+  close(): void {
+    this.#open.clear();
+  }
+
+  async #segment(location: RecordLocation): Promise<OpenSegment> {
+    const known = this.#open.get(location.segmentBase);
+    if (known !== undefined) return taken(known);
+    const path = `${this.#directory}/${segmentName(location.segmentBase)}`;
+    let file: StoreFile;
+    try {
+      file = await this.#fileSystem.open(path, "read");
+    } catch (error) {
+      throw isMissing(error) ? missing(location) : error;
+    }
+    try {
+      const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
+      const count = await readFully(file, bytes, 0);
+      return this.#opened(location, file, bytes.subarray(0, count));
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  #segmentSync(location: RecordLocation): OpenSegment {
+    const known = this.#open.get(location.segmentBase);
+    if (known !== undefined) return taken(known);
+    let file: StoreFile;
+    try {
+      file = this.#fileSystem.openSync(`${this.#directory}/${segmentName(location.segmentBase)}`);
+    } catch (error) {
+      throw isMissing(error) ? missing(location) : error;
+    }
+    try {
+      const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
+      const count = readFullySync(file, bytes, 0);
+      return this.#opened(location, file, bytes.subarray(0, count));
+    } catch (error) {
+      void file.close();
+      throw error;
+    }
+  }
+
+  #opened(location: RecordLocation, file: StoreFile, bytes: Uint8Array): OpenSegment {
+    const { header } = decodeSegmentHeader(bytes);
+    if (header === null || header.base !== location.segmentBase)
+      throw damaged(location, "the segment's header is damaged");
+    const segment = { file, salt: header.salt, readers: 1, isEvicted: false };
+    // Another reader may have opened it meanwhile: then that one's is disposed of when its readers are done.
+    this.#open.set(location.segmentBase, segment);
+    return segment;
+  }
+}
+
+function taken(segment: OpenSegment): OpenSegment {
+  segment.readers++;
+  return segment;
+}
+
+function release(segment: OpenSegment): void {
+  segment.readers--;
+  closeUnused(segment);
+}
+
+function closeUnused(segment: OpenSegment): void {
+  if (segment.isEvicted && segment.readers === 0) void segment.file.close();
+}
+
+function allocate(location: RecordLocation): Uint8Array {
+  if (!(location.length >= RECORD_HEADER_BYTES && location.length <= MAXIMUM_RECORD_BYTES)) {
+    throw damaged(location, "no record has this length");
+  }
+  return new Uint8Array(location.length);
+}
+
+/** The record in `bytes`, which must be all of it. Index section and body are views of the bytes. */
+function decodeRecord(bytes: Uint8Array, location: RecordLocation, salt: number): LogRecord {
+  if (bytes.length < location.length) throw damaged(location, "the segment ends within the record");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!isRecordHeader(bytes, view, 0, salt, location.offset)) throw damaged(location, "the record's header is damaged");
+  const header = readRecordHeader(view, 0);
+  if (recordLength(header.indexLength, header.bodyLength) !== location.length) {
+    throw damaged(location, "another record stands there");
+  }
+  if (!isContentIntact(bytes, 0, header)) throw damaged(location, "the record's content does not match its CRC");
+  const bodyAt = RECORD_HEADER_BYTES + header.indexLength;
+  return {
+    type: header.type,
+    flags: header.flags,
+    sequence: header.sequence,
+    timeUs: header.timeUs,
+    index: bytes.subarray(RECORD_HEADER_BYTES, bodyAt),
+    body: bytes.subarray(bodyAt, bodyAt + header.bodyLength),
+  };
+}
+
+function damaged(location: RecordLocation, reason: string): StorageError {
+  const { segmentBase, offset, length } = location;
+  const segment = segmentName(segmentBase);
+  return new StorageError("record_damaged", `segment ${segment}, offset ${offset}: ${reason}`, {
+    segment,
+    offset,
+    length,
+  });
+}
+
+function missing(location: RecordLocation): StorageError {
+  const segment = segmentName(location.segmentBase);
+  return new StorageError("record_missing", `segment ${segment} is not there`, { segment, offset: location.offset });
+}
