@@ -20,6 +20,8 @@ import { RunRecords, type RunRecordsOptions, summaryJson } from "./run-records.j
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 
+export type { RunListQuery } from "./view-runs.js";
+
 /** What is known of a run without reading it. */
 export interface RunHead {
   readonly id: string;
