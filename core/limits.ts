@@ -16,6 +16,21 @@ export const LIMITS = {
   /** MessagePack body and payload of a cell-link frame (cell-link.md, Frame). */
   linkBodyBytes: MIB,
   linkPayloadBytes: 64 * MIB,
+  /** Connections of producers at a time: a cell has some dozens. Each may hold one partial body in memory. */
+  linkConnections: 256,
+  /**
+   * Bytes taken from one connection and not yet committed, before its socket is paused (a single larger message may come whole): at
+   * 102 MB/s, what a sync of 300 ms leaves waiting. In all, so that heads side by side go on while memory stays bounded.
+   */
+  linkConnectionPendingBytes: 32 * MIB,
+  linkPendingBytes: 192 * MIB,
+  /** What a message costs in memory beside its bytes, while it waits for its commit. */
+  linkMessageOverheadBytes: 512,
+  /** Answers that a producer does not read: beyond this its own socket is not read either. */
+  linkUnreadAnswerBytes: MIB,
+  /** A connection says who it is within this time, and something at all within the other (cell-link.md, Session). */
+  linkHelloTimeoutMs: 10_000,
+  linkSilenceTimeoutMs: 60_000,
 
   /** Names and short texts: long enough for any real one, short enough for a table row and a log line. */
   nameCharacters: 255,
@@ -58,10 +73,16 @@ export const LIMITS = {
 
   /** Runs that are not ended are held in memory by recorder and front. */
   activeRuns: 10_000,
+  /** Of all these runs' documents together: what keeps a few huge ones from taking the memory of both threads. */
+  activeRunBytes: 256 * MIB,
   programs: 100_000,
   components: 1_000,
 
   /** Stored refusals of a producer, answered again on a resend (cell-link.md, Session). */
   refusalsPerProducer: 1_024,
+  /** Of all producers together: they stand in the opening state of every segment. Some 40,000; beyond, the oldest go. */
+  refusalBytes: 16 * MIB,
+  /** Longest text in a refusal: a value or a path that came can be a megabyte, its answer need not be. */
+  refusalTextCharacters: 1_000,
   producers: 10_000,
 } as const;

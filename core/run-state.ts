@@ -78,7 +78,7 @@ export interface RunState {
   /** Moves with state, results, files and event log (decisions.md, One clock). */
   updatedAtUs: number;
   startedAtUs: number | null;
-  /** When finalizing began; what is left of its time-out is counted from here. */
+  /** When finalizing began. */
   finalizingAtUs: number | null;
   completedAtUs: number | null;
   errorMessage: string | null;

@@ -303,3 +303,15 @@ function wrapped(operation: string, path: string, error: unknown): FileSystemErr
   const code = (error as NodeJS.ErrnoException).code;
   return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
 }
+
+/** What stands at a path, for a socket that is about to listen there. */
+export function socketPathState(path: string): "free" | "socket" | "other" {
+  const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return "free";
+  return stats.isSocket() ? "socket" : "other";
+}
+
+/** Lets only the service's own account connect to a socket. Blocking, so that it follows the bind at once. */
+export function restrictToOwner(path: string): void {
+  fs.chmodSync(path, FILE_MODE);
+}

@@ -7,7 +7,7 @@
  */
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords } from "./uuid-words.js";
+import { formatUuidWords, parseUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -73,6 +73,18 @@ export class UuidTable {
     for (let word = 0; word < 4; word++) this.#keys.push(wanted[word]!);
     this.#values.push(value);
     this.#slots.add(hash, this.#values.length - 1);
+  }
+
+  /** When the id arrived among the others, from 0; -1 for an unknown one. */
+  entryOf(id: string): number {
+    return this.#find(id);
+  }
+
+  /** The id that was the `entry`th to arrive, from 0; below `size`. */
+  idAt(entry: number): string {
+    const keys = this.#keys;
+    const row = entry * 4;
+    return formatUuidWords(keys.get(row), keys.get(row + 1), keys.get(row + 2), keys.get(row + 3));
   }
 
   /** Replaces every value by what `map` makes of it. */

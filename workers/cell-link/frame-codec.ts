@@ -148,7 +148,7 @@ export interface FrameParserOptions {
   /** Called in order, within `push`. It may close the parser; it must not push. */
   onFrame(frame: Frame): void;
   /** Where payloads come from; one for all connections of a thread. */
-  buffers: PayloadBuffers;
+  buffers: Pick<PayloadBuffers, "take" | "release">;
 }
 
 /**
@@ -160,7 +160,7 @@ export interface FrameParserOptions {
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
-  readonly #buffers: PayloadBuffers;
+  readonly #buffers: FrameParserOptions["buffers"];
   #state: "header" | "body" | "payload" | "closed" = "header";
   #fault: BadFrame | undefined;
 

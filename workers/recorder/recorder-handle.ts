@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
+import type { CommittedBatch } from "../../storage/log-batch.js";
 import type {
   FrontToRecorder,
   LogLine,
-  RecordBatch,
   RecorderErrorData,
   RecorderOptions,
   RecorderReady,
@@ -26,7 +26,7 @@ export interface RecorderCallbacks {
    * Committed records, in order: first all that the log held, then each group as it becomes durable. The next ones may arrive
    * before a returned promise resolves, but not without bound: the recorder stops reading its producers when this falls behind.
    */
-  onBatch(batch: RecordBatch): void | Promise<void>;
+  onBatch(batch: CommittedBatch): void | Promise<void>;
   /** The recorder's rows of health (log, disk, recorder): all of them, each time one changes. */
   onHealth(rows: ComponentRow[]): void;
   onLog(line: LogLine): void;
@@ -79,7 +79,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
     fail({ code: "recorder_crashed", message, params: {} });
   };
 
-  const takeBatch = (batch: RecordBatch): void => {
+  const takeBatch = (batch: CommittedBatch): void => {
     const bytes = batch.bytes.length;
     taken = taken
       .then(() => callbacks.onBatch(batch))

@@ -4,11 +4,14 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json.js";
+import type { CommittedBatch } from "../../storage/log-batch.js";
+import type { Durability } from "../../storage/log-options.js";
+import type { RecoveryReport } from "../../storage/recovery-report.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
   dataDirectory: string;
-  durability: "full" | "interval" | "none";
+  durability: Durability;
   /** Shown in `welcome`; the same string as GET /system/version gives. */
   serviceVersion: string;
   /** Null: `<data directory>/cell.sock`. */
@@ -39,23 +42,11 @@ export interface LogLine {
   fields: JsonObject;
 }
 
-/** Whole consecutive records as the log delivers them (`CommittedBatch`), in a buffer of their own that moves to the front. */
-export interface RecordBatch {
-  bytes: Uint8Array;
-  segmentBase: number;
-  /** Of the first record in its segment. */
-  offset: number;
-  firstSequence: number;
-  lastSequence: number;
-  /** The largest time in it. */
-  lastTimeUs: number;
-}
-
 /** The recorder is up: every record that the log held has been sent as batches before this message. */
 export interface RecorderReady {
   kind: "ready";
-  /** What recovery found and did (storage/recovery-report.ts). */
-  recovery: RecoverySummary;
+  /** What recovery found and did. */
+  recovery: RecoveryReport;
   cellSocketPath: string;
   /** Where TCP listens, with the port it got. */
   cellListen: { host: string; port: number } | null;
@@ -63,23 +54,10 @@ export interface RecorderReady {
   startedAtUs: number;
 }
 
-/** The part of recovery's report that is shown. */
-export interface RecoverySummary {
-  records: number;
-  segments: number;
-  bytes: number;
-  lastSequence: number;
-  lastTimeUs: number;
-  findingCount: number;
-  corruptionCount: number;
-  lostRecords: number;
-  quarantinedBytes: number;
-  cutBytes: number;
-}
-
 export type RecorderToFront =
   | RecorderReady
-  | { kind: "batch"; batch: RecordBatch }
+  /** Whole consecutive records, in a buffer of their own that moves to the front. */
+  | { kind: "batch"; batch: CommittedBatch }
   /** The recorder's own rows of health (log, disk, recorder), all of them, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[] }
   | { kind: "log"; line: LogLine }

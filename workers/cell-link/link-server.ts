@@ -1,0 +1,227 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { LIMITS } from "../../core/limits.js";
+import { nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/file-system.js";
+import type { Timers } from "../../storage/log-options.js";
+import { LinkBudget } from "./link-budget.js";
+import { LinkSession, type SessionHost, unavailable } from "./link-session.js";
+import type { MessageIntake, ProducerProgress } from "./message-intake.js";
+import { PayloadBuffers } from "./payload-buffers.js";
+
+/** `sun_path` of Linux holds 108 bytes, the last one a zero. */
+const MAXIMUM_SOCKET_PATH_BYTES = 107;
+const TICK_MS = 1_000;
+
+export class LinkListenError extends Error {
+  readonly code: "cell_socket_unusable" | "cell_listen_failed";
+
+  constructor(code: "cell_socket_unusable" | "cell_listen_failed", message: string) {
+    super(message);
+    this.name = "LinkListenError";
+    this.code = code;
+  }
+}
+
+export interface LinkServerOptions {
+  intake: MessageIntake;
+  timers: Timers;
+  /** An error that is the service's own. */
+  report(error: unknown, producer: string | null): void;
+}
+
+/** The service's side of the cell link: listens, keeps one session a producer, and bounds what all of them hold. */
+export class LinkServer {
+  readonly #intake: MessageIntake;
+  readonly #timers: Timers;
+  readonly #host: SessionHost;
+  readonly #servers: Server[] = [];
+  readonly #sessions = new Set<LinkSession>();
+  readonly #byProducer = new Map<string, LinkSession>();
+  readonly #answering = new Set<LinkSession>();
+  readonly #budget = new LinkBudget(LIMITS.linkPendingBytes);
+  #isPaused = false;
+  #ticking: unknown = null;
+  #isClosed = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: LinkServerOptions) {
+    this.#intake = options.intake;
+    this.#timers = options.timers;
+    this.#host = {
+      intake: options.intake,
+      buffers: new PayloadBuffers(),
+      budget: this.#budget,
+      entered: (session, producer) => this.#entered(session, producer),
+      hasAnswers: (session) => this.#answering.add(session),
+      ended: (session) => this.#ended(session),
+      report: options.report,
+    };
+    this.#tickLater();
+  }
+
+  get connectionCount(): number {
+    return this.#sessions.size;
+  }
+
+  /** Bytes taken and not yet committed, with the payloads being read. */
+  get pendingBytes(): number {
+    return this.#budget.usedBytes;
+  }
+
+  /**
+   * Listens on a Unix socket with mode 0600. A socket file that nobody listens on any more is replaced.
+   *
+   * @throws {LinkListenError} The path is too long, or something else has it.
+   */
+  async listenOnSocket(path: string): Promise<void> {
+    const bytes = Buffer.byteLength(path);
+    if (bytes > MAXIMUM_SOCKET_PATH_BYTES) {
+      throw unusable(
+        path,
+        `it is ${bytes} bytes long, and a socket's path may have ${MAXIMUM_SOCKET_PATH_BYTES}: name a shorter one with --cell-socket`,
+      );
+    }
+    const state = socketPathState(path);
+    if (state === "other") throw unusable(path, "something that is not a socket stands there");
+    if (state === "socket") {
+      if (await isAnswered(path)) throw unusable(path, "another process listens there");
+      await nodeFileSystem.unlink(path);
+    }
+    const server = this.#createServer(null);
+    try {
+      await listen(server, () => {
+        server.listen(path);
+        // Bound by now, and no connection was accepted yet.
+        if (server.listening) restrictToOwner(path);
+      });
+    } catch (error) {
+      throw unusable(path, (error as Error).message);
+    }
+    this.#servers.push(server);
+  }
+
+  /**
+   * Listens on TCP; every connection must show the token.
+   *
+   * @returns the port, which the system chose if it was 0
+   * @throws {LinkListenError}
+   */
+  async listenOnTcp(host: string, port: number, token: string): Promise<number> {
+    const server = this.#createServer(token);
+    try {
+      await listen(server, () => server.listen({ host, port, exclusive: true }));
+    } catch (error) {
+      throw new LinkListenError("cell_listen_failed", `cannot listen on ${host}:${port}: ${(error as Error).message}`);
+    }
+    this.#servers.push(server);
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : port;
+  }
+
+  /** A group of records was committed: sends what it made due, each connection's in one go. */
+  flush(): void {
+    const due = [...this.#answering];
+    this.#answering.clear();
+    for (const session of due) session.flush();
+  }
+
+  /** Stops reading from all connections, or goes on: for when the service itself cannot keep up. */
+  setPaused(paused: boolean): void {
+    if (this.#isPaused === paused) return;
+    this.#isPaused = paused;
+    for (const session of this.#sessions) session.setServicePaused(paused);
+  }
+
+  /** The service takes no more messages: tells all connections so and closes them. New ones are answered the same. */
+  refuseAll(message: string): void {
+    for (const session of this.#sessions) session.refuseConnection(unavailable(message));
+  }
+
+  /** Takes no more connections and reads no more; what was taken is still answered. */
+  stopReading(): void {
+    this.#isClosed = true;
+    this.setPaused(true);
+    // Ends listening, and removes the socket's file, at once.
+    for (const server of this.#servers) server.close();
+  }
+
+  /** Sends the last answers and ends all connections; after `stopReading`. */
+  async close(): Promise<void> {
+    this.flush();
+    for (const session of this.#sessions) session.end();
+    if (this.#sessions.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
+    if (this.#ticking !== null) this.#timers.clear(this.#ticking);
+    this.#ticking = null;
+  }
+
+  #createServer(token: string | null): Server {
+    // Half-open: a producer may end its side and still wait for its answers.
+    return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, token));
+  }
+
+  #accept(socket: Socket, token: string | null): void {
+    const session = new LinkSession(socket, this.#host, token);
+    this.#sessions.add(session);
+    if (this.#isClosed) session.close();
+    else if (this.#sessions.size > LIMITS.linkConnections) {
+      session.refuseConnection(unavailable(`more than ${LIMITS.linkConnections} connections`));
+    } else if (this.#isPaused) session.setServicePaused(true);
+  }
+
+  #entered(session: LinkSession, producer: ProducerProgress): void {
+    const older = this.#byProducer.get(producer.name);
+    this.#byProducer.set(producer.name, session);
+    older?.close();
+    this.#intake.connected(producer);
+  }
+
+  #ended(session: LinkSession): void {
+    this.#sessions.delete(session);
+    this.#answering.delete(session);
+    const { producer } = session;
+    if (producer !== undefined && this.#byProducer.get(producer.name) === session) {
+      this.#byProducer.delete(producer.name);
+      this.#intake.disconnected(producer);
+    }
+    if (this.#sessions.size === 0) this.#onIdle?.();
+  }
+
+  #tickLater(): void {
+    this.#ticking = this.#timers.set(() => {
+      for (const session of this.#sessions) session.tick();
+      this.#tickLater();
+    }, TICK_MS);
+  }
+}
+
+function unusable(path: string, why: string): LinkListenError {
+  return new LinkListenError("cell_socket_unusable", `the cell link cannot use the socket ${path}: ${why}`);
+}
+
+function listen(server: Server, start: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.once("listening", () => {
+      server.off("error", reject);
+      resolve();
+    });
+    start();
+  });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.on("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    // Only these two say that nobody listens; whatever else fails, somebody may.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      resolve(error.code !== "ECONNREFUSED" && error.code !== "ENOENT");
+    });
+  });
+}

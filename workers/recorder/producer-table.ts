@@ -1,0 +1,116 @@
+import { LIMITS } from "../../core/limits.js";
+import type { Refusal } from "../../core/refusal.js";
+import { refusalBytes } from "../cell-link/bounded-refusal.js";
+
+interface StoredRefusal {
+  refusal: Refusal;
+  bytes: number;
+}
+
+/** One producer's place in its sequence, by its stable name. It outlives its connections, and the process. */
+export interface Producer {
+  readonly name: string;
+  /** Last number that was taken: its record is committed or on its way. */
+  taken: number;
+  /** Last number whose record is committed: what may be acknowledged. */
+  committed: number;
+  /** By number, oldest first; the last 1,024. */
+  readonly refusals: Map<number, StoredRefusal>;
+  refusalBytes: number;
+}
+
+/** Of one producer, in the opening state of a segment. */
+export type ProducerSnapshot = [name: string, taken: number, refusals: [sequence: number, refusal: Refusal][]];
+
+/**
+ * Producers by name with their numbers and stored refusals: what makes a resend harmless. Bounded by `LIMITS.producers`,
+ * `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes` (some 200 bytes a producer, twice its JSON a refusal).
+ */
+export class ProducerTable {
+  readonly #producers = new Map<string, Producer>();
+  #refusalBytes = 0;
+
+  get size(): number {
+    return this.#producers.size;
+  }
+
+  get(name: string): Producer | undefined {
+    return this.#producers.get(name);
+  }
+
+  /** The producer of this name; undefined when it is new and there are too many already. */
+  getOrAdd(name: string): Producer | undefined {
+    const known = this.#producers.get(name);
+    if (known !== undefined) return known;
+    return this.#producers.size >= LIMITS.producers ? undefined : this.#add(name);
+  }
+
+  /** A record of the log says that this number was taken; `committed` when the log says it from disk. */
+  take(name: string, sequence: number, refusal: Refusal | null, committed: boolean): void {
+    // What the log has counts, also beyond the limit that new producers meet.
+    const producer = this.#producers.get(name) ?? this.#add(name);
+    producer.taken = Math.max(producer.taken, sequence);
+    if (committed) producer.committed = producer.taken;
+    if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
+  }
+
+  /** The record of this number is committed; called in the order of the numbers. */
+  commit(name: string, sequence: number): void {
+    const producer = this.#producers.get(name);
+    if (producer !== undefined) producer.committed = sequence;
+  }
+
+  /** Forgets a producer that connected and never sent a message: names alone fill no table. */
+  forgetUnused(name: string): void {
+    if (this.#producers.get(name)?.taken === 0) this.#producers.delete(name);
+  }
+
+  snapshot(): ProducerSnapshot[] {
+    const used = [...this.#producers.values()].filter((producer) => producer.taken > 0);
+    return used.map((producer) => [
+      producer.name,
+      producer.taken,
+      [...producer.refusals].map(([sequence, stored]) => [sequence, stored.refusal]),
+    ]);
+  }
+
+  /** Takes in a snapshot that the log holds. It never sets a number back. */
+  restore(snapshot: readonly ProducerSnapshot[]): void {
+    for (const [name, taken, refusals] of snapshot) {
+      this.take(name, taken, null, true);
+      const producer = this.#producers.get(name) as Producer;
+      for (const [sequence, refusal] of refusals) {
+        if (!producer.refusals.has(sequence)) this.#storeRefusal(producer, sequence, refusal);
+      }
+    }
+  }
+
+  #add(name: string): Producer {
+    const producer: Producer = { name, taken: 0, committed: 0, refusals: new Map(), refusalBytes: 0 };
+    this.#producers.set(name, producer);
+    return producer;
+  }
+
+  #storeRefusal(producer: Producer, sequence: number, refusal: Refusal): void {
+    const bytes = refusalBytes(refusal);
+    producer.refusals.set(sequence, { refusal, bytes });
+    producer.refusalBytes += bytes;
+    this.#refusalBytes += bytes;
+    if (producer.refusals.size > LIMITS.refusalsPerProducer) this.#dropOldest(producer);
+    while (this.#refusalBytes > LIMITS.refusalBytes) {
+      // Of the one that has most: a producer gone wild costs the others nothing.
+      let most = producer;
+      for (const other of this.#producers.values()) if (other.refusalBytes > most.refusalBytes) most = other;
+      this.#dropOldest(most);
+    }
+  }
+
+  #dropOldest(producer: Producer): void {
+    for (const [sequence, { bytes }] of producer.refusals) {
+      producer.refusals.delete(sequence);
+      producer.refusalBytes -= bytes;
+      this.#refusalBytes -= bytes;
+      return;
+    }
+  }
+}

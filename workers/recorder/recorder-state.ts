@@ -1,0 +1,346 @@
+/**
+ * What the recorder knows, all of it: enough to decide every message without a look at the disk. It is a fold of the log, the same
+ * at open (from the index sections, MessagePack only for runs that have not ended) and live.
+ *
+ * | part | bounded by | bytes |
+ * |---|---|---|
+ * | runs: id and whether it has ended | every run stays known: its id may not come again | 25 to 31 a run |
+ * | frames: id and run | every frame, as above | 25 to 31 a frame |
+ * | serial numbers with their last revision | every serial number, exact | 20 and its text |
+ * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
+ * | programs | `LIMITS.programs` | their documents |
+ * | components | `LIMITS.components` | some 300 each |
+ * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
+ *
+ * Ended run with a serial number of its own and one frame: some 90 bytes, 90 MB for a million.
+ *
+ * A segment's opening state carries what no later record says again: producers with their refusals, the clock, the last run id. Last
+ * revisions are not in it: every run keeps one record for ever (its creation until it ends, then the consolidated one), and its
+ * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
+ */
+import { encode } from "@msgpack/msgpack";
+import type { CellIdentity, Change } from "../../core/change.js";
+import type { ComponentRow } from "../../core/health.js";
+import type { ProgramDocument } from "../../core/program.js";
+import type { Refusal } from "../../core/refusal.js";
+import { foldRun } from "../../core/run-fold.js";
+import type { RunState, RunSummary } from "../../core/run-state.js";
+import type { World } from "../../core/world.js";
+import {
+  decodeChanges,
+  decodeIndex,
+  decodeRefusal,
+  isChangeRecordType,
+  type Origin,
+  RECORD_TYPE,
+} from "../../storage/change-record.js";
+import type { LogRecord } from "../../storage/log-batch.js";
+import type { RecordContent } from "../../storage/log-options.js";
+import { decodeMessagePack } from "../../storage/message-pack.js";
+import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
+import { TextTable } from "../../storage/text-table.js";
+import { TypedColumn } from "../../storage/typed-column.js";
+import { UuidTable } from "../../storage/uuid-table.js";
+import { type ProducerSnapshot, ProducerTable } from "./producer-table.js";
+
+const OPENING_STATE_VERSION = 1;
+const ACTIVE = 0;
+const ENDED = 1;
+
+interface OpeningState {
+  version: number;
+  lastTimeUs: number;
+  lastRunId: string | null;
+  producers: ProducerSnapshot[];
+}
+
+interface ActiveRun {
+  state: RunState;
+  /** Who wrote to it last: while this producer stays away, the run is an orphan. */
+  lastProducer: string | null;
+}
+
+/** Records of a run that has not ended, kept while the log is read: most runs end in it, and their deltas are never decoded. */
+interface UnfoldedRecord {
+  type: number;
+  timeUs: number;
+  producer: string | null;
+  body: Uint8Array;
+}
+
+export class RecorderState implements World {
+  readonly producers = new ProducerTable();
+  readonly #runs = new UuidTable();
+  /** Frame id → the run's entry in `#runs`. */
+  readonly #frames = new UuidTable();
+  readonly #serialNumbers = new TextTable();
+  readonly #lastRevisions = new TypedColumn(Uint32Array);
+  readonly #active = new Map<string, ActiveRun>();
+  readonly #programs = new Map<string, ProgramDocument>();
+  readonly #components = new Map<string, ComponentRow>();
+  #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
+  #lastRunId: string | null = null;
+  #lastTimeUs = 0;
+  #activeDocumentBytes = 0;
+  #unfolded: Map<string, UnfoldedRecord[]> | undefined = new Map();
+
+  cell(): CellIdentity {
+    return this.#cell;
+  }
+
+  hasComponent(key: string): boolean {
+    return this.#components.has(key);
+  }
+
+  get componentCount(): number {
+    return this.#components.size;
+  }
+
+  program(id: string): ProgramDocument | undefined {
+    return this.#programs.get(id);
+  }
+
+  get programCount(): number {
+    return this.#programs.size;
+  }
+
+  get lastRunId(): string | null {
+    return this.#lastRunId;
+  }
+
+  activeRun(id: string): RunState | undefined {
+    return this.#active.get(id)?.state;
+  }
+
+  get activeRunCount(): number {
+    return this.#active.size;
+  }
+
+  runHasEnded(id: string): boolean {
+    return this.#runs.get(id) === ENDED;
+  }
+
+  runOfFrame(frameId: string): string | undefined {
+    const entry = this.#frames.get(frameId);
+    return entry === undefined ? undefined : this.#runs.idAt(entry);
+  }
+
+  nextRevision(serialNumber: string): number {
+    const at = this.#serialNumbers.find(serialNumber);
+    return at < 0 ? 1 : this.#lastRevisions.get(at) + 1;
+  }
+
+  /** The largest time of any record: the clock goes on above it. */
+  get lastTimeUs(): number {
+    return this.#lastTimeUs;
+  }
+
+  get runCount(): number {
+    return this.#runs.size;
+  }
+
+  activeRuns(): Iterable<RunState> {
+    return [...this.#active.values()].map((run) => run.state);
+  }
+
+  /** Runs that have not ended and that this producer wrote to last. */
+  runsLastWrittenBy(producer: string): RunState[] {
+    const runs: RunState[] = [];
+    for (const run of this.#active.values()) if (run.lastProducer === producer) runs.push(run.state);
+    return runs;
+  }
+
+  /** Producers that wrote last to some run that has not ended. */
+  lastWriters(): Set<string> {
+    const names = new Set<string>();
+    for (const run of this.#active.values()) if (run.lastProducer !== null) names.add(run.lastProducer);
+    return names;
+  }
+
+  /** The documents of all active runs together, at most (`RunState.documentBytes`). */
+  get activeDocumentBytes(): number {
+    return this.#activeDocumentBytes;
+  }
+
+  /** Bytes of the tables that grow with every run, for health and the bench. */
+  get tableBytes(): number {
+    return (
+      this.#runs.bytesUsed + this.#frames.bytesUsed + this.#serialNumbers.bytesUsed + this.#lastRevisions.bytesUsed
+    );
+  }
+
+  /** Takes in what was just appended: the changes of one record, in order. */
+  apply(origin: Origin | null, changes: readonly Change[], timeUs: number): void {
+    this.#lastTimeUs = timeUs;
+    if (origin !== null) this.producers.take(origin.producer, origin.sequence, null, false);
+    for (const change of changes) this.#applyChange(change, timeUs, origin?.producer ?? null);
+  }
+
+  applyRefusal(origin: Origin, refusal: Refusal, timeUs: number): void {
+    this.#lastTimeUs = timeUs;
+    this.producers.take(origin.producer, origin.sequence, refusal, false);
+  }
+
+  #applyChange(change: Change, timeUs: number, producer: string | null): void {
+    switch (change.kind) {
+      case "cell_put":
+        this.#cell = change.cell;
+        return;
+      case "component_put":
+        this.#components.set(change.row.key, change.row);
+        return;
+      case "component_deleted":
+        this.#components.delete(change.key);
+        return;
+      case "program_put":
+        this.#programs.set(change.program.id, change.program);
+        return;
+      case "program_deleted":
+        this.#programs.delete(change.id);
+        return;
+      case "run_ended":
+        this.#endRun(change.runId);
+        return;
+      default: {
+        const before = this.#active.get(change.runId);
+        const bytesBefore = before?.state.documentBytes ?? 0;
+        const state = foldRun(before?.state, change, timeUs);
+        this.#activeDocumentBytes += state.documentBytes - bytesBefore;
+        if (change.kind === "run_created") {
+          this.#addRun(state.id, ACTIVE);
+          this.#noteRevision(state.serialNumber, state.revision);
+          this.#active.set(state.id, { state, lastProducer: producer });
+        } else if (before !== undefined && producer !== null) {
+          before.lastProducer = producer;
+        }
+        if (change.kind === "frame_begun") this.#frames.set(change.frame.id, this.#runs.entryOf(change.runId));
+      }
+    }
+  }
+
+  #addRun(id: string, status: typeof ACTIVE | typeof ENDED): void {
+    this.#runs.set(id, status);
+    if (this.#lastRunId === null || id > this.#lastRunId) this.#lastRunId = id;
+  }
+
+  #endRun(id: string): void {
+    this.#addRun(id, ENDED);
+    this.#activeDocumentBytes -= this.#active.get(id)?.state.documentBytes ?? 0;
+    this.#active.delete(id);
+  }
+
+  #noteRevision(serialNumber: string | null, revision: number): void {
+    if (serialNumber === null) return;
+    const at = this.#serialNumbers.findOrAdd(serialNumber);
+    if (at === this.#lastRevisions.length) this.#lastRevisions.push(revision);
+    else if (revision > this.#lastRevisions.get(at)) this.#lastRevisions.set(at, revision);
+  }
+
+  /** What a new segment says of everything before it. */
+  openingState(): RecordContent {
+    const state: OpeningState = {
+      version: OPENING_STATE_VERSION,
+      lastTimeUs: this.#lastTimeUs,
+      lastRunId: this.#lastRunId,
+      producers: this.producers.snapshot(),
+    };
+    return { index: new Uint8Array(0), body: encode(state) };
+  }
+
+  /** Takes in a record that the log held at open. After the last one, `finishReplay`. */
+  replay(record: LogRecord): void {
+    if (this.#unfolded === undefined) throw new Error("the replay is over");
+    if (record.type === LOG_RECORD_TYPE.openingState) {
+      this.#restoreOpeningState(record.body);
+      return;
+    }
+    if (!isChangeRecordType(record.type)) return;
+    this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
+    const index = decodeIndex(record.type, record.index);
+    const { origin } = index;
+    if (origin !== null) {
+      const refusal = index.type === RECORD_TYPE.refusal ? decodeRefusal(record.body) : null;
+      this.producers.take(origin.producer, origin.sequence, refusal, true);
+    }
+    switch (index.type) {
+      case RECORD_TYPE.refusal:
+        return;
+      case RECORD_TYPE.cellChanges:
+        for (const change of decodeChanges(record.type, record.body)) {
+          this.#applyChange(change, record.timeUs, null);
+        }
+        return;
+      case RECORD_TYPE.runCreated:
+        this.#replaySummary(index.summary, ACTIVE);
+        this.#keepUnfolded(index.summary.id, record, origin);
+        return;
+      case RECORD_TYPE.runEnded: {
+        this.#replaySummary(index.summary, ENDED);
+        this.#unfolded.delete(index.summary.id);
+        const entry = this.#runs.entryOf(index.summary.id);
+        for (const frameId of index.frameIds) this.#frames.set(frameId, entry);
+        return;
+      }
+      case RECORD_TYPE.runDelta:
+        // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
+        if (!this.#runs.has(index.runId)) this.#addRun(index.runId, ENDED);
+        if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
+        this.#keepUnfolded(index.runId, record, origin);
+        return;
+    }
+  }
+
+  #replaySummary(summary: RunSummary, status: typeof ACTIVE | typeof ENDED): void {
+    this.#addRun(summary.id, status);
+    this.#noteRevision(summary.serialNumber, summary.revision);
+  }
+
+  #keepUnfolded(runId: string, record: LogRecord, origin: Origin | null): void {
+    const kept: UnfoldedRecord = {
+      type: record.type,
+      timeUs: record.timeUs,
+      producer: origin?.producer ?? null,
+      body: record.body.slice(),
+    };
+    const records = this.#unfolded?.get(runId);
+    if (records === undefined) this.#unfolded?.set(runId, [kept]);
+    else records.push(kept);
+  }
+
+  #restoreOpeningState(body: Uint8Array): void {
+    const state = decodeMessagePack(body) as OpeningState;
+    if (state.version !== OPENING_STATE_VERSION) {
+      throw new Error(`opening state of version ${state.version}: this release reads ${OPENING_STATE_VERSION}`);
+    }
+    this.#lastTimeUs = Math.max(this.#lastTimeUs, state.lastTimeUs);
+    if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
+      this.#lastRunId = state.lastRunId;
+    }
+    this.producers.restore(state.producers);
+  }
+
+  /**
+   * Folds the runs that have not ended. Gives those of which the log lost records (damage that recovery has reported): a run goes on
+   * without what was lost, and one whose creation was lost is closed.
+   */
+  finishReplay(): { runId: string; lostChanges: number; message: string }[] {
+    const damaged: { runId: string; lostChanges: number; message: string }[] = [];
+    for (const [runId, records] of this.#unfolded ?? []) {
+      let lostChanges = 0;
+      let message = "";
+      for (const record of records) {
+        for (const change of decodeChanges(record.type, record.body)) {
+          try {
+            this.#applyChange(change, record.timeUs, record.producer);
+          } catch (error) {
+            lostChanges++;
+            message = error instanceof Error ? error.message : String(error);
+          }
+        }
+      }
+      if (lostChanges > 0) damaged.push({ runId, lostChanges, message });
+    }
+    this.#unfolded = undefined;
+    return damaged;
+  }
+}

@@ -1,0 +1,37 @@
+/** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
+import { parentPort, workerData } from "node:worker_threads";
+import { wallClockUs } from "../../core/service-clock.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
+import { StorageError } from "../../storage/storage-error.js";
+import { LinkListenError } from "../cell-link/link-server.js";
+import { Recorder } from "./recorder.js";
+import type { RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
+
+const port = parentPort;
+if (port === null) throw new Error("recorder-thread is a worker's entry");
+const send = (message: RecorderToFront, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer);
+
+try {
+  const recorder = await Recorder.start(workerData as RecorderOptions, {
+    fileSystem: nodeFileSystem,
+    timers: {
+      set: (callback, delayMs) => setTimeout(callback, delayMs),
+      clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+    },
+    wallUs: wallClockUs,
+    send,
+    onMessage: (receive) => port.on("message", receive),
+  });
+  await recorder.stopped;
+} catch (error) {
+  send({ kind: "failed", error: errorData(error) });
+}
+// Nothing is left to do; the port would keep the thread.
+port.close();
+
+function errorData(error: unknown): RecorderErrorData {
+  if (error instanceof StorageError) return error.data;
+  if (error instanceof LinkListenError) return { code: error.code, message: error.message, params: {} };
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: "recorder_crashed", message, params: {} };
+}

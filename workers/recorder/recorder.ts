@@ -1,0 +1,443 @@
+import type { Change, RunEnded } from "../../core/change.js";
+import { decideMessage } from "../../core/decide-message.js";
+import { LIMITS } from "../../core/limits.js";
+import { parseCellMessage } from "../../core/parse-cell-message.js";
+import { RefusedError } from "../../core/refusal.js";
+import { endRun, type RunEnding } from "../../core/run-end.js";
+import { foldRun } from "../../core/run-fold.js";
+import type { RunState } from "../../core/run-state.js";
+import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import { CaptureStore } from "../../storage/capture-store.js";
+import { encodeChanges, encodeRefusal, isChangeRecordType, type Origin } from "../../storage/change-record.js";
+import { type DataDirectory, openDataDirectory } from "../../storage/data-directory.js";
+import type { FileSystem } from "../../storage/file-system.js";
+import { Log } from "../../storage/log.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import type { Timers } from "../../storage/log-options.js";
+import { boundedRefusal } from "../cell-link/bounded-refusal.js";
+import { LinkServer } from "../cell-link/link-server.js";
+import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
+import { decodeBody } from "../cell-link/strict-message-pack.js";
+import { BatchStream } from "./batch-stream.js";
+import { MessagePayload, PayloadFiles } from "./payload-files.js";
+import { RecorderHealth } from "./recorder-health.js";
+import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
+import { RecorderState } from "./recorder-state.js";
+import { RunEndings } from "./run-endings.js";
+
+/**
+ * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
+ * largest of them at once.
+ */
+const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
+
+/** Messages that bring a run to its end; small ones are taken also when all active runs together are over their limit. */
+const ENDING_TYPES: ReadonlySet<string> = new Set([
+  "run.finish",
+  "run.fail",
+  "run.cancel",
+  "step.finish",
+  "job.finish",
+  "frame.end",
+]);
+/** Messages that are about no run. */
+const CELL_MESSAGE = /^(?:cell|component|program)\./;
+const SMALL_BODY_BYTES = 32 * 1024;
+
+/** What surrounds the recorder, so that a test can stand in for the disk, the time and the front. */
+export interface RecorderEnvironment {
+  fileSystem: FileSystem;
+  timers: Timers;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  send(message: RecorderToFront, transfer?: ArrayBuffer[]): void;
+  /** Has the front's messages delivered, from the first one on. */
+  onMessage(receive: (message: FrontToRecorder) => void): void;
+}
+
+interface InFlight {
+  /** Of the log. */
+  sequence: number;
+  origin: Origin;
+  onCommitted: () => void;
+}
+
+/**
+ * The store's only writer: decides what producers say, appends it to the log and answers when it is committed. Everything that it
+ * knows is in its state, which the log rebuilds.
+ */
+export class Recorder implements MessageIntake {
+  /**
+   * Opens the data directory, sends all that its log holds to the front, takes up the runs that have not ended, and
+   * listens for producers.
+   *
+   * @throws StorageError, LinkListenError; nothing is left open then
+   */
+  static async start(options: RecorderOptions, environment: RecorderEnvironment): Promise<Recorder> {
+    const directory = await openDataDirectory({
+      path: options.dataDirectory,
+      creates: true,
+      fileSystem: environment.fileSystem,
+    });
+    const recorder = new Recorder(options, environment, directory);
+    // The front takes batches, and may say stop, while the log is still being read.
+    environment.onMessage((message) => recorder.#receive(message));
+    try {
+      recorder.#opening = recorder.#open();
+      await recorder.#opening;
+      return recorder;
+    } catch (error) {
+      await recorder.#closeAfterFailedStart();
+      throw error;
+    }
+  }
+
+  readonly #options: RecorderOptions;
+  readonly #environment: RecorderEnvironment;
+  readonly #directory: DataDirectory;
+  readonly #state = new RecorderState();
+  readonly #stream: BatchStream;
+  readonly #link: LinkServer;
+  readonly #endings: RunEndings;
+  readonly #captures: CaptureStore;
+  readonly #files: PayloadFiles;
+  /** Messages whose records are not committed yet, in order. */
+  #inFlight: InFlight[] = [];
+  #log: Log | undefined;
+  #clock: ServiceClock = createServiceClock(() => 0);
+  #health: RecorderHealth | undefined;
+  #unavailable: string | null = "the service is starting";
+  #failure: string | null = null;
+  #opening: Promise<void> = Promise.resolve();
+  #stopping: Promise<void> | undefined;
+  #setStopped: () => void = () => {};
+  /** Resolves when the recorder was stopped and everything is closed. */
+  readonly stopped = new Promise<void>((resolve) => {
+    this.#setStopped = resolve;
+  });
+
+  private constructor(options: RecorderOptions, environment: RecorderEnvironment, directory: DataDirectory) {
+    this.#options = options;
+    this.#environment = environment;
+    this.#directory = directory;
+    this.#stream = new BatchStream({
+      send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
+      onBehind: (isBehind) => {
+        this.#link.setPaused(isBehind);
+        this.#health?.update();
+      },
+    });
+    this.#link = new LinkServer({
+      intake: this,
+      timers: environment.timers,
+      report: (error, producer) => this.#report("a message could not be taken", error, { producer }),
+    });
+    this.#endings = new RunEndings({
+      timers: environment.timers,
+      finalizeTimeoutMs: options.finalizeTimeoutMs,
+      orphanTimeoutMs: options.orphanTimeoutMs,
+      activeRun: (id) => this.#state.activeRun(id),
+      runsLastWrittenBy: (producer) => this.#state.runsLastWrittenBy(producer),
+      endRun: (run, ending) => this.#endRun(run, ending),
+      report: (error) => this.#report("a run's end could not be recorded", error, {}),
+    });
+    this.#captures = new CaptureStore({
+      fileSystem: environment.fileSystem,
+      capturesPath: directory.capturesPath,
+    });
+    this.#files = new PayloadFiles(this.#captures, (id) => this.#state.activeRun(id));
+  }
+
+  async #open(): Promise<void> {
+    const { fileSystem, timers } = this.#environment;
+    const state = this.#state;
+    const log = await Log.open({
+      fileSystem,
+      directory: this.#directory.metaPath,
+      quarantineDirectory: this.#directory.quarantinePath,
+      durability: this.#options.durability,
+      maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
+      understandsType: isChangeRecordType,
+      openingState: () => state.openingState(),
+      onRecords: (batch) => {
+        forEachRecord(batch, (record) => state.replay(record));
+        this.#stream.send(batch);
+        return this.#stream.caughtUp();
+      },
+      onCommitted: (batch) => this.#committed(batch),
+      onFailure: (failure) => this.#fail(failure.message),
+      timers,
+    });
+    this.#log = log;
+    const damagedRuns = state.finishReplay();
+    for (const { runId, lostChanges, message } of damagedRuns) {
+      this.#line("warn", "a run lost records to damage of the log", {
+        run_id: runId,
+        lost_changes: lostChanges,
+        message,
+      });
+    }
+    this.#reportRecovery(log);
+    this.#clock = createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
+    this.#unavailable = null;
+    this.#endings.resume(state.activeRuns(), state.lastWriters());
+    this.#health = new RecorderHealth({
+      sources: {
+        recovery: log.recovery,
+        logFailure: () => log.failure,
+        recorderFailure: () => this.#failure,
+        damagedRuns: damagedRuns.length,
+        ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
+        connections: () => this.#link.connectionCount,
+      },
+      fileSystem,
+      directory: this.#directory.path,
+      timers,
+      send: (rows) => this.#environment.send({ kind: "health", rows }),
+    });
+    await this.#health.start();
+    await this.#listen(log);
+  }
+
+  async #listen(log: Log): Promise<void> {
+    const { cellSocketPath, cellListen, cellToken } = this.#options;
+    const path = cellSocketPath ?? `${this.#directory.path}/cell.sock`;
+    await this.#link.listenOnSocket(path);
+    let listening: { host: string; port: number } | null = null;
+    if (cellListen !== null) {
+      if (cellToken === null || cellToken === "") throw new Error("cellListen needs a cellToken");
+      const port = await this.#link.listenOnTcp(cellListen.host, cellListen.port, cellToken);
+      listening = { host: cellListen.host, port };
+    }
+    this.#environment.send({
+      kind: "ready",
+      recovery: log.recovery,
+      cellSocketPath: path,
+      cellListen: listening,
+      startedAtUs: this.#environment.wallUs(),
+    });
+  }
+
+  #receive(message: FrontToRecorder): void {
+    if (message.kind === "batch_taken") this.#stream.taken(message.bytes);
+    else void this.stop();
+  }
+
+  /** Takes no more messages, commits and answers those that were taken, closes the store. Never rejects. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    try {
+      await this.#opening;
+    } catch {
+      // Whoever called `start` is told, and everything is closed.
+      return;
+    }
+    this.#link.stopReading();
+    this.#endings.stop();
+    this.#health?.stop();
+    const log = this.#log;
+    try {
+      if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
+    } catch {
+      // A failed log has said so; what waited for it was not acknowledged.
+    }
+    this.#unavailable ??= "the service is stopping";
+    await this.#link.close();
+    await this.#close();
+    this.#environment.send({ kind: "stopped" });
+    this.#setStopped();
+  }
+
+  async #closeAfterFailedStart(): Promise<void> {
+    this.#link.stopReading();
+    this.#endings.stop();
+    this.#health?.stop();
+    await this.#link.close();
+    await this.#close();
+  }
+
+  /** Each step whatever became of the one before: at the end the directory is free. */
+  async #close(): Promise<void> {
+    const steps = [() => this.#log?.close(), () => this.#captures.close(), () => this.#directory.release()];
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (error) {
+        this.#report("closing the store", error, {});
+      }
+    }
+  }
+
+  // What the link asks (MessageIntake).
+
+  get unavailable(): string | null {
+    return this.#unavailable;
+  }
+
+  get serviceVersion(): string {
+    return this.#options.serviceVersion;
+  }
+
+  get lastRunId(): string | null {
+    return this.#state.lastRunId;
+  }
+
+  producer(name: string): ProducerProgress | undefined {
+    return this.#state.producers.getOrAdd(name);
+  }
+
+  connected(producer: ProducerProgress): void {
+    this.#endings.producerBack(producer.name);
+    this.#line("info", "producer connected", { producer: producer.name, committed: producer.committed });
+    this.#health?.update();
+  }
+
+  disconnected(producer: ProducerProgress): void {
+    this.#state.producers.forgetUnused(producer.name);
+    this.#endings.producerAway(producer.name);
+    this.#line("info", "producer disconnected", { producer: producer.name, committed: producer.committed });
+    this.#health?.update();
+  }
+
+  take(message: IncomingMessage): void {
+    const origin: Origin = { producer: message.producer.name, sequence: message.sequence };
+    const timeUs = this.#clock.tick();
+    const payload = new MessagePayload(this.#files, message.payload);
+    let changes: Change[];
+    try {
+      changes = this.#decide(message, payload, timeUs);
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      const refusal = boundedRefusal(error.refusal);
+      const sequence = this.#openLog().append({ ...encodeRefusal(origin, refusal), timeUs });
+      this.#state.applyRefusal(origin, refusal, timeUs);
+      this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(refusal) });
+      return;
+    }
+    const sequence = this.#append(origin, changes, timeUs, payload);
+    this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(null) });
+    this.#afterChanges(changes);
+  }
+
+  #decide(message: IncomingMessage, payload: MessagePayload, timeUs: number): Change[] {
+    const decoded = decodeBody(message.body);
+    if (!decoded.ok) {
+      throw new RefusedError("invalid_message", decoded.fault.message, { ...decoded.fault.params });
+    }
+    const cellMessage = parseCellMessage(decoded.body);
+    if (this.#state.activeDocumentBytes > LIMITS.activeRunBytes)
+      this.#refuseGrowth(cellMessage.type, message.body.length);
+    return decideMessage(this.#state, cellMessage, payload, timeUs);
+  }
+
+  #refuseGrowth(type: string, bodyBytes: number): void {
+    if (CELL_MESSAGE.test(type) || (ENDING_TYPES.has(type) && bodyBytes <= SMALL_BODY_BYTES)) return;
+    throw new RefusedError("too_large", "the runs that have not ended are too large together", {
+      path: "",
+      value: this.#state.activeDocumentBytes,
+      allowed: LIMITS.activeRunBytes,
+    });
+  }
+
+  /** Appends the record of these changes and takes them in, in one go. */
+  #append(origin: Origin | null, changes: readonly Change[], timeUs: number, payload?: MessagePayload): number {
+    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
+    const needs = payload?.file;
+    const input = { ...record, timeUs };
+    const sequence = this.#openLog().append(needs === undefined ? input : { ...input, needs });
+    this.#state.apply(origin, changes, timeUs);
+    return sequence;
+  }
+
+  /** The run as its record's index section shows it, before the change is taken in. */
+  #runAfter(change: Change | undefined, timeUs: number): RunState | undefined {
+    if (change === undefined || !("runId" in change) || change.kind === "run_ended") return undefined;
+    if (change.kind === "run_created") return foldRun(undefined, change, timeUs);
+    const run = this.#state.activeRun(change.runId);
+    if (run === undefined) return undefined;
+    if (change.kind === "run_started") return { ...run, status: "running" };
+    return change.kind === "run_finalizing" ? { ...run, status: "finalizing" } : run;
+  }
+
+  #afterChanges(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (!("runId" in change)) continue;
+      if (change.kind === "run_ended") {
+        this.#files.runEnded(change.runId);
+        this.#endings.runEnded(change.runId);
+        continue;
+      }
+      const run = this.#state.activeRun(change.runId);
+      if (run !== undefined) this.#endings.runChanged(run);
+    }
+  }
+
+  /**
+   * One atomic record: the run as it ended, with its report. The event that tells of the end, and its deliveries, are changes of this
+   * same record: they belong into `changes` here, and behind the run_ended of a producer's run.fail and run.cancel in
+   * core/decide-run.ts, so that no crash comes between an end and its event.
+   */
+  #endRun(run: RunState, ending: RunEnding): void {
+    const timeUs = this.#clock.tick();
+    const ended: RunEnded = { kind: "run_ended", runId: run.id, run: endRun(run, ending, timeUs) };
+    const changes: Change[] = [ended];
+    this.#append(null, changes, timeUs);
+    this.#afterChanges(changes);
+  }
+
+  #openLog(): Log {
+    if (this.#log === undefined) throw new Error("the log is not open");
+    return this.#log;
+  }
+
+  #committed(batch: CommittedBatch): void {
+    try {
+      this.#stream.send(batch);
+      const inFlight = this.#inFlight;
+      let count = 0;
+      for (; count < inFlight.length; count++) {
+        const entry = inFlight[count] as InFlight;
+        if (entry.sequence > batch.lastSequence) break;
+        this.#state.producers.commit(entry.origin.producer, entry.origin.sequence);
+        entry.onCommitted();
+      }
+      inFlight.splice(0, count);
+      this.#link.flush();
+    } catch (error) {
+      this.#report("what was committed could not be answered", error, {});
+      this.#fail("the recorder failed: see the service's log");
+    }
+  }
+
+  /** The log takes no more: nothing that waits is acknowledged, no producer is read any more; reads go on. */
+  #fail(message: string): void {
+    if (this.#failure !== null) return;
+    this.#failure = `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
+    this.#unavailable = message;
+    this.#inFlight = [];
+    this.#endings.stop();
+    this.#link.refuseAll(message);
+    this.#line("error", "the recorder takes no more messages", { cause: message });
+    this.#health?.update();
+  }
+
+  #reportRecovery(log: Log): void {
+    const { findings, ...counts } = log.recovery;
+    const level = log.recovery.corruptionCount > 0 ? "warn" : "info";
+    this.#line(level, "opened the log", { ...counts });
+    for (const finding of findings) this.#line(level, "found while opening the log", { ...finding });
+  }
+
+  #report(what: string, error: unknown, fields: LogLine["fields"]): void {
+    const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#line("error", what, { ...fields, cause });
+  }
+
+  #line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void {
+    this.#environment.send({ kind: "log", line: { level, message, fields } });
+  }
+}

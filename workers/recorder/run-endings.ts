@@ -1,0 +1,131 @@
+import { openWork, type RunEnding } from "../../core/run-end.js";
+import type { RunState } from "../../core/run-state.js";
+import type { Timers } from "../../storage/log-options.js";
+
+/** When a run's end could not be recorded (more is waiting than the log may hold), it is tried again. */
+const RETRY_MS = 1_000;
+
+export interface RunEndingsOptions {
+  timers: Timers;
+  finalizeTimeoutMs: number;
+  /** Null: a run waits for its producer for ever. */
+  orphanTimeoutMs: number | null;
+  activeRun(id: string): RunState | undefined;
+  /** Runs that have not ended and that this producer wrote to last. */
+  runsLastWrittenBy(producer: string): RunState[];
+  /** Records the end; throws when it cannot be recorded now. */
+  endRun(run: RunState, ending: RunEnding): void;
+  report(error: unknown): void;
+}
+
+/**
+ * The ends that the service itself brings: of finalizing runs, when nothing is open any more or time is up, and of runs whose producer
+ * stays away.
+ *
+ * After a restart a finalizing run gets its whole time-out again, instead of what was left of it: what it waits for is
+ * messages that producers still hold, and they come back with the service. Counted on from `finalizingAtUs`, the time that the
+ * service was down would have been taken from them.
+ */
+export class RunEndings {
+  readonly #options: RunEndingsOptions;
+  /** Of finalizing runs that wait, by run id. */
+  readonly #finalizing = new Map<string, unknown>();
+  /** Of producers that are away, by name. */
+  readonly #away = new Map<string, unknown>();
+  #isStopped = false;
+
+  constructor(options: RunEndingsOptions) {
+    this.#options = options;
+  }
+
+  /** At start, once the state is whole: finalizing runs go on, and every producer counts as away until it connects. */
+  resume(runs: Iterable<RunState>, producers: Iterable<string>): void {
+    for (const run of runs) this.runChanged(run);
+    for (const producer of producers) this.producerAway(producer);
+  }
+
+  /** A run changed, or was taken over from an earlier process. */
+  runChanged(run: RunState): void {
+    if (run.status !== "finalizing" || this.#isStopped) return;
+    const open = openWork(run);
+    if (open.jobs.length === 0 && open.frames.length === 0) this.#complete(run, []);
+    else if (!this.#finalizing.has(run.id)) this.#wait(run.id, this.#options.finalizeTimeoutMs);
+  }
+
+  runEnded(id: string): void {
+    this.#clear(this.#finalizing, id);
+  }
+
+  producerBack(producer: string): void {
+    this.#clear(this.#away, producer);
+  }
+
+  producerAway(producer: string): void {
+    const { orphanTimeoutMs, timers } = this.#options;
+    if (orphanTimeoutMs === null || this.#isStopped) return;
+    this.#clear(this.#away, producer);
+    this.#away.set(
+      producer,
+      timers.set(() => this.#failOrphans(producer, orphanTimeoutMs), orphanTimeoutMs),
+    );
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const id of [...this.#finalizing.keys()]) this.#clear(this.#finalizing, id);
+    for (const producer of [...this.#away.keys()]) this.#clear(this.#away, producer);
+  }
+
+  #clear(timers: Map<string, unknown>, key: string): void {
+    if (!timers.has(key)) return;
+    this.#options.timers.clear(timers.get(key));
+    timers.delete(key);
+  }
+
+  #wait(runId: string, delayMs: number): void {
+    this.#clear(this.#finalizing, runId);
+    this.#finalizing.set(
+      runId,
+      this.#options.timers.set(() => this.#timeUp(runId), delayMs),
+    );
+  }
+
+  #timeUp(runId: string): void {
+    this.#finalizing.delete(runId);
+    const run = this.#options.activeRun(runId);
+    if (run?.status !== "finalizing") return;
+    const { jobs, frames } = openWork(run);
+    const timeoutSeconds = this.#options.finalizeTimeoutMs / 1000;
+    const data = { timeout_seconds: timeoutSeconds, open_jobs: jobs, open_frames: frames };
+    this.#complete(run, jobs.length + frames.length === 0 ? [] : [{ eventType: "finalize_timeout", data }]);
+  }
+
+  #complete(run: RunState, notes: RunEnding["notes"]): void {
+    try {
+      this.#options.endRun(run, { status: "completed", errorMessage: null, notes });
+    } catch (error) {
+      this.#options.report(error);
+      this.#wait(run.id, RETRY_MS);
+    }
+  }
+
+  #failOrphans(producer: string, orphanTimeoutMs: number): void {
+    this.#away.delete(producer);
+    for (const run of this.#options.runsLastWrittenBy(producer)) {
+      // A finalizing run ends by itself.
+      if (run.status !== "pending" && run.status !== "running") continue;
+      const errorMessage = `the service failed the run: its producer ${producer} stayed away for ${orphanTimeoutMs / 1000} s`;
+      const note = { eventType: "orphan_timeout", data: { producer, timeout_seconds: orphanTimeoutMs / 1000 } };
+      try {
+        this.#options.endRun(run, { status: "failed", errorMessage, notes: [note] });
+      } catch (error) {
+        this.#options.report(error);
+        this.#away.set(
+          producer,
+          this.#options.timers.set(() => this.#failOrphans(producer, orphanTimeoutMs), RETRY_MS),
+        );
+        return;
+      }
+    }
+  }
+}
