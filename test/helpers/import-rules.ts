@@ -1,0 +1,234 @@
+/**
+ * The rules of the house about files and their imports (DESIGN.md, Folders), as functions from a set of source files to a list
+ * of breaches. `test/tidy.test.ts` holds them against the repository, and shows on made-up sets that each of them can fail.
+ */
+import ts from "typescript";
+
+/** Path from the repository's root → text. */
+export type SourceFiles = ReadonlyMap<string, string>;
+
+export interface Reference {
+  /** As written: `./x.js`, `node:fs`, `ajv`. */
+  specifier: string;
+  /** `url`: `new URL("./x.js", import.meta.url)`, by which threads and processes are started. */
+  kind: "import" | "url";
+  /** Names it takes: `*` for all of the module (namespace, default, require, dynamic import). */
+  names: string[];
+}
+
+/** Everything that a file refers to. Parsed, so that a comment or a string that looks like an import is none. */
+export function referencesOf(path: string, text: string): Reference[] {
+  const references: Reference[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
+      references.push({ specifier: node.moduleSpecifier.text, kind: "import", names: importedNames(node) });
+    } else if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
+      references.push({ specifier: node.moduleSpecifier.text, kind: "import", names: ["*"] });
+    } else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
+      const { literal } = node.argument;
+      if (ts.isStringLiteral(literal)) references.push({ specifier: literal.text, kind: "import", names: [] });
+    } else if (ts.isCallExpression(node)) {
+      const [argument] = node.arguments;
+      const isImport =
+        node.expression.kind === ts.SyntaxKind.ImportKeyword || /^require(\.resolve)?$/.test(node.expression.getText());
+      if (isImport && argument && ts.isStringLiteralLike(argument)) {
+        references.push({ specifier: argument.text, kind: "import", names: ["*"] });
+      }
+    } else if (ts.isNewExpression(node) && node.expression.getText() === "URL") {
+      const [target, base] = node.arguments ?? [];
+      if (target && ts.isStringLiteralLike(target) && base?.getText() === "import.meta.url") {
+        references.push({ specifier: target.text, kind: "url", names: [] });
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true));
+  return references;
+}
+
+function importedNames(node: ts.ImportDeclaration): string[] {
+  const clause = node.importClause;
+  if (clause === undefined) return ["*"];
+  const names: string[] = clause.name === undefined ? [] : ["*"];
+  if (clause.namedBindings === undefined) return names;
+  if (ts.isNamespaceImport(clause.namedBindings)) return ["*"];
+  return [...names, ...clause.namedBindings.elements.map((element) => (element.propertyName ?? element.name).text)];
+}
+
+/** The source file that a relative reference means, whether or not it is there; undefined for packages and builtins. */
+export function targetOf(path: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".")) return undefined;
+  const parts = path.split("/").slice(0, -1);
+  for (const part of specifier.split("/")) {
+    if (part === "..") {
+      if (parts.pop() === undefined) return undefined;
+    } else if (part !== ".") {
+      parts.push(part);
+    }
+  }
+  return parts.join("/").replace(/\.js$/, ".ts");
+}
+
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  core: ["core"],
+  storage: ["core", "storage"],
+  workers: ["core", "storage", "workers"],
+  http: ["core", "storage", "workers", "http"],
+  bench: ["core", "storage", "workers", "http", "bench", "test"],
+  test: ["core", "storage", "workers", "http", "bench", "test"],
+};
+
+/** What core, which is pure, may not know of. */
+const IMPURE_BUILTINS = [
+  "fs",
+  "net",
+  "tls",
+  "dgram",
+  "http",
+  "https",
+  "http2",
+  "worker_threads",
+  "child_process",
+  "cluster",
+];
+
+function builtinOf(specifier: string): string {
+  return specifier.replace(/^node:/, "").split("/")[0] as string;
+}
+
+function folderOf(path: string): string {
+  return path.split("/")[0] as string;
+}
+
+function isProduct(path: string): boolean {
+  return folderOf(path) !== "test" && folderOf(path) !== "bench";
+}
+
+/** Imports against the direction of the folders, impure ones in core, and those of files that are not there. */
+export function folderBreaches(files: SourceFiles): string[] {
+  const breaches: string[] = [];
+  for (const [path, text] of files) {
+    const folder = folderOf(path);
+    const allowed = MAY_IMPORT[folder];
+    if (allowed === undefined) {
+      breaches.push(`${path}: ${folder} is no folder of sources`);
+      continue;
+    }
+    for (const { specifier } of referencesOf(path, text)) {
+      if (specifier.startsWith(".")) {
+        const target = targetOf(path, specifier);
+        if (target === undefined || !files.has(target))
+          breaches.push(`${path} refers to ${specifier}, which is not there`);
+        else if (!allowed.includes(folderOf(target)))
+          breaches.push(`${path} imports ${target}: not allowed in ${folder}`);
+      } else if (folder === "core" && IMPURE_BUILTINS.includes(builtinOf(specifier))) {
+        breaches.push(`${path} imports ${specifier}: core is pure`);
+      }
+    }
+  }
+  return breaches;
+}
+
+const FILE_SYSTEM_SEAM = "storage/file-system.ts";
+
+/** All I/O on files goes through one seam, so that tests can make it fail. */
+export function fileSystemBreaches(files: SourceFiles): string[] {
+  const breaches: string[] = [];
+  for (const [path, text] of files) {
+    if (!isProduct(path) || path === FILE_SYSTEM_SEAM) continue;
+    for (const { specifier } of referencesOf(path, text)) {
+      if (builtinOf(specifier) === "fs") breaches.push(`${path} imports ${specifier}: only ${FILE_SYSTEM_SEAM} may`);
+    }
+  }
+  return breaches;
+}
+
+/** What only one file of the product may import. A client of node:http is not its server. */
+const SOLE_IMPORTS: Record<string, (reference: Reference, text: string) => boolean> = {
+  "uWebSockets.js": ({ specifier }) => specifier === "uWebSockets.js",
+  piscina: ({ specifier }) => specifier === "piscina",
+  "node:http's server": ({ specifier, names }, text) =>
+    ["http", "https", "http2"].includes(builtinOf(specifier)) &&
+    (names.some((name) => /^(Server|create(Secure)?Server)$/.test(name)) ||
+      (names.includes("*") && /\bcreate(Secure)?Server\b/.test(text))),
+};
+
+export function soleImportBreaches(files: SourceFiles): string[] {
+  return Object.entries(SOLE_IMPORTS).flatMap(([what, matches]) => {
+    const importers = [...files]
+      .filter(
+        ([path, text]) => isProduct(path) && referencesOf(path, text).some((reference) => matches(reference, text)),
+      )
+      .map(([path]) => path);
+    return importers.length <= 1 ? [] : [`${what} is imported by ${importers.join(", ")}: one file may`];
+  });
+}
+
+/** Cycles of imports, types included: each as the path that closes it. */
+export function importCycles(files: SourceFiles): string[] {
+  const cycles: string[] = [];
+  const state = new Map<string, "open" | "done">();
+  const trail: string[] = [];
+  const visit = (path: string): void => {
+    state.set(path, "open");
+    trail.push(path);
+    for (const { specifier, kind } of referencesOf(path, files.get(path) as string)) {
+      const target = kind === "import" ? targetOf(path, specifier) : undefined;
+      if (target === undefined || !files.has(target)) continue;
+      if (state.get(target) === "open") cycles.push([...trail.slice(trail.indexOf(target)), target].join(" → "));
+      else if (state.get(target) === undefined) visit(target);
+    }
+    trail.pop();
+    state.set(path, "done");
+  };
+  for (const path of files.keys()) if (state.get(path) === undefined) visit(path);
+  return cycles;
+}
+
+/**
+ * Files of the product that no other file refers to. `importers` says whose references count: with `product`, a file that
+ * only tests use is dead as well. Entry points are started by name, each for the reason that stands beside it.
+ */
+export function unusedFiles(
+  files: SourceFiles,
+  entryPoints: Readonly<Record<string, string>>,
+  importers: "all" | "product",
+): string[] {
+  const used = new Set<string>(Object.keys(entryPoints));
+  for (const [path, text] of files) {
+    if (importers === "product" && !isProduct(path)) continue;
+    for (const { specifier } of referencesOf(path, text)) {
+      const target = targetOf(path, specifier);
+      if (target !== undefined && target !== path) used.add(target);
+    }
+  }
+  return [...files.keys()].filter((path) => isProduct(path) && !used.has(path)).map((path) => `nobody imports ${path}`);
+}
+
+const VAGUE_NAMES = ["index", "utils", "util", "common", "helpers", "misc"];
+const KEBAB_CASE = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
+/** A file is named after the one thing in it, in kebab-case; tests end in .test.ts. */
+export function nameBreaches(paths: Iterable<string>): string[] {
+  const breaches: string[] = [];
+  for (const path of paths) {
+    const parts = path.split("/");
+    const name = (parts.pop() as string).replace(/(?:\.test)?\.ts$/, "");
+    if (VAGUE_NAMES.includes(name)) breaches.push(`${path}: a name that says nothing of what is in it`);
+    if (![...parts, name].every((part) => KEBAB_CASE.test(part))) breaches.push(`${path}: not kebab-case`);
+  }
+  return breaches;
+}
+
+const TOP_LEVEL = [
+  ...["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "CHANGELOG.md"],
+  ...["core", "workers", "http", "storage", "bench", "test"],
+];
+
+/** Entries at the repository's root that have no place there. Dot files and .ci have. */
+export function topLevelBreaches(trackedPaths: Iterable<string>): string[] {
+  const entries = new Set([...trackedPaths].map((path) => folderOf(path)));
+  return [...entries]
+    .filter((entry) => !entry.startsWith(".") && !TOP_LEVEL.includes(entry))
+    .map((entry) => `${entry} at the top level`);
+}

@@ -1,0 +1,202 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import {
+  fileSystemBreaches,
+  folderBreaches,
+  importCycles,
+  nameBreaches,
+  referencesOf,
+  soleImportBreaches,
+  topLevelBreaches,
+  unusedFiles,
+} from "./helpers/import-rules.js";
+
+/** Started by name, and so imported by nobody. Threads and processes that a `new URL(…)` names are found without this list. */
+const ENTRY_POINTS = {
+  "http/main.ts": "package.json's bin, and npm start",
+};
+
+/** Landed ahead of what they are made for: a line goes when its other half is there. */
+const AHEAD = ["storage/view.ts", "workers/recorder/recorder-handle.ts"];
+const notAhead = (breach: string): boolean => !AHEAD.some((path) => breach.includes(path));
+
+const SOURCE_FOLDERS = ["core", "storage", "workers", "http", "bench", "test"];
+
+function sourceFiles(): Map<string, string> {
+  const files = new Map<string, string>();
+  const walk = (folder: string): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) walk(path);
+      else if (entry.name.endsWith(".ts")) files.set(path, readFileSync(path, "utf8"));
+    }
+  };
+  for (const folder of SOURCE_FOLDERS) if (existsSync(folder)) walk(folder);
+  return files;
+}
+
+const made = (files: Record<string, string>): Map<string, string> => new Map(Object.entries(files));
+
+t.test("the repository", async (t) => {
+  const files = sourceFiles();
+  t.ok(files.has("core/run-state.ts") && files.has("test/tidy.test.ts"), `reads ${files.size} files`);
+  t.same(folderBreaches(files).filter(notAhead), [], "imports follow the folders");
+  t.same(fileSystemBreaches(files), [], "one file-system seam");
+  t.same(soleImportBreaches(files), [], "one importer of each server and pool");
+  t.same(importCycles(files), [], "no cycle");
+  t.same(unusedFiles(files, ENTRY_POINTS, "all").filter(notAhead), [], "no file that nobody imports");
+  t.same(nameBreaches(files.keys()), [], "names");
+  t.test("top level", { skip: existsSync(".git") ? false : "not a git checkout" }, async (t) => {
+    const tracked = execFileSync("git", ["ls-files"], { encoding: "utf8", maxBuffer: 1 << 24 })
+      .split("\n")
+      .filter((path) => path !== "");
+    t.same(topLevelBreaches(tracked), []);
+  });
+});
+
+t.test("references are found where they are, and only there", async (t) => {
+  const text = [
+    'import "./a.js";',
+    'import b, { type C, d as e } from "./b.js";',
+    'import * as f from "node:http";',
+    'import type { G } from "./g.js";',
+    'export { h } from "./h.js";',
+    'export * from "./i.js";',
+    'const j = await import("./j.js");',
+    'const k = require("k");',
+    'new Worker(new URL("./thread.js", import.meta.url));',
+    'type L = import("./l.js").L;',
+    '// import "./comment.js"; import("./comment.js")',
+    '/* new URL("./comment.js", import.meta.url) */',
+    "const s = 'import \"./string.js\"';",
+    'new URL("./elsewhere.js", base);',
+  ].join("\n");
+  t.same(referencesOf("core/x.ts", text), [
+    { specifier: "./a.js", kind: "import", names: ["*"] },
+    { specifier: "./b.js", kind: "import", names: ["*", "C", "d"] },
+    { specifier: "node:http", kind: "import", names: ["*"] },
+    { specifier: "./g.js", kind: "import", names: ["G"] },
+    { specifier: "./h.js", kind: "import", names: ["*"] },
+    { specifier: "./i.js", kind: "import", names: ["*"] },
+    { specifier: "./j.js", kind: "import", names: ["*"] },
+    { specifier: "k", kind: "import", names: ["*"] },
+    { specifier: "./thread.js", kind: "url", names: [] },
+    { specifier: "./l.js", kind: "import", names: [] },
+  ]);
+});
+
+t.test("an import against the direction of the folders fails", async (t) => {
+  const all = {
+    "core/a.ts": "",
+    "storage/a.ts": "",
+    "workers/a.ts": "",
+    "http/a.ts": "",
+    "bench/a.ts": "",
+    "test/a.ts": "",
+  };
+  const order = ["core", "storage", "workers", "http"];
+  for (const from of [...order, "bench", "test"]) {
+    for (const to of [...order, "bench", "test"]) {
+      const files = made({ ...all, [`${from}/x.ts`]: `import type { A } from "../${to}/a.js";` });
+      const rank = order.indexOf(from);
+      const allowed = rank < 0 || (order.includes(to) && order.indexOf(to) <= rank);
+      t.equal(folderBreaches(files).length, allowed ? 0 : 1, `${from} → ${to}`);
+    }
+  }
+  t.match(folderBreaches(made({ "lib/x.ts": "" })), [/lib is no folder/]);
+  t.match(folderBreaches(made({ "core/x.ts": 'import "./gone.js";' })), [/not there/]);
+  t.match(folderBreaches(made({ "core/x.ts": 'import "../../elsewhere/x.js";' })), [/not there/]);
+  t.match(folderBreaches(made({ "http/x.ts": 'new URL("./gone.js", import.meta.url);' })), [/not there/]);
+});
+
+t.test("an impure core fails", async (t) => {
+  for (const specifier of [
+    ...["node:fs", "fs", "node:fs/promises", "node:net", "node:http", "https", "node:tls", "node:dgram"],
+    ...["node:worker_threads", "node:child_process", "child_process", "node:http2", "node:cluster"],
+  ]) {
+    t.match(folderBreaches(made({ "core/x.ts": `import "${specifier}";` })), [/core is pure/], specifier);
+  }
+  t.same(folderBreaches(made({ "core/x.ts": 'import "node:buffer"; import "ajv";' })), []);
+});
+
+t.test("node:fs outside its seam fails", async (t) => {
+  for (const specifier of ["node:fs", "fs", "node:fs/promises", "fs/promises"]) {
+    for (const path of ["storage/log.ts", "workers/x.ts", "http/x.ts", "core/x.ts"]) {
+      t.match(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), [/only storage/]);
+    }
+    for (const path of ["storage/file-system.ts", "bench/x.ts", "test/x.test.ts"]) {
+      t.same(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), []);
+    }
+  }
+  t.match(fileSystemBreaches(made({ "http/x.ts": 'await import("node:fs");' })), [/only storage/], "dynamic");
+  t.match(fileSystemBreaches(made({ "http/x.ts": 'require("fs");' })), [/only storage/], "required");
+});
+
+t.test("a second importer of a server or the pool fails", async (t) => {
+  const importers = {
+    "uWebSockets.js": ['import uws from "uWebSockets.js";', 'const u = require("uWebSockets.js");'],
+    piscina: ['import { Piscina } from "piscina";', 'import type { Piscina } from "piscina";'],
+    "node:http": ['import { createServer } from "node:http";', 'import * as h from "http"; h.createServer();'],
+  };
+  for (const [what, [first, second]] of Object.entries(importers)) {
+    const one = { "http/a.ts": first as string, "bench/b.ts": second as string, "test/c.ts": first as string };
+    t.same(soleImportBreaches(made(one)), [], `${what}: one`);
+    t.equal(soleImportBreaches(made({ ...one, "workers/d.ts": second as string })).length, 1, `${what}: two`);
+  }
+  const client = 'import { request } from "node:http"; import http from "node:http"; http.request("x");';
+  t.same(soleImportBreaches(made({ "http/a.ts": importers["node:http"][0] as string, "workers/b.ts": client })), []);
+});
+
+t.test("a cycle fails", async (t) => {
+  t.match(importCycles(made({ "core/a.ts": 'import "./a.js";' })), ["core/a.ts → core/a.ts"]);
+  const three = {
+    "core/a.ts": 'import "./b.js";',
+    "core/b.ts": 'import type { C } from "./c.js";',
+    "core/c.ts": 'export { a } from "./a.js";',
+  };
+  t.same(importCycles(made(three)), ["core/a.ts → core/b.ts → core/c.ts → core/a.ts"]);
+  t.same(importCycles(made({ ...three, "core/c.ts": "" })), []);
+  const diamond = {
+    "core/a.ts": 'import "./b.js"; import "./c.js";',
+    "core/b.ts": 'import "./c.js";',
+    "core/c.ts": "",
+  };
+  t.same(importCycles(made(diamond)), []);
+});
+
+t.test("a file that nobody imports fails", async (t) => {
+  const files = made({
+    "http/main.ts": 'import "./a.js";',
+    "http/a.ts": 'new URL("../workers/thread.js", import.meta.url);',
+    "workers/thread.ts": "",
+    "core/tested.ts": 'import "./tested.js";',
+    "test/tested.test.ts": 'import "../core/tested.js";',
+    "bench/alone.ts": "",
+  });
+  t.same(unusedFiles(files, { "http/main.ts": "entry" }, "all"), []);
+  t.same(unusedFiles(files, { "http/main.ts": "entry" }, "product"), ["nobody imports core/tested.ts"]);
+  t.same(unusedFiles(files, {}, "all"), ["nobody imports http/main.ts"]);
+});
+
+t.test("a name that says nothing, or is not kebab-case, fails", async (t) => {
+  for (const name of ["core/index.ts", "test/utils.ts", "http/common.ts", "storage/helpers.ts", "test/utils.test.ts"]) {
+    t.match(nameBreaches([name]), [/says nothing/], name);
+  }
+  for (const name of ["core/runState.ts", "core/RunState.ts", "core/run_state.ts", "core/Sub/run.ts", "core/a.b.ts"]) {
+    t.match(nameBreaches([name]), [/kebab/], name);
+  }
+  t.same(
+    nameBreaches(["core/run-state.ts", "test/core/run-state.test.ts", "core/uuid-v7.ts", "test/helpers/x.ts"]),
+    [],
+  );
+});
+
+t.test("a stray entry at the top level fails", async (t) => {
+  const fine = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "CHANGELOG.md"];
+  t.same(topLevelBreaches([...fine, ".ci/run", ".gitignore", "core/a.ts", "http/b.ts", "bench/c.ts", "test/d.ts"]), []);
+  for (const stray of ["node_modules", "docs/x.md", "src/a.ts", "notes.txt", "dist/x.js"]) {
+    t.equal(topLevelBreaches([...fine, stray]).length, 1, stray);
+  }
+});
