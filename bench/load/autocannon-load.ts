@@ -1,6 +1,6 @@
 import autocannon from "autocannon";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import type { HttpLoadOutcome, HttpLoadRequest } from "./http-load.js";
+import type { HttpLoadOutcome, HttpLoadRequest } from "./http-client.js";
 
 /** autocannon in this process, where wrk is not installed: closed loop, one request in flight on each connection. */
 export async function runAutocannon(request: HttpLoadRequest): Promise<HttpLoadOutcome> {

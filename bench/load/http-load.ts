@@ -2,32 +2,9 @@ import { spawnSync } from "node:child_process";
 import { get } from "node:http";
 import type { RoundSample } from "../harness/benchmark.js";
 import { runAutocannon } from "./autocannon-load.js";
+import type { HttpClient, HttpLoadRequest } from "./http-client.js";
 import { cpuSecondsOf } from "./process-cpu.js";
 import { runWrk } from "./wrk-load.js";
-
-export type HttpClient = "wrk" | "autocannon";
-
-export interface HttpLoadRequest {
-  url: string;
-  /** Asked for in turn, over and over. */
-  paths: readonly string[];
-  connections: number;
-  /** Whole seconds: wrk takes no others. */
-  seconds: number;
-  /** For files of the client's. */
-  directory: string;
-}
-
-/** What a client reports, whichever it is. */
-export interface HttpLoadOutcome {
-  requests: number;
-  seconds: number;
-  latency: NonNullable<RoundSample["latency"]>;
-  bodyAndHeaderBytes: number;
-  clientCpuSeconds: number;
-  /** Connection errors, timeouts and answers other than 2xx. */
-  failures: number;
-}
 
 /** Above this share of one core a one-threaded client shows its own limit, not the server's. */
 const CLIENT_BOUND = 0.95;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import type { HttpLoadOutcome, HttpLoadRequest } from "./http-load.js";
+import type { HttpLoadOutcome, HttpLoadRequest } from "./http-client.js";
 import { cpuSecondsOfEndedChildren } from "./process-cpu.js";
 
 /**
