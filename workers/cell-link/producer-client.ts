@@ -118,6 +118,11 @@ export class ProducerClient {
     return this.#queue.count;
   }
 
+  /** The service has welcomed the present connection. */
+  get isConnected(): boolean {
+    return this.#welcomed;
+  }
+
   /** The highest run id that the service named or that `nextRunId` gave. */
   get lastRunId(): string | null {
     return this.#lastRunId;

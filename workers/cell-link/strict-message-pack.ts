@@ -15,6 +15,7 @@ const DEPTH_LIMIT = LIMITS.jsonDepth + 8;
 
 export interface BodyFault {
   message: string;
+  /** `path` is a JSON Pointer, empty for the body itself. */
   params: { path: string; value: JsonValue; allowed: string };
 }
 
@@ -66,7 +67,7 @@ class Reader {
 
   #fail(what: string, value: JsonValue, allowed: string): never {
     let path = "";
-    for (const part of this.#path) path += typeof part === "number" ? `[${part}]` : path === "" ? part : `.${part}`;
+    for (const part of this.#path) path += `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`;
     const params = { path, value, allowed };
     throw new BodyFaultError({ message: `${what}${path === "" ? "" : ` at ${path}`}: allowed is ${allowed}`, params });
   }

@@ -1,0 +1,44 @@
+/** What the demo cell's process is started with (as JSON in its first argument), and what it and its parent say to each other. */
+export interface DemoCellOptions {
+  /** The service's cell socket. */
+  socketPath: string;
+  /** Same seed, same sequence of content. */
+  seed: number;
+  /** Ends after so many runs; 0 goes on until it is stopped. */
+  runs: number;
+  /** Replays the height maps of this folder in place of made ones. */
+  capturesDirectory?: string;
+  /** Times as fast as a real cell; 0 does not wait at all. Default 1. */
+  speed?: number;
+  /** Name on the link. Default demo-cell. */
+  producer?: string;
+}
+
+/** To the parent over IPC; a line of JSON on stdout without one. */
+export type DemoCellReport =
+  | { kind: "connected"; committed: number; lastRunId: string | null }
+  | { kind: "disconnected"; reason: string }
+  | { kind: "refused"; code: string; message: string }
+  | {
+      kind: "run_ended";
+      /** Counts from 1. */
+      number: number;
+      runId: string;
+      programId: string;
+      programName: string;
+      serialNumber: string;
+      /** What the cell said last: finished runs become completed when the service has finalized them. */
+      ending: "finished" | "failed" | "cancelled";
+      frameIds: string[];
+      failedChecks: number;
+      defects: number;
+    }
+  /** All runs are done and acknowledged, or a stop was asked for; the process ends with 0. */
+  | { kind: "ended"; runs: number }
+  /** The cell cannot go on; the process ends with 1. */
+  | { kind: "failed"; code: string; message: string };
+
+/** To the demo cell: cancel the run at hand and end. SIGTERM, SIGINT and the parent's end mean the same. */
+export interface DemoCellStop {
+  kind: "stop";
+}

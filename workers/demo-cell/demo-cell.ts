@@ -1,0 +1,115 @@
+import type { ComponentPut } from "../../core/cell-message.js";
+import { createRandom, type Random } from "../../core/random.js";
+import { MessageRefusedError, ProducerClient } from "../cell-link/producer-client.js";
+import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
+import { type DemoProgram, madePrograms, recordedPrograms } from "./demo-programs.js";
+import { executeRun } from "./demo-run.js";
+import { CellStoppedError, Pace } from "./pace.js";
+import { openCollection, type ReadFile } from "./replay.js";
+
+/** Share of runs that inspect the same part again. */
+const REINSPECTED = 0.06;
+/** Between two runs the part is changed. */
+const CHANGE_PART_MS = 500;
+
+const READER: ComponentPut = { type: "component.put", key: "reader_srl-1", id: "srl-1", status: "healthy" };
+const COMPONENTS: ComponentPut[] = [
+  { type: "component.put", key: "robot_r1", id: "r1", status: "healthy", enabled: true, required: true },
+  { type: "component.put", key: "robot_r2", id: "r2", status: "healthy", enabled: true },
+  { type: "component.put", key: "sensor_ljx-1", id: "ljx-1", status: "healthy", required: true },
+  { type: "component.put", key: "controller_cl-1", id: "cl-1", status: "healthy" },
+  { type: "component.put", key: "camera_iv4-1", id: "iv4-1", status: "healthy" },
+  READER,
+  { type: "component.put", key: "plc", status: "healthy", detail: "cycle 4 ms", required: true },
+];
+
+/**
+ * A cell that produces runs over the link until `options.runs` are done (0: for ever) or `signal` aborts; resolves with the count
+ * of runs once all is acknowledged. The same seed gives the same content in the same order; ids and times differ.
+ */
+export async function runDemoCell(
+  options: DemoCellOptions,
+  readFile: ReadFile,
+  signal: AbortSignal,
+  report: (report: DemoCellReport) => void,
+): Promise<number> {
+  const programs =
+    options.capturesDirectory === undefined
+      ? madePrograms()
+      : recordedPrograms(await openCollection(options.capturesDirectory, readFile));
+  const client = new ProducerClient({
+    address: { path: options.socketPath },
+    producer: options.producer ?? "demo-cell",
+    onWelcome: ({ committed, lastRunId }) => report({ kind: "connected", committed, lastRunId }),
+    onDisconnected: (reason) => report({ kind: "disconnected", reason }),
+    onRefused: ({ code, message }) => report({ kind: "refused", code, message }),
+  });
+  // Without a service there is nothing to end in order: a stopped cell does not wait for one.
+  const onAbort = (): void => {
+    if (client.unacknowledgedCount === 0 && !client.isConnected) client.destroy();
+  };
+  signal.addEventListener("abort", onAbort);
+  const pace = new Pace(options.speed ?? 1, signal);
+  let number = 0;
+  try {
+    await client.welcomed();
+    await introduce(client, programs, options.seed);
+    const parts = new PartCounter(programs);
+    while (!signal.aborted && (options.runs === 0 || number < options.runs)) {
+      number++;
+      const random = createRandom(Math.imul(options.seed, 0x9e3779b1) ^ number);
+      await changeReaderState(client, random);
+      // In turn, so that a short demo shows every program.
+      const program = programs[(number - 1) % programs.length] as DemoProgram;
+      const serialNumber = parts.next(program, random);
+      try {
+        report(await executeRun(client, pace, { number, program, serialNumber, random }));
+      } catch (error) {
+        // Reported by onRefused; the cell goes on with the next part.
+        if (!(error instanceof MessageRefusedError)) throw error;
+      }
+      if (options.runs === 0 || number < options.runs) await pace.work(CHANGE_PART_MS);
+    }
+    await client.close();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    if (error instanceof CellStoppedError) await client.close();
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    client.destroy();
+  }
+  return number;
+}
+
+async function introduce(client: ProducerClient, programs: readonly DemoProgram[], seed: number): Promise<void> {
+  const kiosk = `DEMO-${String(Math.abs(seed) % 10_000).padStart(4, "0")}`;
+  await client.deliver({ type: "cell.put", kiosk_serial_number: kiosk, unit_system: "metric" });
+  for (const component of COMPONENTS) await client.deliver(component);
+  for (const { document } of programs) await client.deliver({ type: "program.put", program: document });
+}
+
+/** Now and then the code reader's window is dirty; it is cleaned before the next part. */
+async function changeReaderState(client: ProducerClient, random: Random): Promise<void> {
+  const detail = `window dirty: ${random.integer(80, 94)} % of codes read`;
+  const dirty = random.chance(0.1);
+  await client.deliver(dirty ? { ...READER, status: "degraded", detail } : READER);
+}
+
+/** Serial numbers of each program's parts, ascending; sometimes the last part comes again. */
+class PartCounter {
+  readonly #counts = new Map<DemoProgram, number>();
+
+  constructor(programs: readonly DemoProgram[]) {
+    for (const program of programs) this.#counts.set(program, 0);
+  }
+
+  next(program: DemoProgram, random: Random): string {
+    const last = this.#counts.get(program) ?? 0;
+    const again = random.chance(REINSPECTED) && last > 0;
+    const count = again ? last : last + 1;
+    this.#counts.set(program, count);
+    const capture = program.document.metadata?.capture;
+    const middle = typeof capture === "string" ? `${capture}-` : "";
+    return `${program.parts.serialPrefix}-${middle}${String(count).padStart(6, "0")}`;
+  }
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from "node:crypto";
+import type { CellMessage } from "../../core/cell-message.js";
+import { generateUuidV7 } from "../../core/identifiers.js";
+import type { JsonObject } from "../../core/json.js";
+import { reportStatus } from "../../core/quality.js";
+import type { Random } from "../../core/random.js";
+import { MessageRefusedError, type ProducerClient } from "../cell-link/producer-client.js";
+import type { DemoCellReport } from "./demo-cell-messages.js";
+import type { DemoProgram } from "./demo-programs.js";
+import { CellStoppedError, type Pace } from "./pace.js";
+import type { Inspection } from "./part-source.js";
+import { protocolText, reportJson } from "./report-files.js";
+import { type RunContext, StepFaultError } from "./run-context.js";
+import { STEP_ACTIONS } from "./step-actions.js";
+
+export interface DemoRunPlan {
+  number: number;
+  program: DemoProgram;
+  serialNumber: string;
+  random: Random;
+}
+
+type RunEnded = Extract<DemoCellReport, { kind: "run_ended" }>;
+
+/** Attempts at a run id when other producers create runs at the same time. */
+const CREATE_ATTEMPTS = 5;
+
+/** Executes one run over the link, from run.create to its acknowledged end. Rejects with the first refusal of a message. */
+export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoRunPlan): Promise<RunEnded> {
+  const { program, serialNumber, random } = plan;
+  const { document, parts } = program;
+  const steps = document.steps.filter((step) => step.enabled !== false);
+  const luck = random.next();
+  // Drawn for every run, so that what follows does not depend on the luck.
+  const unluckyStep = random.integer(1, steps.length);
+  const runId = await createRun(client, plan);
+
+  const answers: Promise<void>[] = [];
+  let inspection: Promise<Inspection | undefined> | undefined;
+  let lastId: string = runId;
+  const run: RunContext = {
+    runId,
+    serialNumber,
+    random,
+    pace,
+    async say(message, payload) {
+      answers.push((await client.send(message, payload)).acknowledged);
+    },
+    newId() {
+      lastId = generateUuidV7(Date.now(), randomBytes(10), lastId);
+      return lastId;
+    },
+    inspect() {
+      inspection ??= parts.inspect(random);
+      return inspection;
+    },
+    frameIds: [],
+    checks: [],
+    defects: [],
+    faultyStep: luck < 0.03 ? unluckyStep : undefined,
+  };
+  const cancelledStep = luck >= 0.03 && luck < 0.05 ? unluckyStep : undefined;
+  const note = (event_type: string, data: JsonObject) =>
+    run.say({ type: "event.add", run_id: runId, event_type, data });
+  const end = async (ending: RunEnded["ending"], message: CellMessage): Promise<RunEnded> => {
+    await run.say(message);
+    await Promise.all(answers);
+    const failedChecks = run.checks.filter((check) => check.status === "failed").length;
+    const { id: programId, name: programName } = document;
+    const { frameIds, defects } = run;
+    const summary = { runId, programId, programName, serialNumber, ending, frameIds, failedChecks };
+    return { kind: "run_ended", number: plan.number, ...summary, defects: defects.length };
+  };
+
+  try {
+    await run.say({ type: "run.start", id: runId });
+    await note("part_loaded", { serial_number: serialNumber, fixture: "F1" });
+    for (const [at, step] of steps.entries()) {
+      const index = at + 1;
+      if (index === cancelledStep) {
+        await note("operator_action", { action: "cancel", reason: "part not seated" });
+        return await end("cancelled", { type: "run.cancel", id: runId, error_message: "cancelled by the operator" });
+      }
+      await run.say({ type: "step.start", run_id: runId, index });
+      try {
+        const result = await STEP_ACTIONS[step.type](run, step, index);
+        await run.say({ type: "step.finish", run_id: runId, index, status: "completed", result });
+      } catch (error) {
+        if (!(error instanceof StepFaultError)) throw error;
+        await run.say({ type: "step.finish", run_id: runId, index, status: "failed", error: error.message });
+        await note("machine_fault", { step: index, fault: error.message });
+        return await end("failed", { type: "run.fail", id: runId, error_message: error.message });
+      }
+    }
+    return await finishRun(run, plan, note, end);
+  } catch (error) {
+    if (!(error instanceof CellStoppedError)) throw error;
+    return await end("cancelled", { type: "run.cancel", id: runId, error_message: "the cell was stopped" });
+  }
+}
+
+async function createRun(client: ProducerClient, plan: DemoRunPlan): Promise<string> {
+  const { program, serialNumber, number, random } = plan;
+  const metadata = {
+    batch: `B${String(1 + Math.floor(number / 50)).padStart(4, "0")}`,
+    shift: random.pick(["early", "late"]),
+  };
+  for (let attempt = 1; ; attempt++) {
+    const id = client.nextRunId();
+    const trace_id = randomBytes(16).toString("hex");
+    try {
+      await client.deliver({
+        type: "run.create",
+        id,
+        program_id: program.document.id,
+        serial_number: serialNumber,
+        metadata,
+        trace_id,
+      });
+      return id;
+    } catch (error) {
+      const retry = error instanceof MessageRefusedError && error.code === "id_out_of_order";
+      if (!retry || attempt === CREATE_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function finishRun(
+  run: RunContext,
+  plan: DemoRunPlan,
+  note: (eventType: string, data: JsonObject) => Promise<void>,
+  end: (ending: RunEnded["ending"], message: CellMessage) => Promise<RunEnded>,
+): Promise<RunEnded> {
+  const { runId: run_id, checks, defects } = run;
+  const codeCheck = { name: "part_code_read", status: "passed", canonical_units: "unspecified" } as const;
+  checks.push(codeCheck);
+  await run.say({ type: "check.add", run_id, check: codeCheck });
+  if (run.random.chance(0.08)) {
+    const defect = { type: "contamination", description: "chip on the face, seen by the operator", severity: "minor" };
+    defects.push(defect);
+    await run.say({ type: "defect.add", run_id, defect });
+  }
+  const report = { program: plan.program.document.name, serialNumber: plan.serialNumber, checks, defects };
+  const text = { file_type: "report", description: "Inspection protocol" } as const;
+  await run.say(
+    { type: "file.put", run_id, name: "protocol.txt", content_type: "text/plain; charset=utf-8", ...text },
+    protocolText(report),
+  );
+  await run.say(
+    { type: "file.put", run_id, name: "inspection.json", content_type: "application/json", ...text },
+    reportJson(report),
+  );
+  await note("part_unloaded", { serial_number: plan.serialNumber });
+  const failed = checks.filter((check) => check.status === "failed").length;
+  const summary = failed === 0 ? `${checks.length} checks, none failed` : `${failed} of ${checks.length} checks failed`;
+  return end("finished", { type: "run.finish", id: run_id, summary, results: { outcome: reportStatus(checks) } });
+}
