@@ -2,15 +2,16 @@ import type { ComponentPut } from "../../core/cell-message.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { MessageRefusedError, ProducerClient } from "../cell-link/producer-client.js";
 import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
-import { type DemoProgram, madePrograms, recordedPrograms } from "./demo-programs.js";
+import type { DemoProgram } from "./demo-programs.js";
 import { executeRun } from "./demo-run.js";
 import { CellStoppedError, Pace } from "./pace.js";
-import { openCollection, type ReadFile } from "./replay.js";
 
 /** Share of runs that inspect the same part again. */
 const REINSPECTED = 0.06;
 /** Between two runs the part is changed. */
 const CHANGE_PART_MS = 500;
+/** What a stopped cell has to cancel its run and see that acknowledged. */
+const STOP_LIMIT_MS = 3_000;
 
 const READER: ComponentPut = { type: "component.put", key: "reader_srl-1", id: "srl-1", status: "healthy" };
 const COMPONENTS: ComponentPut[] = [
@@ -29,24 +30,25 @@ const COMPONENTS: ComponentPut[] = [
  */
 export async function runDemoCell(
   options: DemoCellOptions,
-  readFile: ReadFile,
+  programs: readonly DemoProgram[],
   signal: AbortSignal,
   report: (report: DemoCellReport) => void,
 ): Promise<number> {
-  const programs =
-    options.capturesDirectory === undefined
-      ? madePrograms()
-      : recordedPrograms(await openCollection(options.capturesDirectory, readFile));
   const client = new ProducerClient({
     address: { path: options.socketPath },
     producer: options.producer ?? "demo-cell",
     onWelcome: ({ committed, lastRunId }) => report({ kind: "connected", committed, lastRunId }),
-    onDisconnected: (reason) => report({ kind: "disconnected", reason }),
+    onDisconnected(reason) {
+      report({ kind: "disconnected", reason });
+      if (signal.aborted) client.destroy();
+    },
     onRefused: ({ code, message }) => report({ kind: "refused", code, message }),
   });
-  // Without a service there is nothing to end in order: a stopped cell does not wait for one.
+  let stopTimer: NodeJS.Timeout | undefined;
+  // A stopped cell ends its run in order, but does not wait for a service that is gone or does not answer.
   const onAbort = (): void => {
-    if (client.unacknowledgedCount === 0 && !client.isConnected) client.destroy();
+    if (client.isConnected) stopTimer = setTimeout(() => client.destroy(), STOP_LIMIT_MS);
+    else client.destroy();
   };
   signal.addEventListener("abort", onAbort);
   const pace = new Pace(options.speed ?? 1, signal);
@@ -76,6 +78,7 @@ export async function runDemoCell(
     if (error instanceof CellStoppedError) await client.close();
   } finally {
     signal.removeEventListener("abort", onAbort);
+    clearTimeout(stopTimer);
     client.destroy();
   }
   return number;

@@ -3,7 +3,7 @@ import { PART_KINDS } from "./demo-parts.js";
 import { madeParts } from "./made-parts.js";
 import { type PartSource, stableId } from "./part-source.js";
 import { recordedParts } from "./recorded-parts.js";
-import type { RecordedCapture } from "./replay.js";
+import { openCollection, type ReadFile, type RecordedCapture } from "./replay.js";
 
 export interface DemoProgram {
   document: ProgramDocument;
@@ -53,8 +53,14 @@ const camera = (name: string, programNumber: number): ProgramStep => ({
   ...SCAN,
 });
 
+/** The programs of a demo cell: over the height maps of a folder, or over made parts. */
+export async function demoPrograms(capturesDirectory: string | undefined, readFile: ReadFile): Promise<DemoProgram[]> {
+  if (capturesDirectory === undefined) return madePrograms();
+  return recordedPrograms(await openCollection(capturesDirectory, readFile));
+}
+
 /** Programs over made parts, as a cell for machined and moulded parts has them. */
-export function madePrograms(): DemoProgram[] {
+function madePrograms(): DemoProgram[] {
   const program = (
     key: string,
     parts: PartSource,
@@ -140,7 +146,7 @@ export function madePrograms(): DemoProgram[] {
 }
 
 /** One program a recorded capture. */
-export function recordedPrograms(captures: readonly RecordedCapture[]): DemoProgram[] {
+function recordedPrograms(captures: readonly RecordedCapture[]): DemoProgram[] {
   return captures.map((capture) => ({
     document: {
       id: stableId(`recorded-${capture.name}`),

@@ -1,0 +1,199 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { lineBytes } from "../../../core/capture.js";
+import { FILE_TYPES } from "../../../core/manifest.js";
+import { STEP_TYPES } from "../../../core/program.js";
+import { runDemoCell } from "../../../workers/demo-cell/demo-cell.js";
+import type { DemoCellOptions, DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
+import { demoPrograms } from "../../../workers/demo-cell/demo-programs.js";
+import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
+import { DecidingLink } from "../../helpers/deciding-link.js";
+import { FakeLinkServer } from "../../helpers/fake-link-server.js";
+
+const HEIGHTMAPS = "../shared/data/heightmaps";
+const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
+const isRunEnded = (report: DemoCellReport) => report.kind === "run_ended";
+
+async function startLink(t: Test) {
+  const directory = mkdtempSync(join(tmpdir(), "demo-cell-"));
+  const socketPath = join(directory, "cell.sock");
+  const link = new DecidingLink();
+  const server = new FakeLinkServer({ decide: link.decide });
+  await server.listen(socketPath);
+  t.teardown(async () => {
+    await server.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return { link, server, socketPath };
+}
+
+async function produce(t: Test, options: Omit<DemoCellOptions, "socketPath">, only = "") {
+  const { link, server, socketPath } = await startLink(t);
+  const reports: DemoCellReport[] = [];
+  const programs = (await demoPrograms(options.capturesDirectory, readFile)).filter(({ document }) =>
+    document.name.includes(only),
+  );
+  const { signal } = new AbortController();
+  const runs = await runDemoCell({ speed: 0, ...options, socketPath }, programs, signal, (report) => {
+    reports.push(report);
+  });
+  return { link, server, reports, runs };
+}
+
+t.test("produces runs that the domain accepts whole, of every kind it has", async (t) => {
+  const { link, server, reports, runs } = await produce(t, { seed: 1, runs: 12 });
+  t.equal(runs, 12);
+  t.same(
+    reports.filter(({ kind }) => kind === "refused"),
+    [],
+    "nothing is refused",
+  );
+  t.same(server.faults, []);
+  t.equal(link.runs.size, 12);
+  t.equal(link.programs.size, 4);
+  const all = [...link.runs.values()];
+  t.ok(
+    all.every((run) => run.completedAtUs !== null),
+    "every run ends",
+  );
+  const completed = all.filter((run) => run.status === "completed");
+  t.ok(completed.length >= 9, `${completed.length} of 12 completed`);
+  for (const run of completed) {
+    t.ok(run.report !== null && run.files.length === 2 && run.eventLog.length >= 2, run.programName);
+    t.ok(run.steps.every((step) => step.status === "completed"));
+    t.ok(run.frames.every((frame) => frame.status === "complete"));
+    for (const { value, nominal, delta, threshold, status, name } of run.report?.checks ?? []) {
+      if (typeof value !== "number" || typeof nominal !== "number" || typeof delta !== "number") continue;
+      t.ok(Math.abs(value - nominal - delta) < 1e-9, `${name}: delta is value - nominal`);
+      t.equal(status === "failed", Math.abs(delta) > (threshold ?? 0), `${name}: ${status} by its threshold`);
+    }
+  }
+  const types = new Set(all.flatMap((run) => run.steps.map((step) => step.definition.type)));
+  t.same([...STEP_TYPES].filter((type) => !types.has(type)).sort(), ["end_session", "start_session"]);
+  const dtypes = new Set(all.flatMap((run) => run.frames.map((frame) => frame.planes.height.dtype)));
+  t.same([...dtypes].sort(), ["i32", "u16"]);
+  const series = new Set(all.flatMap((run) => run.series.flatMap((one) => one.appends.map((append) => append.dtype))));
+  t.same([...series].sort(), ["f32", "i32"]);
+  t.ok(all.some((run) => run.frames.some((frame) => frame.width === 3200 && frame.lines >= 300)));
+  t.ok(all.some((run) => run.defects.some((defect) => defect.region_2d && defect.region_3d)));
+  t.ok(all.every((run) => run.files.every((file) => FILE_TYPES.includes(file.type))));
+});
+
+t.test("the same seed gives the same content, another seed another", async (t) => {
+  const contents: string[] = [];
+  for (const seed of [3, 3, 4]) {
+    const { server } = await produce(t, { seed, runs: 2 });
+    contents.push(JSON.stringify(DecidingLink.contentOf(server.messages)));
+  }
+  t.ok(contents[0] === contents[1]);
+  t.ok(contents[0] !== contents[2]);
+});
+
+t.test("some runs fail or are cancelled, some parts come again, some checks fail", async (t) => {
+  const { link, reports } = await produce(t, { seed: 5, runs: 300 }, "label check");
+  t.same(
+    reports.filter(({ kind }) => kind === "refused"),
+    [],
+  );
+  const all = [...link.runs.values()];
+  const share = (is: (run: (typeof all)[number]) => boolean): number => all.filter(is).length / all.length;
+  t.ok(share((run) => run.status === "failed") > 0 && share((run) => run.status === "failed") < 0.1);
+  t.ok(share((run) => run.status === "cancelled") > 0 && share((run) => run.status === "cancelled") < 0.1);
+  t.ok(share((run) => run.revision > 1) > 0 && share((run) => run.revision > 1) < 0.2);
+  const failed = share((run) => run.report?.status === "failed");
+  t.ok(failed > 0 && failed < 0.3, `${failed} of the inspections fail`);
+});
+
+t.test(
+  "replays recorded height maps bit by bit",
+  { skip: !existsSync(HEIGHTMAPS) && `${HEIGHTMAPS} is absent` },
+  async (t) => {
+    const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
+    const { link, reports } = await produce(t, { seed: 1, runs: index.length, capturesDirectory: HEIGHTMAPS });
+    t.same(
+      reports.filter(({ kind }) => kind === "refused"),
+      [],
+    );
+    const ended = reports.filter(isRunEnded);
+    t.equal(ended.length, index.length);
+    const seen = new Set<string>();
+    for (const run of link.runs.values()) {
+      for (const frame of run.frames) {
+        if (frame.status !== "complete") continue;
+        const name = String(link.programs.get(run.programId)?.metadata?.capture);
+        const entry = index.find((one) => one.name === name) ?? {};
+        const bytes = lineBytes(frame.planes, frame.width);
+        const batches = link.frameBatches(run.id, frame.id);
+        const heights = batches.map((batch, i) => batch.subarray(0, (frame.batches[i]?.lineCount ?? 0) * bytes.height));
+        const luminances = batches.map((batch, i) => batch.subarray((frame.batches[i]?.lineCount ?? 0) * bytes.height));
+        const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry.height_file)}`));
+        t.ok(Buffer.concat(heights).equals(source.data), `${name}: height`);
+        t.equal(frame.xPitchMm, entry.x_pitch_mm);
+        t.equal(frame.xOriginMm, entry.x_origin_mm);
+        t.equal(frame.planes.height.scale_mm, entry.z_scale_mm_per_count);
+        if (typeof entry.luminance_file === "string") {
+          const luminance = readNpy(readFileSync(`${HEIGHTMAPS}/../${entry.luminance_file}`));
+          t.ok(Buffer.concat(luminances).equals(luminance.data), `${name}: luminance`);
+        } else t.equal(frame.planes.luminance, undefined);
+        seen.add(name);
+        t.ok(run.report === null || run.report.status === "passed", `${name}: ${JSON.stringify(run.report?.checks)}`);
+      }
+    }
+    t.ok(seen.size >= index.length - 2, `${seen.size} of ${index.length} captures were replayed whole`);
+  },
+);
+
+t.test("as a process: goes on over a restart of the service, and ends with its parent or at SIGTERM", async (t) => {
+  for (const ending of ["runs", "stop", "SIGTERM", "disconnect"] as const) {
+    const { link, server, socketPath } = await startLink(t);
+    const options: DemoCellOptions = { socketPath, seed: 2, runs: ending === "runs" ? 6 : 0, speed: 20 };
+    const child = fork("dist/workers/demo-cell/main.js", [JSON.stringify(options)], { stdio: "inherit" });
+    const exited = once(child, "exit");
+    const reports: DemoCellReport[] = [];
+    const reported = (is: (report: DemoCellReport) => boolean): Promise<void> =>
+      new Promise((resolve) => {
+        child.on("message", (report: DemoCellReport) => {
+          if (is(report)) resolve();
+        });
+      });
+    child.on("message", (report: DemoCellReport) => reports.push(report));
+    await reported(isRunEnded);
+    await server.stop();
+    await reported(({ kind }) => kind === "disconnected");
+    await server.listen(socketPath);
+    await reported(isRunEnded);
+    if (ending === "stop") child.send({ kind: "stop" });
+    if (ending === "SIGTERM") child.kill("SIGTERM");
+    if (ending === "disconnect") child.disconnect();
+    const [code, signal] = await exited;
+    t.same([code, signal], [0, null], ending);
+    t.same(
+      reports.filter(({ kind }) => kind === "refused" || kind === "failed"),
+      [],
+    );
+    t.ok(
+      [...link.runs.values()].every((run) => run.completedAtUs !== null),
+      "no run is left open",
+    );
+    if (ending === "runs") t.equal(link.runs.size, 6);
+    if (ending !== "disconnect") t.match(reports.at(-1), { kind: "ended" });
+    t.same(server.faults, []);
+  }
+});
+
+t.test("a stop does not wait for a service that is not there; a wrong folder is told", async (t) => {
+  const main = "dist/workers/demo-cell/main.js";
+  const options: DemoCellOptions = { socketPath: "/nowhere/cell.sock", seed: 1, runs: 1 };
+  const waiting = fork(main, [JSON.stringify(options)], { stdio: "inherit" });
+  await once(waiting, "message");
+  waiting.kill("SIGTERM");
+  t.same(await once(waiting, "exit"), [0, null]);
+  const wrong = fork(main, [JSON.stringify({ ...options, capturesDirectory: "core" })], { stdio: "inherit" });
+  const [[report], [code]] = await Promise.all([once(wrong, "message"), once(wrong, "exit")]);
+  t.match(report, { kind: "failed", code: "not_a_capture_collection", message: /core.*index\.json/ });
+  t.equal(code, 1);
+});

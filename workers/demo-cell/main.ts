@@ -1,0 +1,40 @@
+/**
+ * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`, started by the `demo` command with an IPC channel, or by hand
+ * without one. It ends when its runs are done, at SIGTERM, SIGINT or a stop, and when its parent goes away.
+ */
+import { nodeFileSystem, readWholeFile } from "../../storage/file-system.js";
+import { runDemoCell } from "./demo-cell.js";
+import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
+import { demoPrograms } from "./demo-programs.js";
+
+function report(message: DemoCellReport): void {
+  if (process.send === undefined) process.stdout.write(`${JSON.stringify(message)}\n`);
+  // The parent may be gone in this moment; its end stops the cell by the event.
+  else if (process.connected) process.send(message, undefined, undefined, () => {});
+}
+
+/** The error's own code, where it has one. */
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "internal_error";
+}
+
+const stop = new AbortController();
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+process.on("disconnect", () => stop.abort());
+process.on("message", (message: DemoCellStop) => {
+  if (message.kind === "stop") stop.abort();
+});
+
+try {
+  const options = JSON.parse(process.argv[2] ?? "{}") as DemoCellOptions;
+  const readFile = (path: string): Promise<Uint8Array> => readWholeFile(nodeFileSystem, path);
+  const programs = await demoPrograms(options.capturesDirectory, readFile);
+  const runs = await runDemoCell(options, programs, stop.signal, report);
+  report({ kind: "ended", runs });
+} catch (error) {
+  report({ kind: "failed", code: codeOf(error), message: error instanceof Error ? error.message : String(error) });
+  process.exitCode = 1;
+}
+// Nothing else keeps the process: with the channel closed it ends when its reports are out.
+if (process.connected) process.disconnect();
