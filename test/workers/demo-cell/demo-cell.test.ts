@@ -1,4 +1,3 @@
-import { fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +8,7 @@ import { FILE_TYPES } from "../../../core/manifest.js";
 import { STEP_TYPES } from "../../../core/program.js";
 import { runDemoCell } from "../../../workers/demo-cell/demo-cell.js";
 import type { DemoCellOptions, DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
+import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { demoPrograms } from "../../../workers/demo-cell/demo-programs.js";
 import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
 import { DecidingLink } from "../../helpers/deciding-link.js";
@@ -150,27 +150,25 @@ t.test(
 t.test("as a process: goes on over a restart of the service, and ends with its parent or at SIGTERM", async (t) => {
   for (const ending of ["runs", "stop", "SIGTERM", "disconnect"] as const) {
     const { link, server, socketPath } = await startLink(t);
-    const options: DemoCellOptions = { socketPath, seed: 2, runs: ending === "runs" ? 6 : 0, speed: 20 };
-    const child = fork("dist/workers/demo-cell/main.js", [JSON.stringify(options)], { stdio: "inherit" });
-    const exited = once(child, "exit");
     const reports: DemoCellReport[] = [];
+    const waiting: { is: (report: DemoCellReport) => boolean; resolve: () => void }[] = [];
     const reported = (is: (report: DemoCellReport) => boolean): Promise<void> =>
-      new Promise((resolve) => {
-        child.on("message", (report: DemoCellReport) => {
-          if (is(report)) resolve();
-        });
-      });
-    child.on("message", (report: DemoCellReport) => reports.push(report));
+      new Promise((resolve) => waiting.push({ is, resolve }));
+    const runs = ending === "runs" ? 6 : 0;
+    const cell = startDemoCell({ socketPath, seed: 2, runs, speed: 20 }, (report) => {
+      reports.push(report);
+      for (const { is, resolve } of waiting) if (is(report)) resolve();
+    });
     await reported(isRunEnded);
     await server.stop();
     await reported(({ kind }) => kind === "disconnected");
     await server.listen(socketPath);
     await reported(isRunEnded);
-    if (ending === "stop") child.send({ kind: "stop" });
-    if (ending === "SIGTERM") child.kill("SIGTERM");
-    if (ending === "disconnect") child.disconnect();
-    const [code, signal] = await exited;
-    t.same([code, signal], [0, null], ending);
+    if (ending === "stop") await cell.stop();
+    if (ending === "SIGTERM") cell.child.kill("SIGTERM");
+    if (ending === "disconnect") cell.child.disconnect();
+    t.equal(await cell.exited, 0, ending);
+    await cell.stop();
     t.same(
       reports.filter(({ kind }) => kind === "refused" || kind === "failed"),
       [],
@@ -186,14 +184,15 @@ t.test("as a process: goes on over a restart of the service, and ends with its p
 });
 
 t.test("a stop does not wait for a service that is not there; a wrong folder is told", async (t) => {
-  const main = "dist/workers/demo-cell/main.js";
   const options: DemoCellOptions = { socketPath: "/nowhere/cell.sock", seed: 1, runs: 1 };
-  const waiting = fork(main, [JSON.stringify(options)], { stdio: "inherit" });
-  await once(waiting, "message");
-  waiting.kill("SIGTERM");
-  t.same(await once(waiting, "exit"), [0, null]);
-  const wrong = fork(main, [JSON.stringify({ ...options, capturesDirectory: "core" })], { stdio: "inherit" });
-  const [[report], [code]] = await Promise.all([once(wrong, "message"), once(wrong, "exit")]);
-  t.match(report, { kind: "failed", code: "not_a_capture_collection", message: /core.*index\.json/ });
-  t.equal(code, 1);
+  const kinds: string[] = [];
+  const waiting = startDemoCell(options, ({ kind }) => kinds.push(kind));
+  await once(waiting.child, "message");
+  await waiting.stop();
+  t.equal(await waiting.exited, 0);
+  t.equal(kinds[0], "disconnected");
+  const reports: DemoCellReport[] = [];
+  const wrong = startDemoCell({ ...options, capturesDirectory: "core" }, (report) => reports.push(report));
+  t.equal(await wrong.exited, 1);
+  t.match(reports, [{ kind: "failed", code: "not_a_capture_collection", message: /core.*index\.json/ }]);
 });

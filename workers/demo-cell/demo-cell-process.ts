@@ -1,0 +1,33 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
+
+export interface DemoCellProcess {
+  readonly child: ChildProcess;
+  /** Resolves with the exit code; null when a signal ended it. */
+  readonly exited: Promise<number | null>;
+  /** Asks it to cancel its run and end, kills it when it does not within 5 s, and resolves when it is gone. Can be called again. */
+  stop(): Promise<void>;
+}
+
+const STOP_LIMIT_MS = 5_000;
+
+/** Starts the demo cell in a process of its own. It ends by itself when this process does. */
+export function startDemoCell(options: DemoCellOptions, onReport: (report: DemoCellReport) => void): DemoCellProcess {
+  const main = fileURLToPath(new URL("./main.js", import.meta.url));
+  // Its own stdin and stdout are of no use; what it cannot report it may still say on stderr.
+  const child = fork(main, [JSON.stringify(options)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  child.on("message", (report: DemoCellReport) => onReport(report));
+  const exited = new Promise<number | null>((resolve, reject) => {
+    child.once("exit", (code) => resolve(code));
+    child.once("error", reject);
+  });
+  const stop = async (): Promise<void> => {
+    const message: DemoCellStop = { kind: "stop" };
+    // It may end in this moment by itself: then there is nobody to tell.
+    if (child.connected) child.send(message, () => {});
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
+    await exited.finally(() => clearTimeout(timer));
+  };
+  return { child, exited, stop };
+}
