@@ -33,19 +33,9 @@ export function jsonBytesReply(bytes: Uint8Array): Reply {
   return { status: 200, contentType: JSON_CONTENT_TYPE, body: bytes };
 }
 
-export interface Download extends StreamBody {
-  contentType: string;
-  fileName: string;
-}
-
 /** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */
-export function downloadReply(download: Download): Reply {
-  return {
-    status: 200,
-    contentType: download.contentType,
-    headers: [["Content-Disposition", contentDisposition(download.fileName)]],
-    body: download,
-  };
+export function downloadReply(body: StreamBody, contentType: string, fileName: string): Reply {
+  return { status: 200, contentType, headers: [["Content-Disposition", contentDisposition(fileName)]], body };
 }
 
 export function contentDisposition(fileName: string): string {

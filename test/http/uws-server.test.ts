@@ -5,7 +5,7 @@ import pino from "pino";
 import t from "tap";
 import { ServiceError } from "../../core/service-errors.js";
 import type { HttpServer } from "../../http/http-server.js";
-import { downloadReply, jsonReply, type Reply } from "../../http/reply.js";
+import { downloadReply, jsonReply, type Reply, type StreamBody } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { defineRoute, type HandlerRequest, type Route } from "../../http/route.js";
 import { startUwsServer } from "../../http/uws-server.js";
@@ -47,6 +47,8 @@ async function serve(t: Tap, handlers: Record<string, Handler>, options: { level
 
 type Tap = { teardown(undo: () => Promise<void>): void };
 
+const download = (body: StreamBody) => downloadReply(body, "application/octet-stream", "pattern.bin");
+
 const GET = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n${headers}\r\n`;
 
 /** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */
@@ -73,8 +75,6 @@ function patternByte(position: number): number {
 function patternStream(totalBytes: number) {
   const seen = { reads: 0, handedOutBytes: 0, released: 0, releasedWhileReading: false, reading: 0 };
   const body = {
-    contentType: "application/octet-stream",
-    fileName: "pattern.bin",
     totalBytes,
     async read(position: number, lengthBytes: number) {
       seen.reads++;
@@ -353,7 +353,7 @@ t.test("downloads of every size around the slice arrive bit-equal, with length a
   const streams = new Map(sizes.map((size) => [size, patternStream(size)]));
   const { port } = await serve(
     t,
-    Object.fromEntries([...streams].map(([size, { body }]) => [`/${size}`, () => downloadReply(body)])),
+    Object.fromEntries([...streams].map(([size, { body }]) => [`/${size}`, () => download(body)])),
   );
   const connection = await RawConnection.open(port);
   t.teardown(async () => connection.close());
@@ -378,7 +378,7 @@ t.test("downloads of every size around the slice arrive bit-equal, with length a
 
 t.test("a slow client holds two slices, and reading stops when it goes", async (t) => {
   const { body, seen } = patternStream(2_000_000_000);
-  const { port, server } = await serve(t, { "/big": () => downloadReply(body) });
+  const { port, server } = await serve(t, { "/big": () => download(body) });
   const connection = await RawConnection.open(port);
   connection.socket.pause();
   connection.send(GET("/big"));
@@ -404,9 +404,7 @@ t.test(
     let replied = false;
     const { port } = await serve(t, {
       "/a": () =>
-        downloadReply({
-          contentType: "text/plain",
-          fileName: "a",
+        download({
           totalBytes: 1000,
           read: () =>
             new Promise((resolve) => {
@@ -456,9 +454,9 @@ t.test("a read that fails: an envelope while nothing was sent, a broken connecti
   const short = patternStream(1_000_000);
   short.body.read = async () => new Uint8Array(0);
   const { port, lines } = await serve(t, {
-    "/first": () => downloadReply(first.body),
-    "/later": () => downloadReply(later.body),
-    "/short": () => downloadReply(short.body),
+    "/first": () => download(first.body),
+    "/later": () => download(later.body),
+    "/short": () => download(short.body),
   });
   const removed = await rawRequest(port, GET("/first"));
   t.equal(removed?.status, 410);

@@ -1,0 +1,79 @@
+import { Command } from "commander";
+import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import {
+  CHECK_OPTIONS,
+  DEMO_OPTIONS,
+  INSPECT_OPTIONS,
+  type OptionDeclarations,
+  type OptionValues,
+  SERVE_OPTIONS,
+} from "./command-options.js";
+import { demo } from "./demo-command.js";
+import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
+import { serve } from "./serve-command.js";
+import { SERVICE_VERSION } from "./service-version.js";
+import { check, inspect } from "./store-commands.js";
+
+const KNOWN_NAMES = new Set(
+  [SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS].flatMap((options) => Object.keys(options)),
+);
+
+/** The command line of decisions.md. An action resolves with the process's exit code. */
+export function commandLine(): Command {
+  const program = new Command("inspection-service")
+    .description("Keeps, serves and pushes what the inspection cell produced.")
+    .version(SERVICE_VERSION)
+    .showHelpAfterError("(--help lists all options)");
+  addCommand(program, "serve", "serve the data directory over HTTP and take producers in", SERVE_OPTIONS, serve);
+  addCommand(program, "demo", "serve, beside a cell that produces runs over the cell link", DEMO_OPTIONS, demo);
+  addCommand(program, "check", "verify every byte of a store; exit 1 if anything is wrong", CHECK_OPTIONS, check);
+  addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, inspect);
+  return program;
+}
+
+function addCommand<Declarations extends OptionDeclarations>(
+  program: Command,
+  name: string,
+  description: string,
+  declarations: Declarations,
+  // biome-ignore lint/suspicious/noConfusingVoidType: an action without an outcome returns nothing
+  run: (options: OptionValues<Declarations>) => Promise<boolean | void>,
+): void {
+  const command = program.command(name).description(description);
+  // Names by the keys that commander gives them: --base-url comes as baseUrl.
+  const nameOfKey = new Map<string, string>();
+  for (const [option, { placeholder, description: text, shownFallback }] of Object.entries(declarations)) {
+    const notes = [environmentName(option), ...(shownFallback === undefined ? [] : [`default ${shownFallback}`])];
+    command.option(`--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`, `${text} [${notes.join("; ")}]`);
+    nameOfKey.set(
+      option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+      option,
+    );
+  }
+  command.action(async (given: Record<string, string | true>) => {
+    const flags: Record<string, string | true> = {};
+    for (const [key, value] of Object.entries(given)) flags[nameOfKey.get(key) ?? key] = value;
+    const sources: OptionSources = {
+      flags,
+      environment: process.env,
+      readConfiguration,
+      knownNames: KNOWN_NAMES,
+    };
+    const outcome = await run(await resolveOptions(declarations, sources));
+    if (outcome === false) process.exitCode = 1;
+  });
+}
+
+async function readConfiguration(path: string): Promise<unknown> {
+  let text: string;
+  try {
+    text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+  } catch (error) {
+    throw new UsageError(`--config: ${(error as Error).message}`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--config: ${path} is not JSON: ${(error as Error).message}`);
+  }
+}

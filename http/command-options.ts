@@ -1,0 +1,182 @@
+import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
+import { LOG_LEVELS, type LogLevel } from "./service-log.js";
+
+/** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
+export interface OptionDeclaration<Value> {
+  /** What the help shows behind the name; undefined for a switch. */
+  readonly placeholder?: string;
+  readonly description: string;
+  /** What is allowed, for errors. */
+  readonly allowed: string;
+  /** Undefined for a text that is not allowed. */
+  parse(text: string): Value | undefined;
+  readonly fallback: Value;
+  /** The fallback as the help shows it; undefined: not shown. */
+  readonly shownFallback?: string;
+}
+
+export type OptionDeclarations = Readonly<Record<string, OptionDeclaration<unknown>>>;
+
+export type OptionValues<Declarations extends OptionDeclarations> = {
+  readonly [Name in keyof Declarations]: Declarations[Name] extends OptionDeclaration<infer Value> ? Value : never;
+};
+
+function option<Value>(declaration: OptionDeclaration<Value>): OptionDeclaration<Value> {
+  return declaration;
+}
+
+function nonEmpty(text: string): string | undefined {
+  return text === "" || text.includes("\0") ? undefined : text;
+}
+
+function path<Fallback extends string | null>(description: string, fallback: Fallback, shownFallback?: string) {
+  return option<string | Fallback>({
+    placeholder: "<path>",
+    description,
+    allowed: "a path",
+    parse: nonEmpty,
+    fallback,
+    ...(shownFallback !== undefined && { shownFallback }),
+  });
+}
+
+function choice<const Choice extends string>(description: string, choices: readonly Choice[], fallback: Choice) {
+  return option<Choice>({
+    placeholder: "<choice>",
+    description: `${description} (${choices.join(", ")})`,
+    allowed: `one of ${choices.join(", ")}`,
+    parse: (text) => choices.find((one) => one === text),
+    fallback,
+    shownFallback: fallback,
+  });
+}
+
+function integer<Fallback>(description: string, minimum: number, maximum: number, fallback: Fallback, shown?: string) {
+  return option<number | Fallback>({
+    placeholder: "<n>",
+    description,
+    allowed: `an integer from ${minimum} to ${maximum}`,
+    parse(text) {
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+      return value >= minimum && value <= maximum ? value : undefined;
+    },
+    fallback,
+    ...(shown !== undefined && { shownFallback: shown }),
+  });
+}
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+/** Timers of the platform end at 2^31 milliseconds. */
+const MAXIMUM_DURATION_MS = 24 * 24 * 3_600_000;
+
+function parseDurationMs(text: string): number | undefined {
+  const match = /^(\d{1,10}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
+  if (match === null) return undefined;
+  const durationMs = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? "s"] as number));
+  return durationMs <= MAXIMUM_DURATION_MS ? durationMs : undefined;
+}
+
+const DURATION = "a duration such as 30 (seconds), 500ms, 2m or 1h, at most 24 days";
+
+export interface HostPort {
+  host: string;
+  port: number;
+}
+
+function parseHostPort(text: string): HostPort | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:[\]/]+)):(\d{1,5})$/.exec(text);
+  if (match === null || Number(match[3]) > 65_535) return undefined;
+  return { host: (match[1] ?? match[2]) as string, port: Number(match[3]) };
+}
+
+function parseBaseUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const isPlain = url.search === "" && url.hash === "" && url.username === "" && url.password === "";
+  if (!isPlain || (url.protocol !== "http:" && url.protocol !== "https:")) return undefined;
+  return url.href.replace(/\/+$/, "");
+}
+
+function parseSwitch(text: string): boolean | undefined {
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" ? false : undefined;
+}
+
+export const SERVE_OPTIONS = {
+  data: path("data directory; created if missing", "data", "data"),
+  host: option<string>({
+    placeholder: "<host>",
+    description: "address to listen on; any but a loopback one needs --open",
+    allowed: "a host name or an IP address",
+    parse: (text) => (/^[A-Za-z0-9._:-]{1,255}$/.test(text) ? text : undefined),
+    fallback: "127.0.0.1",
+    shownFallback: "127.0.0.1",
+  }),
+  port: integer("port to listen on; 0 takes a free one", 0, 65_535, 8000, "8000"),
+  open: option<boolean>({
+    description: "serve without authentication on an address that is not loopback",
+    allowed: "true or false",
+    parse: parseSwitch,
+    fallback: false,
+  }),
+  "base-url": option<string | undefined>({
+    placeholder: "<url>",
+    description: "what absolute links start with; default: the request's Host",
+    allowed: "an http or https URL without user, query and fragment",
+    parse: parseBaseUrl,
+    fallback: undefined,
+  }),
+  front: choice("HTTP server", ["uws"], "uws"),
+  durability: choice("when a message is acknowledged", ["full", "interval", "none"], "full"),
+  "finalize-timeout": option<number>({
+    placeholder: "<duration>",
+    description: "how long a finalizing run waits for open jobs and captures",
+    allowed: DURATION,
+    parse: parseDurationMs,
+    fallback: DEFAULT_FINALIZE_TIMEOUT_MS,
+    shownFallback: `${DEFAULT_FINALIZE_TIMEOUT_MS / 1000}s`,
+  }),
+  "orphan-timeout": option<number | null>({
+    placeholder: "<duration>",
+    description: "fail a run whose producer stays away for so long",
+    allowed: `off, or ${DURATION}`,
+    parse: (text) => (text === "off" ? null : parseDurationMs(text)),
+    fallback: null,
+    shownFallback: "off",
+  }),
+  "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
+  "cell-listen": option<HostPort | null>({
+    placeholder: "<host:port>",
+    description: "listen for producers on TCP too; needs --cell-token-file",
+    allowed: "HOST:PORT",
+    parse: parseHostPort,
+    fallback: null,
+  }),
+  "cell-token-file": path("file with the token that producers send over TCP", null),
+  "log-level": choice<LogLevel>("least level of log lines on stderr", LOG_LEVELS, "info"),
+  config: path("JSON file with options by their long names", null),
+} as const satisfies OptionDeclarations;
+
+export const DEMO_OPTIONS = {
+  ...SERVE_OPTIONS,
+  data: path("data directory; created if missing", "demo-data", "demo-data"),
+  runs: integer<number | null>("stop producing after so many runs", 1, 1_000_000, null, "keep producing"),
+  seed: integer("seed of what the cell makes up", 0, 0xffff_ffff, 1, "1"),
+  captures: path("folder of height maps to replay instead of made-up surfaces", null),
+} as const satisfies OptionDeclarations;
+
+export type ServeOptions = OptionValues<typeof SERVE_OPTIONS>;
+export type DemoOptions = OptionValues<typeof DEMO_OPTIONS>;
+
+export const CHECK_OPTIONS = {
+  data: path("data directory of a store that is not being served", "data", "data"),
+} as const satisfies OptionDeclarations;
+
+export const INSPECT_OPTIONS = {
+  ...CHECK_OPTIONS,
+  from: integer("first sequence number to print", 0, Number.MAX_SAFE_INTEGER, 0, "0"),
+  limit: integer("most records to print", 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, "all"),
+} as const satisfies OptionDeclarations;
+
+export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
+export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

@@ -1,0 +1,50 @@
+import { UUID_V7_PATTERN } from "../core/identifiers.js";
+import type { RESPONSE_SCHEMAS } from "./response-schemas.js";
+import { schemaRef } from "./response-schemas.js";
+import type { PathParameter, ResponseDeclaration } from "./route.js";
+
+/** Parameters that several routes declare. */
+const UUID = { type: "string", pattern: UUID_V7_PATTERN };
+
+export const RUN_ID: PathParameter = { description: "Id of the run.", schema: UUID, notFound: "run_not_found" };
+export const PROGRAM_ID: PathParameter = {
+  description: "Id of the program.",
+  schema: UUID,
+  notFound: "program_not_found",
+};
+export const FRAME_ID: PathParameter = {
+  description: "Id of the captured frame.",
+  schema: UUID,
+  notFound: "frame_not_found",
+};
+
+export const SERIAL_NUMBER = { type: "string", description: "Only runs of the part with this serial number." } as const;
+
+export const UPDATED_SINCE = {
+  type: "string",
+  format: "date-time",
+  description:
+    "Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, " +
+    "the next mark is the latest updated_at of its first page.",
+} as const;
+
+/** `limit` of a list; the bounds are those of core/limits.ts. */
+export function limitParameter<const Page extends { default: number; minimum: number; maximum: number }>(page: Page) {
+  return { type: "integer", ...page, description: "Most entries of a page." } as const;
+}
+
+export const OFFSET = {
+  type: "integer",
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  default: 0,
+  description: "Entries to leave out from the newest on.",
+} as const;
+
+export function jsonResponse(name: keyof typeof RESPONSE_SCHEMAS, description: string): ResponseDeclaration {
+  return { description, contentType: "application/json", schema: schemaRef(name) };
+}
+
+export function binaryResponse(contentType: string, description: string): ResponseDeclaration {
+  return { description, contentType, schema: { type: "string", format: "binary" } };
+}

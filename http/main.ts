@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import { StorageError } from "../storage/storage-error.js";
+import { RecorderError } from "../workers/recorder/recorder-handle.js";
+import { commandLine } from "./command-line.js";
+import { DemoCellError } from "./demo-command.js";
+import { UsageError } from "./resolve-options.js";
+import { HttpServerError } from "./uws-server.js";
+
+/** Errors whose message says all that the person who started the service needs; of others the stack is shown. */
+const EXPECTED = [UsageError, HttpServerError, RecorderError, StorageError, DemoCellError];
+
+try {
+  await commandLine().parseAsync();
+} catch (error) {
+  const isExpected = EXPECTED.some((kind) => error instanceof kind);
+  console.error(`inspection-service: ${isExpected ? (error as Error).message : (error as Error).stack}`);
+  process.exitCode = 1;
+}

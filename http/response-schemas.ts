@@ -1,0 +1,290 @@
+import { COMPONENT_STATUSES } from "../core/health.js";
+import { UUID_V7_PATTERN } from "../core/identifiers.js";
+import { FILE_TYPES, FRAME_FORMATS } from "../core/manifest.js";
+import { PROGRAM_STATUSES, STEP_TYPES } from "../core/program.js";
+import { CANONICAL_UNITS, CHECK_STATUSES } from "../core/quality.js";
+import { RUN_STATUSES, STEP_STATUSES } from "../core/run-state.js";
+import { ERROR_CATALOGUE } from "../core/service-errors.js";
+import type { JsonSchema } from "./route.js";
+
+/**
+ * The answers of interface.md as JSON Schemas (2020-12), one for each named resource: the components of the OpenAPI document. Objects
+ * are open, as the interface may add fields; the contract tests close them.
+ */
+const STRING = { type: "string" };
+const INTEGER = { type: "integer" };
+const COUNT = { type: "integer", minimum: 0 };
+const NUMBER = { type: "number" };
+const BOOLEAN = { type: "boolean" };
+const FREE_FORM = { type: "object" };
+const UUID = { type: "string", pattern: UUID_V7_PATTERN };
+/** UTC with six decimals and Z, so that times sort as text. */
+const TIME = {
+  type: "string",
+  format: "date-time",
+  pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$",
+};
+
+function nullable(schema: JsonSchema): JsonSchema {
+  if (typeof schema.type === "string") {
+    const allowed = Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {};
+    return { ...schema, ...allowed, type: [schema.type, "null"] };
+  }
+  return { anyOf: [schema, { type: "null" }] };
+}
+
+function arrayOf(items: JsonSchema): JsonSchema {
+  return { type: "array", items };
+}
+
+function oneOf(values: readonly string[]): JsonSchema {
+  return { type: "string", enum: [...values] };
+}
+
+function object(required: Record<string, JsonSchema>, optional: Record<string, JsonSchema> = {}): JsonSchema {
+  return { type: "object", properties: { ...required, ...optional }, required: Object.keys(required) };
+}
+
+export function schemaRef(name: keyof typeof RESPONSE_SCHEMAS): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** Within the table itself, whose type is not known yet. */
+function ref(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+const PAGE = { total: COUNT, limit: { type: "integer", minimum: 1, maximum: 1000 }, offset: COUNT };
+
+export const RESPONSE_SCHEMAS = {
+  Link: object({ href: { type: "string", description: "URL" } }, { method: STRING }),
+
+  ProgramStep: object(
+    { type: oneOf(STEP_TYPES) },
+    {
+      name: nullable(STRING),
+      params: FREE_FORM,
+      enabled: BOOLEAN,
+      group_id: nullable(STRING),
+      group_name: nullable(STRING),
+      section_id: nullable(STRING),
+      section_name: nullable(STRING),
+    },
+  ),
+  RunConfig: object({ name: STRING }, { metadata: FREE_FORM }),
+  ProgramLinks: object({ self: ref("Link"), runs: ref("Link") }),
+  ProgramResponse: object(
+    {
+      id: UUID,
+      name: STRING,
+      status: oneOf(PROGRAM_STATUSES),
+      steps: arrayOf(ref("ProgramStep")),
+      created_at: TIME,
+      updated_at: TIME,
+    },
+    {
+      description: nullable(STRING),
+      robot_ids: arrayOf(STRING),
+      sensor_id: nullable(STRING),
+      co_processor: nullable(STRING),
+      pre_hook: nullable(STRING),
+      post_hook: nullable(STRING),
+      run_configs: arrayOf(ref("RunConfig")),
+      run_count: COUNT,
+      metadata: nullable(FREE_FORM),
+      links: nullable(ref("ProgramLinks")),
+    },
+  ),
+  ProgramListResponse: object({ programs: arrayOf(ref("ProgramResponse")), ...PAGE }),
+
+  RunProgressResponse: object({ total_steps: COUNT, completed_steps: COUNT }, { current_step: nullable(INTEGER) }),
+  StepStatusResponse: object(
+    { index: { type: "integer", minimum: 1 }, type: STRING, status: oneOf(STEP_STATUSES) },
+    {
+      name: nullable(STRING),
+      started_at: nullable(TIME),
+      completed_at: nullable(TIME),
+      result: nullable(FREE_FORM),
+      error: nullable(STRING),
+    },
+  ),
+  StepsDetailResponse: object(
+    { completed: arrayOf(ref("StepStatusResponse")), pending: arrayOf(ref("StepStatusResponse")) },
+    { in_progress: nullable(ref("StepStatusResponse")) },
+  ),
+  RunEventLogEntry: object({ timestamp: TIME, event_type: STRING, data: FREE_FORM }),
+  RunLinks: object(
+    { self: ref("Link"), program: ref("Link") },
+    { cancel: nullable(ref("Link")), websocket: nullable(ref("Link")) },
+  ),
+  WebhookDeliveryRollup: object({ delivered: COUNT, failed: COUNT, pending: COUNT, all_ok: BOOLEAN }),
+  WebhookDeliverySummary: object(
+    {
+      id: UUID,
+      webhook_id: UUID,
+      webhook_name: STRING,
+      event_name: STRING,
+      status: oneOf(["pending", "delivered", "failed", "exhausted"]),
+      on_failure_mode: oneOf(["IGNORE", "WARN"]),
+      attempts: COUNT,
+    },
+    { last_error: nullable(STRING) },
+  ),
+  FileMetadata: object(
+    { name: STRING, type: oneOf(FILE_TYPES), content_type: STRING, href: STRING, created_at: TIME, updated_at: TIME },
+    {
+      size_in_bytes: nullable(COUNT),
+      description: nullable(STRING),
+      step_index: nullable(INTEGER),
+      frame_id: nullable(STRING),
+      deleted_at: nullable(TIME),
+    },
+  ),
+  FileMetadataList: arrayOf(ref("FileMetadata")),
+  ProgramRunResponse: object(
+    {
+      id: UUID,
+      program_id: UUID,
+      status: oneOf(RUN_STATUSES),
+      progress: ref("RunProgressResponse"),
+      created_at: TIME,
+      updated_at: TIME,
+    },
+    {
+      trace_id: nullable(STRING),
+      serial_number: nullable(STRING),
+      revision: { type: "integer", minimum: 1 },
+      metadata: FREE_FORM,
+      steps: nullable(ref("StepsDetailResponse")),
+      started_at: nullable(TIME),
+      completed_at: nullable(TIME),
+      error_message: nullable(STRING),
+      results: {
+        type: ["object", "null"],
+        description: "Free-form, with the ids of every captured frame.",
+        properties: { frame_ids: arrayOf(UUID) },
+        additionalProperties: true,
+      },
+      event_log: nullable(arrayOf(ref("RunEventLogEntry"))),
+      webhook_deliveries: nullable(arrayOf(ref("WebhookDeliverySummary"))),
+      webhook_delivery: nullable(ref("WebhookDeliveryRollup")),
+      files: nullable(arrayOf(ref("FileMetadata"))),
+      links: nullable(ref("RunLinks")),
+    },
+  ),
+  ProgramRunSummaryResponse: object(
+    {
+      id: UUID,
+      program_id: UUID,
+      program_name: STRING,
+      status: oneOf(RUN_STATUSES),
+      progress: ref("RunProgressResponse"),
+      created_at: TIME,
+      updated_at: TIME,
+    },
+    {
+      serial_number: nullable(STRING),
+      revision: { type: "integer", minimum: 1 },
+      metadata: FREE_FORM,
+      started_at: nullable(TIME),
+      completed_at: nullable(TIME),
+      error_message: nullable(STRING),
+      links: nullable(ref("RunLinks")),
+    },
+  ),
+  ProgramRunSummaryListResponse: object({ runs: arrayOf(ref("ProgramRunSummaryResponse")), ...PAGE }),
+  ActiveRunResponse: object({ active: BOOLEAN }, { run: nullable(ref("ProgramRunResponse")) }),
+
+  QualityCheckModel: object(
+    { name: STRING, status: oneOf(CHECK_STATUSES) },
+    {
+      message: nullable(STRING),
+      value: nullable(NUMBER),
+      nominal: nullable(NUMBER),
+      delta: nullable(NUMBER),
+      threshold: nullable(NUMBER),
+      canonical_units: oneOf(CANONICAL_UNITS),
+      metadata: FREE_FORM,
+    },
+  ),
+  DefectRegion2DModel: object({}, { file: nullable(STRING), bbox: nullable(arrayOf(NUMBER)) }),
+  DefectRegion3DModel: object(
+    {},
+    {
+      file: nullable(STRING),
+      location: nullable(arrayOf(NUMBER)),
+      extents: nullable(arrayOf(NUMBER)),
+      orientation: nullable(arrayOf(NUMBER)),
+      frame: nullable(STRING),
+    },
+  ),
+  DefectModel: object(
+    {},
+    {
+      id: nullable(STRING),
+      type: STRING,
+      description: nullable(STRING),
+      region_2d: nullable(ref("DefectRegion2DModel")),
+      region_3d: nullable(ref("DefectRegion3DModel")),
+      confidence: nullable(NUMBER),
+      severity: nullable(STRING),
+      metadata: FREE_FORM,
+    },
+  ),
+  QualityReportModel: object(
+    { status: oneOf(["passed", "failed", "indeterminate"]), checks: arrayOf(ref("QualityCheckModel")) },
+    { defects: arrayOf(ref("DefectModel")), summary: nullable(STRING) },
+  ),
+  QualityReportResponse: object({ run_id: UUID }, { quality_report: nullable(ref("QualityReportModel")) }),
+  RunDefectsResponse: object({ run_id: UUID }, { defects: arrayOf(ref("DefectModel")) }),
+
+  CapturedFrameResponse: object({
+    id: UUID,
+    session_id: STRING,
+    sequence_number: INTEGER,
+    frame_type: STRING,
+    file_path: STRING,
+    file_size_bytes: nullable(COUNT),
+    width: nullable(COUNT),
+    height: nullable(COUNT),
+    joint_positions: nullable(arrayOf(NUMBER)),
+    tcp_position: nullable(FREE_FORM),
+    capture_timestamp: TIME,
+    metadata: nullable(FREE_FORM),
+    created_at: TIME,
+  }),
+  FrameFormatFile: object({ href: STRING, content_type: STRING, size_in_bytes: nullable(COUNT) }),
+  FrameFileInfo: object({
+    frame_id: UUID,
+    session_id: STRING,
+    available_formats: arrayOf(oneOf(FRAME_FORMATS)),
+    files: {
+      type: "object",
+      description: "The available formats, each with where to get it.",
+      propertyNames: { enum: [...FRAME_FORMATS] },
+      additionalProperties: ref("FrameFormatFile"),
+    },
+  }),
+
+  ComponentStatus: object(
+    { status: oneOf(COMPONENT_STATUSES) },
+    { id: nullable(STRING), detail: nullable(STRING), enabled: nullable(BOOLEAN) },
+  ),
+  SystemStateResponse: object({
+    status: oneOf(["healthy", "degraded", "down"]),
+    components: { type: "object", additionalProperties: ref("ComponentStatus") },
+  }),
+  VersionResponse: object({ "service-version": STRING }),
+  LivenessResponse: object({ status: oneOf(["alive"]) }),
+
+  ErrorResponse: object({
+    code: oneOf(Object.keys(ERROR_CATALOGUE)),
+    message: STRING,
+    params: {
+      type: "object",
+      description: "What the error is about: for a bad value the field, where it stood, what came and what is allowed.",
+    },
+    trace_id: { type: "string", pattern: "^[0-9a-f]{32}$", description: "As in X-Trace-ID; it stands in the log." },
+    retryable: { type: "boolean", description: "Whether the same request can succeed later." },
+  }),
+} as const satisfies Record<string, JsonSchema>;

@@ -1,0 +1,178 @@
+import { LIMITS } from "../core/limits.js";
+import { defectsResponse, qualityReportResponse, runResponse } from "../core/run-response.js";
+import type { RunState } from "../core/run-state.js";
+import { ServiceError } from "../core/service-errors.js";
+import type { RunListQuery, View } from "../storage/view.js";
+import {
+  jsonResponse,
+  limitParameter,
+  OFFSET,
+  PROGRAM_ID,
+  RUN_ID,
+  SERIAL_NUMBER,
+  UPDATED_SINCE,
+} from "./declared-parameters.js";
+import { programNotFound } from "./program-routes.js";
+import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
+import { defineRoute, type Route } from "./route.js";
+import type { RunDocuments } from "./run-documents.js";
+
+const TAG = "runs";
+
+export function runNotFound(id: string): ServiceError {
+  return new ServiceError("run_not_found", "no run has this id", { field: "run_id", in: "path", value: id });
+}
+
+/** @throws ServiceError run_not_found */
+export async function requireRun(view: View, id: string): Promise<RunState> {
+  const run = await view.run(id);
+  if (run === undefined) throw runNotFound(id);
+  return run;
+}
+
+/** The list's JSON around entries that are bytes already. */
+async function listReply(view: View, query: RunListQuery, baseUrl: string): Promise<Reply> {
+  const { total, runs } = await view.listRuns(query, baseUrl);
+  const parts: Uint8Array[] = [];
+  for (const run of runs) parts.push(parts.length === 0 ? LIST_START : COMMA, run);
+  if (parts.length === 0) parts.push(LIST_START);
+  parts.push(Buffer.from(`],"total":${total},"limit":${query.limit},"offset":${query.offset}}`));
+  return jsonBytesReply(Buffer.concat(parts));
+}
+
+const LIST_START = Buffer.from('{"runs":[');
+const COMMA = Buffer.from(",");
+
+export function runRoutes(view: View, documents: RunDocuments): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/runs",
+      operationId: "listRuns",
+      tag: TAG,
+      summary: "Lists runs, newest first.",
+      pathParameters: {},
+      query: {
+        program_id: { type: "string", description: "Only runs of this program." },
+        status: { type: "string", description: "Only runs in this state; one that no run can have matches none." },
+        serial_number: SERIAL_NUMBER,
+        updated_since: UPDATED_SINCE,
+        limit: limitParameter(LIMITS.runsPage),
+        offset: OFFSET,
+      },
+      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
+      errors: [],
+      scope: "read",
+      handle: ({ query, baseUrl }) =>
+        listReply(
+          view,
+          {
+            programId: query.program_id,
+            status: query.status,
+            serialNumber: query.serial_number,
+            updatedSinceUs: query.updated_since,
+            limit: query.limit,
+            offset: query.offset,
+          },
+          baseUrl,
+        ),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/active",
+      operationId: "getActiveRun",
+      tag: TAG,
+      summary: "The newest run that is running or finalizing, if any.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
+      errors: [],
+      scope: "read",
+      handle({ baseUrl }) {
+        const run = view.activeRun();
+        return jsonReply({ active: run !== undefined, run: run === undefined ? null : runResponse(run, baseUrl) });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}",
+      operationId: "getRun",
+      tag: TAG,
+      summary: "One run with its steps, event log, files and webhook deliveries.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
+      errors: [],
+      scope: "read",
+      handle({ params, baseUrl }) {
+        const id = params.run_id as string;
+        const json = documents.get(id, baseUrl);
+        if (json instanceof Promise) return json.then((built) => documentReply(id, built));
+        return documentReply(id, json);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/programs/{program_id}/runs",
+      operationId: "listProgramRuns",
+      tag: TAG,
+      summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
+      pathParameters: { program_id: PROGRAM_ID },
+      query: {
+        serial_number: SERIAL_NUMBER,
+        updated_since: UPDATED_SINCE,
+        limit: limitParameter(LIMITS.programRunsPage),
+        offset: OFFSET,
+      },
+      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
+      errors: [],
+      scope: "read",
+      handle({ params, query, baseUrl }) {
+        const id = params.program_id as string;
+        if (!view.programEverExisted(id)) throw programNotFound(id);
+        return listReply(
+          view,
+          {
+            programId: id,
+            serialNumber: query.serial_number,
+            updatedSinceUs: query.updated_since,
+            limit: query.limit,
+            offset: query.offset,
+          },
+          baseUrl,
+        );
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}/quality-report",
+      operationId: "getQualityReport",
+      tag: TAG,
+      summary: "The QC outcome with every check; values are millimetres. Null until checks exist.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
+      errors: [],
+      scope: "read",
+      handle: async ({ params }) => jsonReply(qualityReportResponse(await requireRun(view, params.run_id as string))),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}/defects",
+      operationId: "getDefects",
+      tag: TAG,
+      summary: "Informational findings; they never change the QC outcome.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
+      errors: [],
+      scope: "read",
+      handle: async ({ params }) => jsonReply(defectsResponse(await requireRun(view, params.run_id as string))),
+    }),
+  ];
+}
+
+function documentReply(id: string, json: Uint8Array | undefined): Reply {
+  if (json === undefined) throw runNotFound(id);
+  return jsonBytesReply(json);
+}

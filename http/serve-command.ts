@@ -1,0 +1,92 @@
+import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import type { ServeOptions } from "./command-options.js";
+import { UsageError } from "./resolve-options.js";
+import { type Service, startService } from "./service.js";
+import { createServiceLog } from "./service-log.js";
+import { SERVICE_VERSION } from "./service-version.js";
+
+/** How long requests may take to end once a stop is asked for (decisions.md, Command line). */
+const STOP_GRACE_MS = 10_000;
+
+/** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
+export async function startServing(options: ServeOptions): Promise<Service> {
+  if (!options.open && !isLoopback(options.host)) {
+    throw new UsageError(
+      `--host ${options.host} can be reached from other machines, and there is no authentication in this release (--api-keys comes ` +
+        "with a later one): add --open if that is meant",
+    );
+  }
+  const log = createServiceLog(options["log-level"], SERVICE_VERSION);
+  const service = await startService({
+    recorder: await recorderOptions(options),
+    host: options.host.replace(/^\[(.*)\]$/, "$1"),
+    port: options.port,
+    baseUrl: options["base-url"],
+    log,
+  });
+  console.log(`listening on ${service.url}`);
+  return service;
+}
+
+/** Resolves when the process is asked to end; a second signal ends it at once. */
+export function untilSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.on(signal, () => {
+        // Nothing acknowledged is lost by it: that is on the disk already.
+        if (asked) process.exit(1);
+        asked = true;
+        resolve(signal);
+      });
+    }
+  });
+}
+
+/** `serve`: until a signal asks it to end. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const signal = untilSignal();
+  const service = await startServing(options);
+  await signal;
+  await service.stop(STOP_GRACE_MS);
+}
+
+export function stopGracefully(service: Service): Promise<void> {
+  return service.stop(STOP_GRACE_MS);
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> {
+  const tokenFile = options["cell-token-file"];
+  const listen = options["cell-listen"];
+  if (listen !== null && tokenFile === null) {
+    throw new UsageError("--cell-listen needs --cell-token-file: producers over TCP prove themselves with its token");
+  }
+  return {
+    dataDirectory: options.data.length > 1 ? options.data.replace(/\/+$/, "") : options.data,
+    durability: options.durability,
+    serviceVersion: SERVICE_VERSION,
+    cellSocketPath: options["cell-socket"],
+    cellListen: listen,
+    cellToken: tokenFile === null ? null : await readToken(tokenFile),
+    finalizeTimeoutMs: options["finalize-timeout"],
+    orphanTimeoutMs: options["orphan-timeout"],
+  };
+}
+
+/** The file's text without the line's end. */
+async function readToken(path: string): Promise<string> {
+  let token: string;
+  try {
+    token = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path)).trim();
+  } catch (error) {
+    throw new UsageError(`--cell-token-file: ${(error as Error).message}`);
+  }
+  if (token === "" || /\s/.test(token))
+    throw new UsageError(`--cell-token-file: ${path} must hold one word, the token`);
+  return token;
+}

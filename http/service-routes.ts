@@ -1,0 +1,29 @@
+import type { ComponentRow } from "../core/health.js";
+import type { View } from "../storage/view.js";
+import { fileRoutes, type OpenStoredSlices } from "./file-routes.js";
+import { programRoutes } from "./program-routes.js";
+import type { Route } from "./route.js";
+import { RunDocuments } from "./run-documents.js";
+import { runRoutes } from "./run-routes.js";
+import { openApiRoute, systemRoutes } from "./system-routes.js";
+
+/** Ended runs' documents: some ten thousand of a few kilobytes. */
+const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
+
+export interface ServiceRouteOptions {
+  view: View;
+  openStoredSlices: OpenStoredSlices;
+  health(): readonly ComponentRow[];
+  serviceVersion: string;
+}
+
+/** Every route of the interface. */
+export function serviceRoutes({ view, openStoredSlices, health, serviceVersion }: ServiceRouteOptions): Route[] {
+  const routes = [
+    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES)),
+    ...programRoutes(view),
+    ...fileRoutes(view, openStoredSlices),
+    ...systemRoutes(health, serviceVersion),
+  ];
+  return [...routes, openApiRoute(routes, serviceVersion)];
+}

@@ -1,0 +1,98 @@
+import type { ComponentRow } from "../core/health.js";
+import { capturePath } from "../storage/capture-path.js";
+import { CaptureReader } from "../storage/capture-reader.js";
+import { nodeFileSystem } from "../storage/file-system.js";
+import { LogReader } from "../storage/log-reader.js";
+import { View } from "../storage/view.js";
+import { startRecorder } from "../workers/recorder/recorder-handle.js";
+import type { RecorderErrorData, RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import type { HttpServer } from "./http-server.js";
+import { RequestPipeline } from "./request-pipeline.js";
+import type { ServiceLog } from "./service-log.js";
+import { serviceRoutes } from "./service-routes.js";
+import { startUwsServer } from "./uws-server.js";
+
+export interface ServiceOptions {
+  recorder: RecorderOptions;
+  host: string;
+  port: number;
+  /** What absolute links start with; undefined: the request's Host. */
+  baseUrl: string | undefined;
+  log: ServiceLog;
+}
+
+export interface Service {
+  /** `http://host:port` as it listens. */
+  readonly url: string;
+  readonly cellSocketPath: string;
+  /** Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Opens the store, reads the view out of it, takes producers in and answers HTTP, in this order.
+ * @throws RecorderError when the store cannot be opened, HttpServerError when the address cannot be served; nothing is left open
+ */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { log, recorder: recorderOptions } = options;
+  const { dataDirectory } = recorderOptions;
+  const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
+  const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
+  const view = new View({ reader: logReader });
+  let ownRows: ComponentRow[] = [];
+
+  const recorder = startRecorder(recorderOptions, {
+    onBatch: (batch) => view.applyBatch(batch),
+    onHealth: (rows) => {
+      ownRows = rows;
+    },
+    onLog: ({ level, message, fields }) => log[level](fields, message),
+    onFailure: (error) => {
+      log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
+      ownRows = rowsWithoutRecorder(ownRows, error);
+    },
+  });
+  const stopReading = () => {
+    logReader.close();
+    captureReader.close();
+  };
+
+  try {
+    const ready = await recorder.ready;
+    view.finishOpening();
+    log.info({ recovery: ready.recovery, runs: view.runCount, cell_socket: ready.cellSocketPath }, "the store is open");
+    const routes = serviceRoutes({
+      view,
+      openStoredSlices: (runId, kind, slices) =>
+        captureReader.openSlices(`${dataDirectory}/captures/${capturePath(runId, kind)}`, slices),
+      health: () => [...ownRows, ...view.components()],
+      serviceVersion: recorderOptions.serviceVersion,
+    });
+    const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
+    const server = await startUwsServer({ host: options.host, port: options.port, pipeline, log });
+    return {
+      url: urlOf(options.host, server),
+      cellSocketPath: ready.cellSocketPath,
+      async stop(graceMs) {
+        await server.close(graceMs);
+        await recorder.stop();
+        stopReading();
+      },
+    };
+  } catch (error) {
+    await recorder.stop();
+    stopReading();
+    throw error;
+  }
+}
+
+function urlOf(host: string, server: HttpServer): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
+}
+
+/** The service's rows once its recorder is gone: what it kept is as it was, what it did is down. */
+function rowsWithoutRecorder(rows: readonly ComponentRow[], error: RecorderErrorData): ComponentRow[] {
+  const down = { id: null, status: "down", detail: error.message, enabled: null, required: true } as const;
+  const others = rows.filter(({ key }) => key !== "log" && key !== "recorder");
+  return [{ ...down, key: "log" }, { ...down, key: "recorder" }, ...others];
+}

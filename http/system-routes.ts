@@ -1,0 +1,83 @@
+import type { ComponentRow } from "../core/health.js";
+import { healthResponse } from "../core/health-response.js";
+import { jsonResponse } from "./declared-parameters.js";
+import { openApiDocument } from "./openapi.js";
+import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
+import { defineRoute, type Route } from "./route.js";
+
+const TAG = "system";
+
+/** @param health the rows of all components, the service's own among them */
+export function systemRoutes(health: () => readonly ComponentRow[], serviceVersion: string): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/health",
+      operationId: "getHealth",
+      tag: TAG,
+      summary: "The state of the service and of what producers report, component by component.",
+      pathParameters: {},
+      query: {},
+      responses: {
+        200: jsonResponse("SystemStateResponse", "Every required component is up: healthy or degraded."),
+        503: jsonResponse("SystemStateResponse", "A required component is down."),
+      },
+      errors: [],
+      scope: "read",
+      handle() {
+        const response = healthResponse(health());
+        return jsonReply(response, response.status === "down" ? 503 : 200);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/system/version",
+      operationId: "getVersion",
+      tag: TAG,
+      summary: "The release of the running build.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("VersionResponse", "The release.") },
+      errors: [],
+      scope: "read",
+      handle: () => jsonReply({ "service-version": serviceVersion }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/livez",
+      operationId: "getLiveness",
+      tag: TAG,
+      summary: "Answers while the process serves requests; for a supervisor's restart decision, unlike /health.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("LivenessResponse", "The process lives.") },
+      errors: [],
+      scope: "none",
+      handle: () => jsonReply({ status: "alive" }),
+    }),
+  ];
+}
+
+/** The document over `routes` and over its own route. */
+export function openApiRoute(routes: readonly Route[], serviceVersion: string): Route {
+  let document: Uint8Array | undefined;
+  const route: Route = defineRoute({
+    method: "GET",
+    path: "/openapi.json",
+    operationId: "getOpenApi",
+    tag: TAG,
+    summary: "This interface as an OpenAPI 3.1 document, made from the route declarations that serve it.",
+    pathParameters: {},
+    query: {},
+    responses: {
+      200: { description: "The document.", contentType: "application/json", schema: { type: "object" } },
+    },
+    errors: [],
+    scope: "read",
+    handle(): Reply {
+      document ??= Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion)));
+      return jsonBytesReply(document);
+    },
+  });
+  return route;
+}

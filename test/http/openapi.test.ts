@@ -1,0 +1,111 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import t from "tap";
+import { ERROR_CATALOGUE } from "../../core/service-errors.js";
+import { rawRequest } from "../helpers/raw-http.js";
+import { FIXTURE_VERSION, RecordedCell } from "../helpers/recorded-cell.js";
+
+interface Parameter {
+  name: string;
+  in: string;
+  required: boolean;
+  schema: Record<string, unknown>;
+}
+interface Operation {
+  operationId: string;
+  parameters: Parameter[];
+  responses: Record<string, { headers: object; content: Record<string, { schema: Record<string, unknown> }> }>;
+}
+interface Document {
+  openapi: string;
+  info: { version: string };
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Record<string, unknown>> };
+}
+
+/** The endpoints of the interface that this release serves, by hand. */
+const PATHS: Record<string, string> = {
+  "/runs": "200 400 411 413 422 500",
+  "/runs/active": "200 400 411 413 500",
+  "/runs/{run_id}": "200 400 404 411 413 500",
+  "/programs/{program_id}/runs": "200 400 404 411 413 422 500",
+  "/programs": "200 400 411 413 422 500",
+  "/programs/{program_id}": "200 400 404 411 413 500",
+  "/runs/{run_id}/quality-report": "200 400 404 411 413 500",
+  "/runs/{run_id}/defects": "200 400 404 411 413 500",
+  "/runs/{run_id}/files": "200 400 404 411 413 500",
+  "/runs/{run_id}/files/{name}": "200 400 404 410 411 413 500",
+  "/sensor/frames/{frame_id}": "200 400 404 411 413 500",
+  "/sensor/frames/{frame_id}/files": "200 400 404 411 413 500",
+  "/sensor/frames/{frame_id}/file.npy": "200 400 404 411 413 500",
+  "/health": "200 400 411 413 500 503",
+  "/system/version": "200 400 411 413 500",
+  "/openapi.json": "200 400 411 413 500",
+  "/livez": "200 400 411 413 500",
+};
+
+t.test("the served document describes every route", async (t) => {
+  const cell = new RecordedCell();
+  const port = await cell.listen();
+  t.teardown(() => cell.close());
+  const response = await rawRequest(port, "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
+  t.equal(response?.headers["content-type"], "application/json");
+  const document = response?.json() as Document;
+  t.match(document, { openapi: "3.1.0", info: { version: FIXTURE_VERSION } });
+  t.strictSame(Object.keys(document.paths).sort(), Object.keys(PATHS).sort());
+
+  const ids = new Set<string>();
+  for (const [path, methods] of Object.entries(document.paths)) {
+    t.strictSame(Object.keys(methods), ["get"], path);
+    const operation = methods.get as Operation;
+    ids.add(operation.operationId);
+    t.equal(Object.keys(operation.responses).sort().join(" "), PATHS[path], `${path}: statuses`);
+    const inPath = operation.parameters.filter((parameter) => parameter.in === "path");
+    t.strictSame(
+      inPath.map(({ name, required }) => [name, required]),
+      [...path.matchAll(/\{(\w+)\}/g)].map((match) => [match[1], true]),
+      `${path}: path parameters`,
+    );
+    for (const { headers } of Object.values(operation.responses)) t.hasProp(headers, "X-Trace-ID");
+  }
+  t.equal(ids.size, Object.keys(PATHS).length, "operation ids are unique");
+
+  const runs = document.paths["/runs"]?.get?.parameters ?? [];
+  t.strictSame(
+    runs.map(({ name, in: where, required, schema }) => ({ name, where, required, ...schema })),
+    [
+      { name: "program_id", where: "query", required: false, type: "string" },
+      { name: "status", where: "query", required: false, type: "string" },
+      { name: "serial_number", where: "query", required: false, type: "string" },
+      { name: "updated_since", where: "query", required: false, type: "string", format: "date-time" },
+      { name: "limit", where: "query", required: false, type: "integer", default: 50, minimum: 1, maximum: 1000 },
+      {
+        name: "offset",
+        where: "query",
+        required: false,
+        type: "integer",
+        minimum: 0,
+        maximum: 2 ** 53 - 1,
+        default: 0,
+      },
+    ],
+  );
+  t.match(document.paths["/programs"]?.get?.parameters.find(({ name }) => name === "limit")?.schema, { default: 100 });
+
+  const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, formats: { "date-time": true, binary: true } });
+  ajv.addVocabulary(["components"]);
+  const { components } = document;
+  for (const name of Object.keys(components.schemas)) {
+    // Compiling resolves every reference.
+    t.doesNotThrow(() => ajv.compile({ $ref: `#/components/schemas/${name}`, components }), name);
+  }
+  const used = new Set(
+    [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1]),
+  );
+  t.strictSame(
+    [...used].sort(),
+    Object.keys(components.schemas).sort(),
+    "every schema is used, every used one is there",
+  );
+  const codes = components.schemas.ErrorResponse?.properties as { code: { enum: string[] } };
+  t.strictSame(codes.code.enum, Object.keys(ERROR_CATALOGUE));
+});

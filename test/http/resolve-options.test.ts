@@ -1,0 +1,128 @@
+import t from "tap";
+import { DEMO_OPTIONS, SERVE_OPTIONS } from "../../http/command-options.js";
+import { environmentName, type OptionSources, resolveOptions } from "../../http/resolve-options.js";
+
+const KNOWN = new Set(Object.keys(DEMO_OPTIONS));
+
+function sources(
+  flags: OptionSources["flags"] = {},
+  environment: OptionSources["environment"] = {},
+  configuration?: unknown,
+): OptionSources {
+  return { flags, environment, knownNames: KNOWN, readConfiguration: async () => configuration };
+}
+
+const resolve = (...given: Parameters<typeof sources>) => resolveOptions(SERVE_OPTIONS, sources(...given));
+
+t.test("the defaults are those of the contract", async (t) => {
+  t.strictSame(await resolve(), {
+    data: "data",
+    host: "127.0.0.1",
+    port: 8000,
+    open: false,
+    "base-url": undefined,
+    front: "uws",
+    durability: "full",
+    "finalize-timeout": 30_000,
+    "orphan-timeout": null,
+    "cell-socket": null,
+    "cell-listen": null,
+    "cell-token-file": null,
+    "log-level": "info",
+    config: null,
+  });
+  t.match(await resolveOptions(DEMO_OPTIONS, sources()), { data: "demo-data", runs: null, captures: null });
+});
+
+t.test("command line before environment before file before default", async (t) => {
+  const file = { config: undefined, port: 3, host: "::1", durability: "none", open: true };
+  const { config: _, ...configuration } = file;
+  const values = await resolve(
+    { port: "1", config: "some.json" },
+    { INSPECTION_PORT: "2", INSPECTION_HOST: "127.0.0.2", INSPECTION_DATA: "", PATH: "/bin" },
+    configuration,
+  );
+  t.match(values, { port: 1, host: "127.0.0.2", durability: "none", open: true, data: "data", "log-level": "info" });
+  const byVariable = await resolve({}, { INSPECTION_CONFIG: "some.json", INSPECTION_OPEN: "false" }, configuration);
+  t.match(byVariable, { port: 3, host: "::1", open: false, config: "some.json" });
+  t.equal(environmentName("cell-token-file"), "INSPECTION_CELL_TOKEN_FILE");
+});
+
+t.test("values are read as what they are", async (t) => {
+  t.match(
+    await resolve({
+      "base-url": "https://results.factory:8443/cell-1/",
+      "cell-listen": "[::1]:7000",
+      "finalize-timeout": "1.5",
+      "orphan-timeout": "2m",
+      open: true,
+      port: "0",
+    }),
+    {
+      "base-url": "https://results.factory:8443/cell-1",
+      "cell-listen": { host: "::1", port: 7000 },
+      "finalize-timeout": 1500,
+      "orphan-timeout": 120_000,
+      open: true,
+      port: 0,
+    },
+  );
+  t.match(await resolve({ "cell-listen": "0.0.0.0:0", "finalize-timeout": "500ms", "orphan-timeout": "off" }), {
+    "cell-listen": { host: "0.0.0.0", port: 0 },
+    "finalize-timeout": 500,
+    "orphan-timeout": null,
+  });
+});
+
+t.test("a bad value is refused, naming where it stood, what came and what is allowed", async (t) => {
+  const cases: [name: string, text: string, allowed: RegExp][] = [
+    ["port", "65536", /from 0 to 65535/],
+    ["port", "-1", /integer/],
+    ["port", "80a", /integer/],
+    ["port", "", /integer/],
+    ["host", "a b", /host name/],
+    ["data", "", /path/],
+    ["base-url", "results.factory", /http or https URL/],
+    ["base-url", "ftp://x", /http or https URL/],
+    ["base-url", "http://u:p@x", /without user/],
+    ["base-url", "http://x?y", /query/],
+    ["front", "node", /one of uws/],
+    ["durability", "half", /full, interval, none/],
+    ["finalize-timeout", "soon", /duration/],
+    ["finalize-timeout", "-1", /duration/],
+    ["finalize-timeout", "25h25", /duration/],
+    ["orphan-timeout", "600h", /24 days/],
+    ["cell-listen", "7000", /HOST:PORT/],
+    ["cell-listen", "x:70000", /HOST:PORT/],
+    ["log-level", "loud", /one of trace/],
+  ];
+  for (const [name, text, allowed] of cases) {
+    await t.rejects(resolve({ [name]: text }), { name: "UsageError", message: allowed }, `${name} ${text}`);
+    await t.rejects(resolve({ [name]: text }), { message: `--${name}: ${JSON.stringify(text)} is not allowed` });
+    if (text === "") continue;
+    await t.rejects(resolve({}, { [environmentName(name)]: text }), { message: `${environmentName(name)}: ` });
+    await t.rejects(resolve({ config: "f.json" }, {}, { [name]: text }), { message: `f.json, "${name}": ` });
+  }
+});
+
+t.test("names that no option has are refused", async (t) => {
+  await t.rejects(resolve({}, { INSPECTION_PROT: "1" }), {
+    name: "UsageError",
+    message: /INSPECTION_PROT: no option.*INSPECTION_PORT/,
+  });
+  await resolve({}, { INSPECTION_SEED: "1" });
+  await t.rejects(resolve({ config: "f.json" }, {}, { prot: 1 }), {
+    message: /f.json, "prot": no option of this command.*port/,
+  });
+  await t.rejects(
+    resolve({ config: "f.json" }, {}, { seed: 1 }),
+    { message: /"seed"/ },
+    "an option of another command",
+  );
+  await t.rejects(resolve({ config: "f.json" }, {}, { config: "g" }), { message: /"config"/ });
+  await t.rejects(resolve({ config: "f.json" }, {}, { port: null }), { message: /string, a number or a boolean/ });
+  await t.rejects(resolve({ config: "f.json" }, {}, { port: [1] }), { message: /string, a number or a boolean/ });
+  for (const content of [null, [], "x", 1]) {
+    await t.rejects(resolve({ config: "f.json" }, {}, content), { message: /JSON object/ });
+  }
+});
