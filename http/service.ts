@@ -60,7 +60,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const ready = await recorder.ready;
     view.finishOpening();
-    log.info({ recovery: ready.recovery, runs: view.runCount, cell_socket: ready.cellSocketPath }, "the store is open");
+    log.info(
+      { runs: view.runCount, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
+      "the view is read, producers can connect",
+    );
     const routes = serviceRoutes({
       view,
       openStoredSlices: (runId, kind, slices) =>
