@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Test } from "tap";
+import type { ComponentRow } from "../../core/health.js";
+import type { Refusal } from "../../core/refusal.js";
+import { foldRun } from "../../core/run-fold.js";
+import type { RunState } from "../../core/run-state.js";
+import { wallClockUs } from "../../core/service-clock.js";
+import {
+  decodeChanges,
+  decodeIndex,
+  decodeRefusal,
+  isChangeRecordType,
+  type Origin,
+  RECORD_TYPE,
+} from "../../storage/change-record.js";
+import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import { Recorder } from "../../workers/recorder/recorder.js";
+import type {
+  FrontToRecorder,
+  LogLine,
+  RecorderOptions,
+  RecorderReady,
+  RecorderToFront,
+} from "../../workers/recorder/recorder-messages.js";
+import { ManualTimers } from "./manual-timers.js";
+import { RawProducer } from "./raw-producer.js";
+
+export interface HarnessOptions extends Partial<RecorderOptions> {
+  fileSystem?: FileSystem;
+  /** False: the front takes no batches until `takeBatches`. */
+  takesBatches?: boolean;
+}
+
+export function temporaryDirectory(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), "recorder-"));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** A recorder in this thread, over real sockets and files, with the test as its front and its clock. */
+export class RecorderHarness {
+  readonly timers = new ManualTimers();
+  readonly directory: string;
+  readonly lines: LogLine[] = [];
+  readonly runs = new Map<string, RunState>();
+  readonly programs = new Set<string>();
+  readonly origins: Origin[] = [];
+  readonly refusals: { origin: Origin | null; refusal: Refusal }[] = [];
+  readonly recordTimesUs: number[] = [];
+  health: ComponentRow[] = [];
+  batchBytes = 0;
+  #takesBatches: boolean;
+  #untaken: number[] = [];
+  #ready: RecorderReady | undefined;
+  #receive: (message: FrontToRecorder) => void = () => {};
+  #recorder: Recorder | undefined;
+  #changed: (() => void)[] = [];
+
+  private constructor(directory: string, takesBatches: boolean) {
+    this.directory = directory;
+    this.#takesBatches = takesBatches;
+  }
+
+  static async start(t: Test, directory: string, options: HarnessOptions = {}): Promise<RecorderHarness> {
+    const { fileSystem = nodeFileSystem, takesBatches = true, ...recorderOptions } = options;
+    const harness = new RecorderHarness(directory, takesBatches);
+    harness.#recorder = await Recorder.start(
+      {
+        dataDirectory: directory,
+        durability: "full",
+        serviceVersion: "1.2.3",
+        cellSocketPath: null,
+        cellListen: null,
+        cellToken: null,
+        finalizeTimeoutMs: 30_000,
+        orphanTimeoutMs: null,
+        ...recorderOptions,
+      },
+      {
+        fileSystem,
+        timers: harness.timers,
+        wallUs: wallClockUs,
+        send: (message) => harness.#take(message),
+        onMessage: (receive) => {
+          harness.#receive = receive;
+        },
+      },
+    );
+    t.teardown(() => harness.stop());
+    return harness;
+  }
+
+  get ready(): RecorderReady {
+    if (this.#ready === undefined) throw new Error("the recorder is not ready");
+    return this.#ready;
+  }
+
+  get address(): { path: string } {
+    return { path: this.ready.cellSocketPath };
+  }
+
+  connect(producer: string): Promise<RawProducer> {
+    return RawProducer.connect(this.address, producer);
+  }
+
+  run(id: string): RunState {
+    const run = this.runs.get(id);
+    if (run === undefined) throw new Error(`no record of run ${id}`);
+    return run;
+  }
+
+  row(key: string): ComponentRow {
+    const row = this.health.find((one) => one.key === key);
+    if (row === undefined) throw new Error(`no row of health ${key}`);
+    return row;
+  }
+
+  /** Resolves when what the recorder has sent fulfils the condition. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
+  }
+
+  /** The front takes what it was sent, and from now on everything. */
+  takeBatches(): void {
+    this.#takesBatches = true;
+    for (const bytes of this.#untaken.splice(0)) this.#receive({ kind: "batch_taken", bytes });
+  }
+
+  async stop(): Promise<void> {
+    // The ticks that end connections which do not end themselves.
+    const ticking = setInterval(() => this.timers.advance(1_000), 20);
+    await this.#recorder?.stop();
+    clearInterval(ticking);
+  }
+
+  #take(message: RecorderToFront): void {
+    switch (message.kind) {
+      case "batch":
+        this.#takeBatch(message.batch);
+        break;
+      case "health":
+        this.health = message.rows;
+        break;
+      case "log":
+        this.lines.push(message.line);
+        break;
+      case "ready":
+        this.#ready = message;
+        break;
+      default:
+        break;
+    }
+    for (const changed of this.#changed.splice(0)) changed();
+  }
+
+  #takeBatch(batch: CommittedBatch): void {
+    this.batchBytes += batch.bytes.length;
+    if (this.#takesBatches) queueMicrotask(() => this.#receive({ kind: "batch_taken", bytes: batch.bytes.length }));
+    else this.#untaken.push(batch.bytes.length);
+    forEachRecord(batch, ({ type, index, body, timeUs }) => {
+      if (!isChangeRecordType(type)) return;
+      this.recordTimesUs.push(timeUs);
+      const { origin } = decodeIndex(type, index);
+      if (origin !== null) this.origins.push(origin);
+      if (type === RECORD_TYPE.refusal) {
+        this.refusals.push({ origin, refusal: decodeRefusal(body) });
+        return;
+      }
+      for (const change of decodeChanges(type, body)) {
+        if (change.kind === "program_put") this.programs.add(change.program.id);
+        if ("runId" in change) this.runs.set(change.runId, foldRun(this.runs.get(change.runId), change, timeUs));
+      }
+    });
+  }
+}

@@ -1,0 +1,452 @@
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { LIMITS } from "../../../core/limits.js";
+import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
+import { GatedFileSystem } from "../../helpers/gated-file-system.js";
+import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { RawProducer } from "../../helpers/raw-producer.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+
+const component = (key: string) => ({ type: "component.put", key, status: "healthy" });
+
+async function start(t: Test, options = {}) {
+  return RecorderHarness.start(t, temporaryDirectory(t), options);
+}
+
+async function refusedHello(address: { path: string } | { host: string; port: number }, body: object) {
+  const raw = new RawProducer(address);
+  raw.hello(body);
+  return raw.rest();
+}
+
+t.test("hello is answered with a welcome that says what is committed and the last run", async (t) => {
+  const recorder = await start(t);
+  const first = await recorder.connect("ljx-1");
+  t.strictSame(first.welcome, { protocol: 1, service_version: "1.2.3", committed: 0, last_run_id: null });
+  const runId = nextId();
+  await first.accept(programPut());
+  await first.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+  await first.close();
+  const second = await recorder.connect("ljx-1");
+  t.strictSame(second.welcome, { protocol: 1, service_version: "1.2.3", committed: 2, last_run_id: runId });
+  const other = await recorder.connect("co-processor");
+  t.match(other.welcome, { committed: 0, last_run_id: runId });
+});
+
+t.test("a hello that is wrong is refused, naming the field, and closed", async (t) => {
+  const { address } = await start(t);
+  const cases: [object, string][] = [
+    [{ protocol: 2, producer: "a" }, "/protocol"],
+    [{ producer: "a" }, "/protocol"],
+    [{ protocol: 1 }, "/producer"],
+    [{ protocol: 1, producer: "" }, "/producer"],
+    [{ protocol: 1, producer: "A" }, "/producer"],
+    [{ protocol: 1, producer: "a/b" }, "/producer"],
+    [{ protocol: 1, producer: "a".repeat(65) }, "/producer"],
+    [{ protocol: 1, producer: "a", name: "b" }, "/name"],
+    [{ protocol: 1, producer: "a", token: 5 }, "/token"],
+  ];
+  for (const [body, path] of cases) {
+    const frames = await refusedHello(address, body);
+    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "invalid_message", params: { path } } }], path);
+    t.equal(frames.length, 1);
+  }
+  for (const producer of ["a".repeat(64), "0", "a.b_c-9"]) t.ok(await RawProducer.connect(address, producer), producer);
+});
+
+t.test("whatever is not a hello first is a bad frame", async (t) => {
+  const { address } = await start(t);
+  for (const kind of ["message", "ping", "pong", "ack"] as const) {
+    const raw = new RawProducer(address);
+    raw.send({ kind, sequence: 1, ...(kind === "message" ? { body: component("a") } : {}) });
+    t.match(
+      await raw.rest(),
+      [{ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field: "kind" } } }],
+      kind,
+    );
+  }
+  // The beginning of a large payload is enough: nothing is held for a stranger.
+  const raw = new RawProducer(address);
+  const [head] = encodeFrame({ kind: "message", sequence: 1, body: component("a"), payload: new Uint8Array(1) });
+  const large = Buffer.from(head as Uint8Array);
+  large.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
+  raw.write(large);
+  t.match(await raw.rest(), [{ body: { code: "bad_frame", params: { field: "kind" } } }]);
+});
+
+t.test("a broken frame gets bad_frame and closes its own connection only", async (t) => {
+  const recorder = await start(t);
+  const bystander = await recorder.connect("bystander");
+  const change = (edit: (frame: Buffer) => void) => {
+    const frame = Buffer.concat(encodeFrame({ kind: "message", sequence: 1, body: component("x") }));
+    edit(frame);
+    return frame;
+  };
+  const cases: [string, string, Buffer][] = [
+    ["magic", "magic", change((frame) => frame.writeUInt8(0x44, 0))],
+    ["version", "version", change((frame) => frame.writeUInt8(2, 4))],
+    ["kind 0", "kind", change((frame) => frame.writeUInt8(0, 5))],
+    ["kind 8", "kind", change((frame) => frame.writeUInt8(8, 5))],
+    ["reserved", "reserved", change((frame) => frame.writeUInt16LE(1, 6))],
+    ["sequence 2^53", "sequence", change((frame) => frame.writeUInt32LE(0x20_0000, 12))],
+    ["sequence 0", "sequence", change((frame) => frame.writeUInt32LE(0, 8))],
+    ["body over its limit", "body_length", change((frame) => frame.writeUInt32LE(LIMITS.linkBodyBytes + 1, 16))],
+    [
+      "payload over its limit",
+      "payload_length",
+      change((frame) => frame.writeUInt32LE(LIMITS.linkPayloadBytes + 1, 20)),
+    ],
+    ["padding", "padding", change((frame) => frame.writeUInt8(1, frame.length - 1))],
+    [
+      "a second hello",
+      "kind",
+      Buffer.concat(encodeFrame({ kind: "hello", sequence: 0, body: { protocol: 1, producer: "p" } })),
+    ],
+    ["a service's frame", "kind", Buffer.concat(encodeFrame({ kind: "ack", sequence: 1 }))],
+  ];
+  for (const [name, field, bytes] of cases) {
+    const raw = await recorder.connect("broken");
+    raw.write(bytes);
+    const frames = await raw.rest();
+    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field } } }], name);
+    t.equal(frames.length, 1, `${name}: nothing else`);
+  }
+  await bystander.accept(component("still-here"));
+  t.strictSame(recorder.origins, [{ producer: "bystander", sequence: 1 }]);
+});
+
+t.test("a number above the next one is a gap: refused and closed, nothing applied", async (t) => {
+  const recorder = await start(t);
+  const raw = await recorder.connect("p");
+  await raw.accept(component("a"));
+  raw.sequence = 2;
+  raw.message(component("b"));
+  t.match(await raw.rest(), [
+    { kind: "refuse", sequence: 3, body: { code: "sequence_gap", params: { value: 3, allowed: 2 } } },
+  ]);
+  const again = await recorder.connect("p");
+  t.equal(again.welcome.committed, 1);
+});
+
+t.test("what is committed is answered again and changes nothing, also after a restart", async (t) => {
+  const directory = temporaryDirectory(t);
+  const before = await RecorderHarness.start(t, directory);
+  const raw = await before.connect("p");
+  await raw.accept(component("a"));
+  const refusal = await raw.deliver({ type: "component.delete", key: "unknown" });
+  await raw.accept(component("c"));
+  const resend = async (raw: RawProducer) => {
+    for (const [sequence, body] of [component("a"), component("other than before"), component("c")].entries()) {
+      raw.send({ kind: "message", sequence: sequence + 1, body });
+    }
+    return (await raw.untilPong()).filter((frame) => frame.kind === "refuse" || frame.sequence === 3);
+  };
+  const expected = [
+    { kind: "refuse", sequence: 2, body: refusal },
+    { kind: "ack", sequence: 3, body: {} },
+  ];
+  // The ack of the whole chunk may follow the pong.
+  const again = await resend(raw);
+  t.strictSame(again.length === 2 ? again : [...again, await raw.next()], expected);
+  const records = before.origins.length + before.refusals.length;
+  await before.stop();
+  const after = await RecorderHarness.start(t, directory);
+  const later = await after.connect("p");
+  t.equal(later.welcome.committed, 3);
+  const later2 = await resend(later);
+  t.strictSame(later2.length === 2 ? later2 : [...later2, await later.next()], expected);
+  t.equal(after.origins.length + after.refusals.length, records, "no record more");
+});
+
+t.test("the last 1,024 refusals of a producer are kept", async (t) => {
+  const recorder = await start(t);
+  const raw = await recorder.connect("p");
+  const count = LIMITS.refusalsPerProducer + 10;
+  for (let i = 0; i < count; i++) raw.message({ type: "component.delete", key: `k${i}` });
+  for (let i = 1; i <= count; i++) t.match(await raw.next(), { kind: "refuse", sequence: i }, { diagnostic: false });
+  raw.send({ kind: "message", sequence: 10, body: component("x") });
+  t.match(await raw.next(), { kind: "ack", sequence: 10 }, "too long ago: its number is used all the same");
+  raw.send({ kind: "message", sequence: 11, body: component("x") });
+  t.match(await raw.next(), { kind: "refuse", sequence: 11, body: { params: { value: "k10" } } });
+});
+
+t.test("no ack before the sync, and one for many messages after it", async (t) => {
+  const gate = new GatedFileSystem();
+  const recorder = await start(t, { fileSystem: gate.fileSystem });
+  const raw = await recorder.connect("p");
+  gate.hold();
+  raw.message(component("a"));
+  await gate.waiting();
+  for (let i = 0; i < 50; i++) raw.message(component(`b${i}`));
+  raw.message({ type: "component.delete", key: "unknown" });
+  raw.message(component("c"));
+  t.strictSame(await raw.untilPong(), [], "decided, and not a word of it");
+  t.equal(recorder.origins.length, 0, "the front has not seen it either");
+  gate.release();
+  const frames = [];
+  for (;;) {
+    const frame = await raw.next();
+    frames.push(frame);
+    if (frame?.kind === "ack" && frame.sequence === 53) break;
+  }
+  const refusedAt = frames.findIndex((frame) => frame?.kind === "refuse" && frame.sequence === 52);
+  t.ok(refusedAt >= 0);
+  t.ok(
+    frames.slice(0, refusedAt).every((frame) => (frame?.sequence ?? 0) < 52),
+    "the refusal comes before any ack at or above it",
+  );
+  t.ok(frames.length <= 4, `53 answers in ${frames.length} frames`);
+});
+
+t.test("a second connection takes over; its welcome waits for what the first had sent", async (t) => {
+  const gate = new GatedFileSystem();
+  const recorder = await start(t, { fileSystem: gate.fileSystem });
+  const first = await recorder.connect("p");
+  gate.hold();
+  first.message(component("a"));
+  await gate.waiting();
+  first.message(component("b"));
+  await first.untilPong();
+  // Half of a third message.
+  const [bytes] = encodeFrame({ kind: "message", sequence: 3, body: component("c") });
+  first.write((bytes as Uint8Array).subarray(0, 30));
+  const second = new RawProducer(recorder.address);
+  second.hello({ protocol: 1, producer: "p" });
+  t.strictSame(await first.rest(), [], "the first one is closed");
+  // Another connection is served meanwhile: the second one's hello was read before.
+  const other = new RawProducer(recorder.address);
+  other.hello({ protocol: 1, producer: "other" });
+  t.match(await other.next(), { kind: "welcome" });
+  gate.release();
+  t.match(await second.next(), { kind: "welcome", body: { committed: 2 } });
+  second.sequence = 2;
+  await second.accept(component("c"));
+  t.strictSame(
+    recorder.origins.map((origin) => origin.sequence),
+    [1, 2, 3],
+  );
+});
+
+t.test(
+  "frames cut anywhere have no effect until they are whole, and lines that were acknowledged are kept",
+  async (t) => {
+    const recorder = await start(t);
+    const runId = nextId();
+    const frameId = nextId();
+    const first = await recorder.connect("head");
+    await first.accept(programPut());
+    await first.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+    await first.accept({ type: "run.start", id: runId });
+    await first.accept(frameBegin(frameId, runId));
+    await first.accept(frameLines(frameId, 0, 10), new Uint8Array(10 * LINE_BYTES).fill(1));
+    const bytes = Buffer.concat(
+      encodeFrame({
+        kind: "message",
+        sequence: 6,
+        body: frameLines(frameId, 10, 5),
+        payload: new Uint8Array(5 * LINE_BYTES),
+      }),
+    );
+    for (const cut of [1, 23, 24, 60, bytes.length - 1]) {
+      const raw = await recorder.connect("head");
+      t.equal(raw.welcome.committed, 5);
+      raw.write(bytes.subarray(0, cut));
+      raw.socket.end();
+      t.strictSame(await raw.rest(), []);
+    }
+    t.equal(recorder.run(runId).frames[0]?.lines, 10);
+    const raw = await recorder.connect("head");
+    for (const byte of bytes) raw.write(Uint8Array.of(byte));
+    t.match(await raw.next(), { kind: "ack", sequence: 6 });
+    raw.sequence = 6;
+    await raw.accept({ type: "frame.end", id: frameId });
+    t.match(recorder.run(runId).frames[0], { lines: 15, status: "complete", batches: { length: 2 } });
+  },
+);
+
+t.test("a producer that ends its side is answered all the same", async (t) => {
+  const recorder = await start(t);
+  const raw = await recorder.connect("p");
+  raw.message(component("a"));
+  raw.message(component("b"));
+  raw.socket.end();
+  t.match((await raw.rest()).at(-1), { kind: "ack", sequence: 2 });
+});
+
+t.test("ping is answered with a pong of its number", async (t) => {
+  const recorder = await start(t);
+  const raw = await recorder.connect("p");
+  raw.send({ kind: "ping", sequence: 2 ** 53 - 1 });
+  t.match(await raw.next(), { kind: "pong", sequence: 2 ** 53 - 1 });
+  raw.send({ kind: "pong", sequence: 5 });
+  await raw.accept(component("a"));
+});
+
+t.test("60 s of silence close a connection; one that speaks stays; hello has 10 s", async (t) => {
+  const recorder = await start(t);
+  const silent = await recorder.connect("silent");
+  const lively = await recorder.connect("lively");
+  const stranger = new RawProducer(recorder.address);
+  // Accepted before the one that is welcomed behind it.
+  await (await recorder.connect("behind")).close();
+  recorder.timers.advance(LIMITS.linkHelloTimeoutMs);
+  t.strictSame(await stranger.rest(), []);
+  recorder.timers.advance(45_000);
+  await lively.untilPong();
+  recorder.timers.advance(10_000);
+  t.strictSame(await silent.rest(), []);
+  await lively.accept(component("a"));
+});
+
+t.test("a silence that the service itself made does not count", async (t) => {
+  const recorder = await start(t, { takesBatches: false });
+  const raw = await recorder.connect("p");
+  // The front takes nothing: at 32 MiB ahead the recorder stops reading.
+  const big = { type: "component.put", key: "k", status: "healthy", detail: "x".repeat(16_000) };
+  for (let i = 0; i < 2_200; i++) raw.message(big);
+  await recorder.until(() => recorder.row("recorder").status === "degraded");
+  t.match(recorder.row("recorder").detail, /producers wait/);
+  recorder.timers.advance(10 * 60_000);
+  recorder.takeBatches();
+  await recorder.until(() => recorder.origins.length === 2_200 && recorder.row("recorder").status === "healthy");
+  for (;;) {
+    const frame = await raw.next();
+    if (frame?.sequence === 2_200) break;
+    t.ok(frame !== null, "still connected", { diagnostic: false });
+  }
+});
+
+t.test("TCP needs the token", async (t) => {
+  const recorder = await start(t, { cellListen: { host: "127.0.0.1", port: 0 }, cellToken: "s3cret" });
+  const address = recorder.ready.cellListen as { host: string; port: number };
+  t.ok(address.port > 0);
+  for (const token of [undefined, "", "s3cre", "s3cret ", "S3CRET"]) {
+    const frames = await refusedHello(address, {
+      protocol: 1,
+      producer: "p",
+      ...(token === undefined ? {} : { token }),
+    });
+    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "unauthorized" } }], `token ${token}`);
+    t.notMatch(JSON.stringify(frames), /s3cret/);
+  }
+  t.match(
+    await refusedHello(address, { protocol: 9 }),
+    [{ body: { code: "unauthorized" } }],
+    "who has none learns nothing",
+  );
+  const raw = await RawProducer.connect(address, "p", "s3cret");
+  await raw.accept(component("a"));
+  await raw.close();
+  t.ok(await recorder.connect("without-token"), "the socket needs none");
+});
+
+t.test("a TCP listener without a token does not start", async (t) => {
+  const directory = temporaryDirectory(t);
+  await t.rejects(RecorderHarness.start(t, directory, { cellListen: { host: "127.0.0.1", port: 0 } }), /cellToken/);
+  t.ok(await RecorderHarness.start(t, directory), "and leaves the directory free");
+});
+
+t.test("the socket is for the service's own account, and goes with it", async (t) => {
+  const directory = temporaryDirectory(t);
+  const recorder = await RecorderHarness.start(t, directory);
+  t.equal(statSync(join(directory, "cell.sock")).mode & 0o777, 0o600);
+  await recorder.stop();
+  t.notOk(existsSync(join(directory, "cell.sock")));
+});
+
+t.test("a socket's path: stale ones are replaced, others respected, long ones refused", async (t) => {
+  const directory = temporaryDirectory(t);
+  const path = join(directory, "s.sock");
+  const dead = createServer().listen(path);
+  await new Promise((resolve) => dead.once("listening", resolve));
+  const data = (name: string) => join(directory, name);
+  await t.rejects(RecorderHarness.start(t, data("a"), { cellSocketPath: path }), {
+    code: "cell_socket_unusable",
+    message: /another process listens there/,
+  });
+  // A dead service's socket file: closed without being unlinked.
+  const { renameSync } = await import("node:fs");
+  renameSync(path, `${path}.kept`);
+  await new Promise((resolve) => dead.close(resolve));
+  renameSync(`${path}.kept`, path);
+  const recorder = await RecorderHarness.start(t, data("b"), { cellSocketPath: path });
+  t.equal(recorder.ready.cellSocketPath, path);
+  t.ok(await recorder.connect("p"));
+  const file = join(directory, "file");
+  writeFileSync(file, "kept");
+  await t.rejects(RecorderHarness.start(t, data("c"), { cellSocketPath: file }), { message: /not a socket/ });
+  t.ok(existsSync(file));
+  const long = join(directory, "x".repeat(108 - directory.length));
+  await t.rejects(RecorderHarness.start(t, data("d"), { cellSocketPath: long }), {
+    message: /109 bytes.*107.*--cell-socket/,
+  });
+});
+
+t.test("a failed sync: nothing is acknowledged, connections get unavailable, so do new ones", async (t) => {
+  for (const part of ["/meta/", "/captures/"]) {
+    const gate = new GatedFileSystem();
+    const directory = temporaryDirectory(t);
+    const recorder = await RecorderHarness.start(t, directory, { fileSystem: gate.fileSystem });
+    const raw = await recorder.connect("p");
+    const bystander = await recorder.connect("bystander");
+    const runId = nextId();
+    await raw.accept(programPut());
+    await raw.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+    gate.failDatasync(part);
+    raw.message(
+      { type: "file.put", run_id: runId, name: "a.pdf", content_type: "application/pdf" },
+      new Uint8Array(100),
+    );
+    t.match(await raw.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }], `${part}: no ack`);
+    t.match(await bystander.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }]);
+    t.match(await refusedHello(recorder.address, { protocol: 1, producer: "p" }), [
+      { sequence: 0, body: { code: "unavailable" } },
+    ]);
+    t.equal(recorder.row("log").status, "down");
+    t.equal(recorder.row("recorder").status, "down");
+    await recorder.stop();
+    const again = await RecorderHarness.start(t, directory);
+    const resumed = await again.connect("p");
+    // The bytes may have reached the disk all the same: the number says, and the effect is there once.
+    const committed = resumed.welcome.committed as number;
+    t.ok(committed === 2 || committed === 3);
+    t.equal(again.run(runId).files.length, committed - 2);
+    if (committed === 2) {
+      await resumed.accept(
+        { type: "file.put", run_id: runId, name: "a.pdf", content_type: "application/pdf" },
+        new Uint8Array(100),
+      );
+    }
+    t.equal(again.run(runId).files.length, 1);
+    await again.stop();
+  }
+});
+
+t.test("more connections than the limit are refused, and end frees a place", async (t) => {
+  const recorder = await start(t);
+  const producers: RawProducer[] = [];
+  for (let i = 0; i < LIMITS.linkConnections; i++) producers.push(await recorder.connect(`p${i}`));
+  const extra = new RawProducer(recorder.address);
+  t.match(await extra.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }]);
+  await producers[0]?.close();
+  await recorder.until(() => recorder.lines.some((line) => line.message === "producer disconnected"));
+  t.ok(await recorder.connect("p-new"));
+});
+
+t.test("stop commits and answers what was taken", async (t) => {
+  const gate = new GatedFileSystem();
+  const recorder = await start(t, { fileSystem: gate.fileSystem });
+  const raw = await recorder.connect("p");
+  gate.hold();
+  raw.message(component("a"));
+  await gate.waiting();
+  raw.message(component("b"));
+  await raw.untilPong();
+  const stopped = recorder.stop();
+  gate.release();
+  t.match((await raw.rest()).at(-1), { kind: "ack", sequence: 2 });
+  await stopped;
+  t.equal(recorder.origins.length, 2);
+});
