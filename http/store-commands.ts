@@ -1,15 +1,10 @@
 import { formatTimeUs } from "../core/timestamps.js";
-import {
-  decodeChanges,
-  decodeIndex,
-  decodeRefusal,
-  isChangeRecordType,
-  RECORD_TYPE,
-} from "../storage/change-record.js";
+import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import { checkStore } from "../storage/check-store.js";
 import { openDataDirectory } from "../storage/data-directory.js";
 import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
 import type { LogRecord } from "../storage/log-batch.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
 import { extentsFirstNamedBy } from "./stored-extents.js";
 

@@ -1,15 +1,10 @@
 import type { Extent } from "../core/capture.js";
 import type { Change } from "../core/change.js";
 import { type CaptureKind, capturePath } from "../storage/capture-path.js";
-import {
-  decodeChanges,
-  decodeIndex,
-  decodeRefusal,
-  isChangeRecordType,
-  RECORD_TYPE,
-} from "../storage/change-record.js";
+import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import type { NamedExtents } from "../storage/check-store.js";
 import type { LogRecord } from "../storage/log-batch.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
 
 /**
  * Decodes a record and gives the stored bytes that it is the first to name: a consolidated record repeats those of the run's deltas.

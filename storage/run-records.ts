@@ -6,8 +6,9 @@ import { LRUCache } from "lru-cache";
 import { runSummaryResponse } from "../core/run-response.js";
 import type { RunState, RunSummary } from "../core/run-state.js";
 import { ByteBudget } from "./byte-budget.js";
-import { decodeChanges, decodeIndex, RECORD_TYPE } from "./change-record.js";
+import { decodeChanges } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
+import { decodeIndex, RECORD_TYPE } from "./record-index.js";
 
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 

@@ -7,16 +7,10 @@ import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { wallClockUs } from "../../core/service-clock.js";
-import {
-  decodeChanges,
-  decodeIndex,
-  decodeRefusal,
-  isChangeRecordType,
-  type Origin,
-  RECORD_TYPE,
-} from "../../storage/change-record.js";
+import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
   FrontToRecorder,

@@ -26,18 +26,12 @@ import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState, RunSummary } from "../../core/run-state.js";
 import type { World } from "../../core/world.js";
-import {
-  decodeChanges,
-  decodeIndex,
-  decodeRefusal,
-  isChangeRecordType,
-  type Origin,
-  RECORD_TYPE,
-} from "../../storage/change-record.js";
+import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
 import type { LogRecord } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
+import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";

@@ -1,0 +1,363 @@
+/**
+ * The index section of a record: what view and recorder need of it, so that opening a store decodes no MessagePack. All integers are
+ * little-endian; a 53-bit integer is two u32, low first; a time of 0 is null; a length of 0xffffffff is null.
+ *
+ * origin, of every record: the producer's message that it commits, empty and 0 for what the service does by itself.
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 1 | n, bytes of the producer's name (ASCII) |
+ * | 1 | 8 | sequence number |
+ * | 9 | n | the name |
+ *
+ * Behind it, of a run delta:
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 16 | run id |
+ * | 16 | 1 | run status after the record, its place in RUN_STATUSES |
+ * | 17 | 1 | code of the first change, its place in DELTA_KINDS |
+ * | 18 | 16 | id of the frame that it begins, else zeros |
+ *
+ * Behind it, of run created and run ended, the run's summary:
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 16 | run id |
+ * | 16 | 16 | program id |
+ * | 32 | 1 | status |
+ * | 33 | 4 | revision |
+ * | 37 | 4 x 8 | created, updated, started, completed at |
+ * | 69 | 3 x 4 | steps in all, steps completed, current step (0: null) |
+ * | 81 | 4 x 4 | bytes of program name, serial number, error message, metadata as JSON text |
+ * | 97 | 4 | f, count of frames |
+ * | 101 | … | the four texts, then f frame ids of 16 bytes |
+ */
+import bin from "typed-binary";
+import type { RunChange } from "../core/change.js";
+import { readUuid, writeUuid } from "../core/identifiers.js";
+import type { JsonObject } from "../core/json.js";
+import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
+
+export const RECORD_TYPE = { cellChanges: 16, runCreated: 17, runDelta: 18, runEnded: 19, refusal: 20 } as const;
+export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
+
+/** The producer's message that a record commits; null for the service's own doing. */
+export interface Origin {
+  producer: string;
+  sequence: number;
+}
+
+/** What the index section tells, without the body. */
+export type RecordIndex =
+  | { type: typeof RECORD_TYPE.cellChanges; origin: Origin | null }
+  | { type: typeof RECORD_TYPE.refusal; origin: Origin | null }
+  | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: RunSummary }
+  | { type: typeof RECORD_TYPE.runEnded; origin: Origin | null; summary: RunSummary; frameIds: string[] }
+  | {
+      type: typeof RECORD_TYPE.runDelta;
+      origin: Origin | null;
+      runId: string;
+      statusAfter: RunStatus;
+      /** The id of the frame that the record begins; null when it begins none. */
+      frameId: string | null;
+    };
+
+const ORIGIN_HEAD = bin.object({ nameBytes: bin.u8, sequenceLow: bin.u32, sequenceHigh: bin.u32 });
+const ORIGIN_HEAD_BYTES = 9;
+
+const SUMMARY_HEAD = bin.object({
+  runId: bin.u8Array(16),
+  programId: bin.u8Array(16),
+  status: bin.u8,
+  revision: bin.u32,
+  createdAtLow: bin.u32,
+  createdAtHigh: bin.u32,
+  updatedAtLow: bin.u32,
+  updatedAtHigh: bin.u32,
+  startedAtLow: bin.u32,
+  startedAtHigh: bin.u32,
+  completedAtLow: bin.u32,
+  completedAtHigh: bin.u32,
+  totalSteps: bin.u32,
+  completedSteps: bin.u32,
+  currentStep: bin.u32,
+  programNameBytes: bin.u32,
+  serialNumberBytes: bin.u32,
+  errorMessageBytes: bin.u32,
+  metadataBytes: bin.u32,
+  frameCount: bin.u32,
+});
+const SUMMARY_HEAD_BYTES = 16 + 16 + 1 + 4 * 17;
+
+const DELTA = bin.object({ runId: bin.u8Array(16), statusAfter: bin.u8, change: bin.u8, frameId: bin.u8Array(16) });
+const DELTA_BYTES = 34;
+
+const NULL_LENGTH = 0xffff_ffff;
+const HIGH = 0x1_0000_0000;
+
+const textEncoder = new TextEncoder();
+/** A byte order mark is a character of the text like any other; broken UTF-8 is a broken record. */
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export class RecordDecodeError extends Error {
+  override name = "RecordDecodeError";
+}
+
+/** True for the record types that hold changes or a refusal; others are the log's own, or of a newer version. */
+export function isChangeRecordType(type: number): type is RecordType {
+  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.refusal;
+}
+
+/** @throws {RecordDecodeError} The bytes are not, to the last one, an index section of this type. */
+export function decodeIndex(type: RecordType, index: Uint8Array): RecordIndex {
+  const reader = new IndexReader(index);
+  const origin = reader.origin();
+  const decoded = decodeRest(type, origin, reader);
+  reader.end();
+  return decoded;
+}
+
+function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader): RecordIndex {
+  switch (type) {
+    case RECORD_TYPE.cellChanges:
+    case RECORD_TYPE.refusal:
+      return { type, origin };
+    case RECORD_TYPE.runCreated:
+      return { type, origin, summary: reader.summary().summary };
+    case RECORD_TYPE.runEnded:
+      return { type, origin, ...reader.summary() };
+    case RECORD_TYPE.runDelta:
+      return { type, origin, ...reader.delta() };
+  }
+}
+
+export function encodeOrigin(origin: Origin | null): Uint8Array {
+  const name = textEncoder.encode(origin?.producer ?? "");
+  const bytes = new Uint8Array(ORIGIN_HEAD_BYTES + name.length);
+  const sequence = origin?.sequence ?? 0;
+  ORIGIN_HEAD.write(new bin.BufferWriter(bytes.buffer, { endianness: "little" }), {
+    nameBytes: name.length,
+    sequenceLow: sequence % HIGH,
+    sequenceHigh: Math.floor(sequence / HIGH),
+  });
+  bytes.set(name, ORIGIN_HEAD_BYTES);
+  return bytes;
+}
+
+export function encodeSummary(head: Uint8Array, summary: RunSummary, frameIds: readonly string[]): Uint8Array {
+  const texts = [
+    summary.programName,
+    summary.serialNumber,
+    summary.errorMessage,
+    summary.metadata === null ? null : JSON.stringify(summary.metadata),
+  ].map((text) => (text === null ? null : textEncoder.encode(text)));
+  const [programName, serialNumber, errorMessage, metadata] = texts;
+  const textBytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+  const bytes = new Uint8Array(head.length + SUMMARY_HEAD_BYTES + textBytes + 16 * frameIds.length);
+  bytes.set(head);
+  const runId = new Uint8Array(16);
+  writeUuid(summary.id, runId, 0);
+  const programId = new Uint8Array(16);
+  writeUuid(summary.programId, programId, 0);
+  const writer = new bin.BufferWriter(bytes.buffer, { endianness: "little", byteOffset: head.length });
+  SUMMARY_HEAD.write(writer, {
+    runId,
+    programId,
+    status: RUN_STATUSES.indexOf(summary.status),
+    revision: summary.revision,
+    createdAtLow: summary.createdAtUs % HIGH,
+    createdAtHigh: Math.floor(summary.createdAtUs / HIGH),
+    updatedAtLow: summary.updatedAtUs % HIGH,
+    updatedAtHigh: Math.floor(summary.updatedAtUs / HIGH),
+    startedAtLow: (summary.startedAtUs ?? 0) % HIGH,
+    startedAtHigh: Math.floor((summary.startedAtUs ?? 0) / HIGH),
+    completedAtLow: (summary.completedAtUs ?? 0) % HIGH,
+    completedAtHigh: Math.floor((summary.completedAtUs ?? 0) / HIGH),
+    totalSteps: summary.progress.totalSteps,
+    completedSteps: summary.progress.completedSteps,
+    currentStep: summary.progress.currentStep ?? 0,
+    programNameBytes: programName?.length ?? NULL_LENGTH,
+    serialNumberBytes: serialNumber?.length ?? NULL_LENGTH,
+    errorMessageBytes: errorMessage?.length ?? NULL_LENGTH,
+    metadataBytes: metadata?.length ?? NULL_LENGTH,
+    frameCount: frameIds.length,
+  });
+  let at = head.length + SUMMARY_HEAD_BYTES;
+  for (const text of texts) {
+    if (text === null) continue;
+    bytes.set(text, at);
+    at += text.length;
+  }
+  for (const frameId of frameIds) {
+    writeUuid(frameId, bytes, at);
+    at += 16;
+  }
+  return bytes;
+}
+
+/** Kinds of the changes of a run delta, by their code. */
+export const DELTA_KINDS = [
+  "run_started",
+  "step_started",
+  "step_finished",
+  "frame_begun",
+  "frame_lines_stored",
+  "frame_ended",
+  "series_appended",
+  "check_added",
+  "defect_added",
+  "job_started",
+  "job_finished",
+  "file_stored",
+  "event_added",
+  "run_finalizing",
+] as const satisfies readonly Exclude<RunChange["kind"], "run_created">[];
+
+const FRAME_BEGUN = DELTA_KINDS.indexOf("frame_begun");
+
+export function encodeDelta(
+  head: Uint8Array,
+  change: Exclude<RunChange, { kind: "run_created" }>,
+  statusAfter: RunStatus,
+): Uint8Array {
+  const bytes = new Uint8Array(head.length + DELTA_BYTES);
+  bytes.set(head);
+  const runId = new Uint8Array(16);
+  writeUuid(change.runId, runId, 0);
+  const frameId = new Uint8Array(16);
+  if (change.kind === "frame_begun") writeUuid(change.frame.id, frameId, 0);
+  DELTA.write(new bin.BufferWriter(bytes.buffer, { endianness: "little", byteOffset: head.length }), {
+    runId,
+    statusAfter: RUN_STATUSES.indexOf(statusAfter),
+    change: DELTA_KINDS.indexOf(change.kind),
+    frameId,
+  });
+  return bytes;
+}
+
+/** Reads by hand what the schemas above describe (a test holds both to the same bytes): every record of a store passes here at open. */
+class IndexReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  origin(): Origin | null {
+    const at = this.#take(ORIGIN_HEAD_BYTES);
+    const nameBytes = this.#bytes[at] as number;
+    const sequence = this.#u53(at + 1);
+    const nameAt = this.#take(nameBytes);
+    if (nameBytes === 0) return null;
+    let producer = "";
+    for (let i = nameAt; i < nameAt + nameBytes; i++) producer += String.fromCharCode(this.#bytes[i] as number);
+    return { producer, sequence };
+  }
+
+  delta(): { runId: string; statusAfter: RunStatus; frameId: string | null } {
+    const at = this.#take(DELTA_BYTES);
+    const code = this.#bytes[at + 17] as number;
+    if (DELTA_KINDS[code] === undefined) throw new RecordDecodeError(`change code ${code}`);
+    return {
+      runId: readUuid(this.#bytes, at),
+      statusAfter: statusOf(this.#bytes[at + 16] as number),
+      frameId: code === FRAME_BEGUN ? readUuid(this.#bytes, at + 18) : null,
+    };
+  }
+
+  summary(): { summary: RunSummary; frameIds: string[] } {
+    const at = this.#take(SUMMARY_HEAD_BYTES);
+    const createdAtUs = this.#u53(at + 37);
+    const updatedAtUs = this.#u53(at + 45);
+    const startedAtUs = this.#u53(at + 53);
+    const completedAtUs = this.#u53(at + 61);
+    const currentStep = this.#u32(at + 77);
+    const programName = this.#text(this.#u32(at + 81));
+    const serialNumber = this.#nullableText(this.#u32(at + 85));
+    const errorMessage = this.#nullableText(this.#u32(at + 89));
+    const metadata = this.#nullableText(this.#u32(at + 93));
+    const frameIds: string[] = [];
+    for (let count = this.#u32(at + 97); count > 0; count--) frameIds.push(readUuid(this.#bytes, this.#take(16)));
+    return {
+      summary: {
+        id: readUuid(this.#bytes, at),
+        programId: readUuid(this.#bytes, at + 16),
+        programName,
+        status: statusOf(this.#bytes[at + 32] as number),
+        serialNumber,
+        revision: this.#u32(at + 33),
+        metadata: metadata === null ? null : parseMetadata(metadata),
+        createdAtUs,
+        updatedAtUs,
+        startedAtUs: startedAtUs === 0 ? null : startedAtUs,
+        completedAtUs: completedAtUs === 0 ? null : completedAtUs,
+        errorMessage,
+        progress: {
+          totalSteps: this.#u32(at + 69),
+          completedSteps: this.#u32(at + 73),
+          currentStep: currentStep === 0 ? null : currentStep,
+        },
+      },
+      frameIds,
+    };
+  }
+
+  end(): void {
+    const left = this.#bytes.length - this.#at;
+    if (left !== 0) throw new RecordDecodeError(`${left} bytes behind the index section`);
+  }
+
+  /** Where the next `length` bytes begin. */
+  #take(length: number): number {
+    const at = this.#at;
+    if (length > this.#bytes.length - at) {
+      throw new RecordDecodeError(`index section ends at byte ${this.#bytes.length}`);
+    }
+    this.#at = at + length;
+    return at;
+  }
+
+  #u32(at: number): number {
+    const bytes = this.#bytes as { [index: number]: number };
+    return (
+      ((bytes[at] as number) |
+        ((bytes[at + 1] as number) << 8) |
+        ((bytes[at + 2] as number) << 16) |
+        ((bytes[at + 3] as number) << 24)) >>>
+      0
+    );
+  }
+
+  #u53(at: number): number {
+    return this.#u32(at) + this.#u32(at + 4) * HIGH;
+  }
+
+  #text(length: number): string {
+    const at = this.#take(length);
+    try {
+      return textDecoder.decode(this.#bytes.subarray(at, at + length));
+    } catch {
+      throw new RecordDecodeError(`text that is not UTF-8 before byte ${this.#at}`);
+    }
+  }
+
+  #nullableText(length: number): string | null {
+    return length === NULL_LENGTH ? null : this.#text(length);
+  }
+}
+
+function parseMetadata(text: string): JsonObject {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    throw new RecordDecodeError("metadata that is not JSON");
+  }
+}
+
+function statusOf(code: number): RunStatus {
+  const status = RUN_STATUSES[code];
+  if (status === undefined) throw new RecordDecodeError(`run status code ${code}`);
+  return status;
+}
