@@ -26,8 +26,8 @@
  * Example: type 16, flags 1, sequence 7, durable up to 5, time 1,700,000,000,000,001 µs, index section `01 02 03`, body `"log"`,
  * in a segment of salt 0x12345678 at offset 64:
  *
- *     52454331 1000 01 01 0700000000000000 0500000000000000 01a0d1e6210a0600
- *     03000000 03000000 ........ ........ 010203 6c6f67 0000
+ *     52454331 1000 01 01 0700000000000000 0500000000000000 01401e18240a0600
+ *     03000000 03000000 cc1c9cca ef642269 010203 6c6f67 0000
  */
 import { crc32 } from "node:zlib";
 import bin from "typed-binary";

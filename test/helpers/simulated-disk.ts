@@ -1,0 +1,345 @@
+import type { Random } from "../../core/random.js";
+import { type FileSystem, FileSystemError, type OpenMode, type StoreFile } from "../../storage/file-system.js";
+
+/**
+ * A disk in memory that keeps apart what was written and what is durable, as POSIX allows it: a write is durable after `datasync` of its
+ * file, a name after `syncDirectory` of its folder. A crash keeps what is durable and, of the rest, what its mode says. A failed
+ * `datasync` behaves as ext4's does: the bytes stay readable, count as clean, and no later sync writes them.
+ */
+export class SimulatedDisk implements FileSystem {
+  /** Operations so far that can fail or be the last one: write, truncate, datasync, rename, unlink, create, mkdir, syncDirectory. */
+  operations = 0;
+  /** Decides what befalls an operation; undefined: nothing. */
+  onOperation: (operation: DiskOperation) => DiskFault | undefined = () => undefined;
+  #names: Map<string, Inode>;
+  #durableNames: Map<string, Inode>;
+  #directories: Set<string>;
+  #durableDirectories: Set<string>;
+  #isDead = false;
+
+  constructor(durable?: { names: Map<string, Inode>; directories: Set<string> }) {
+    this.#names = new Map(durable?.names);
+    this.#durableNames = new Map(durable?.names);
+    this.#directories = new Set(durable?.directories);
+    this.#durableDirectories = new Set(durable?.directories);
+  }
+
+  /**
+   * The disk as a power cut leaves it; this one is of no use afterwards. `drop`: nothing that was not synced. `keep`: all of it.
+   * `tear`: of unsynced writes any sectors, of unsynced names any.
+   */
+  crash(mode: "drop" | "keep" | "tear", random: Random): SimulatedDisk {
+    this.#isDead = true;
+    const keeps = (): boolean => mode === "keep" || (mode === "tear" && random.chance(0.5));
+    const names = new Map(this.#durableNames);
+    const directories = new Set(this.#durableDirectories);
+    for (const directory of this.#directories) {
+      if (!directories.has(directory) && keeps()) directories.add(directory);
+    }
+    for (const path of new Set([...this.#names.keys(), ...names.keys()])) {
+      const inode = this.#names.get(path);
+      if (inode === names.get(path) || !keeps()) continue;
+      if (inode === undefined) names.delete(path);
+      else names.set(path, inode);
+    }
+    const after = new Map<Inode, Inode>();
+    const survived = new Map<string, Inode>();
+    for (const [path, inode] of names) {
+      if (!directories.has(parentOf(path))) continue;
+      let copy = after.get(inode);
+      if (copy === undefined) {
+        copy = inode.afterCrash(mode, random);
+        after.set(inode, copy);
+      }
+      survived.set(path, copy);
+    }
+    return new SimulatedDisk({ names: survived, directories });
+  }
+
+  /** The process ends, the machine goes on: everything written stays. */
+  kill(): SimulatedDisk {
+    this.#isDead = true;
+    const next = new SimulatedDisk({ names: this.#durableNames, directories: this.#durableDirectories });
+    next.#names = new Map(this.#names);
+    next.#directories = new Set(this.#directories);
+    return next;
+  }
+
+  /** An independent disk with the same bytes, all durable. */
+  copy(): SimulatedDisk {
+    const names = new Map([...this.#names].map(([path, inode]) => [path, Inode.of(inode.bytes())]));
+    return new SimulatedDisk({ names, directories: this.#directories });
+  }
+
+  paths(): string[] {
+    return [...this.#names.keys()].sort();
+  }
+
+  bytesOf(path: string): Uint8Array {
+    return this.#inode("read", path).bytes();
+  }
+
+  /** Sets a file's bytes from outside, durably. */
+  setBytes(path: string, bytes: Uint8Array): void {
+    const inode = Inode.of(bytes);
+    this.#names.set(path, inode);
+    this.#durableNames.set(path, inode);
+  }
+
+  removeFile(path: string): void {
+    this.#names.delete(path);
+    this.#durableNames.delete(path);
+  }
+
+  async open(path: string, mode: OpenMode): Promise<StoreFile> {
+    const exists = this.#names.has(path);
+    if (!exists && (mode === "create" || mode === "createOrUpdate")) {
+      if (!this.#directories.has(parentOf(path))) throw new FileSystemError("ENOENT", "open", path);
+      this.#operation("create", path);
+      this.#names.set(path, new Inode());
+    } else if (exists && mode === "create") {
+      throw new FileSystemError("EEXIST", "open", path);
+    }
+    return this.#file(path);
+  }
+
+  openSync(path: string): StoreFile {
+    return this.#file(path);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    const inode = this.#inode("rename", from);
+    this.#operation("rename", from);
+    this.#names.delete(from);
+    this.#names.set(to, inode);
+  }
+
+  async unlink(path: string): Promise<void> {
+    this.#inode("unlink", path);
+    this.#operation("unlink", path);
+    this.#names.delete(path);
+  }
+
+  async makeDirectory(path: string): Promise<boolean> {
+    if (this.#directories.has(path)) return false;
+    this.#operation("mkdir", path);
+    for (let at = path; at !== "" && at !== "."; at = parentOf(at)) this.#directories.add(at);
+    return true;
+  }
+
+  async openDirectory(path: string): Promise<{ shortPath: string; close(): Promise<void> }> {
+    return { shortPath: path, close: async () => {} };
+  }
+
+  async readDirectory(path: string): Promise<{ name: string; isDirectory: boolean }[]> {
+    this.#assertAlive();
+    const files = [...this.#names.keys()].filter((name) => parentOf(name) === path);
+    const directories = [...this.#directories].filter((name) => parentOf(name) === path);
+    const nameOf = (full: string): string => full.slice(path.length + 1);
+    return [
+      ...files.map((file) => ({ name: nameOf(file), isDirectory: false })),
+      ...directories.map((directory) => ({ name: nameOf(directory), isDirectory: true })),
+    ];
+  }
+
+  async exists(path: string): Promise<boolean> {
+    this.#assertAlive();
+    return this.#names.has(path) || this.#directories.has(path);
+  }
+
+  async sizeOf(path: string): Promise<number> {
+    return this.#inode("stat", path).size;
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    this.#operation("syncDirectory", path);
+    for (const name of new Set([...this.#names.keys(), ...this.#durableNames.keys()])) {
+      if (parentOf(name) !== path) continue;
+      const inode = this.#names.get(name);
+      if (inode === undefined) this.#durableNames.delete(name);
+      else this.#durableNames.set(name, inode);
+    }
+    this.#durableDirectories.add(path);
+    for (const directory of this.#directories) {
+      if (parentOf(directory) === path) this.#durableDirectories.add(directory);
+    }
+  }
+
+  async room(): Promise<{ freeBytes: number; totalBytes: number }> {
+    return { freeBytes: 2 ** 40, totalBytes: 2 ** 41 };
+  }
+
+  #file(path: string): StoreFile {
+    const inode = this.#inode("open", path);
+    let isOpen = true;
+    const use = (): void => {
+      this.#assertAlive();
+      if (!isOpen) throw new FileSystemError("EBADF", "use", path);
+    };
+    return {
+      write: async (bytes, position) => {
+        use();
+        const fault = this.#operation("write", path);
+        const count = fault?.short === undefined ? bytes.length : Math.min(fault.short, bytes.length);
+        inode.write(bytes.slice(0, count), position);
+        if (fault?.dies) this.#die();
+        return count;
+      },
+      read: async (into, position) => {
+        use();
+        return inode.read(into, position);
+      },
+      readSync: (into, position) => {
+        use();
+        return inode.read(into, position);
+      },
+      datasync: async () => {
+        use();
+        try {
+          this.#operation("datasync", path);
+        } catch (error) {
+          inode.loseUnsynced();
+          throw error;
+        }
+        inode.sync();
+      },
+      truncate: async (sizeBytes) => {
+        use();
+        this.#operation("truncate", path);
+        inode.truncate(sizeBytes);
+      },
+      size: async () => {
+        use();
+        return inode.size;
+      },
+      close: async () => {
+        isOpen = false;
+      },
+    };
+  }
+
+  #inode(operation: string, path: string): Inode {
+    this.#assertAlive();
+    const inode = this.#names.get(path);
+    if (inode === undefined) throw new FileSystemError("ENOENT", operation, path);
+    return inode;
+  }
+
+  #operation(kind: DiskOperation["kind"], path: string): DiskFault | undefined {
+    this.#assertAlive();
+    const fault = this.onOperation({ kind, path, number: this.operations++ });
+    if (fault?.error !== undefined) throw new FileSystemError(fault.error, kind, path);
+    if (fault?.dies && fault.short === undefined) this.#die();
+    return fault;
+  }
+
+  #die(): never {
+    this.#isDead = true;
+    throw new FileSystemError("EIO", "crash", "the simulated machine");
+  }
+
+  #assertAlive(): void {
+    if (this.#isDead) throw new FileSystemError("EIO", "use", "a disk after its crash");
+  }
+}
+
+export interface DiskOperation {
+  kind: "write" | "truncate" | "datasync" | "rename" | "unlink" | "create" | "mkdir" | "syncDirectory";
+  path: string;
+  number: number;
+}
+
+export interface DiskFault {
+  /** The operation fails with this code and does nothing. */
+  error?: string;
+  /** A write writes so many bytes only. */
+  short?: number;
+  /** The machine stops: before the operation, or after the `short` part of a write. */
+  dies?: boolean;
+}
+
+const SECTOR_BYTES = 512;
+
+class Inode {
+  #durable = new Uint8Array(0);
+  #current = new Uint8Array(0);
+  /** Since the last sync, in order: bytes at a position, or a new size. */
+  #changes: ({ position: number; bytes: Uint8Array } | { size: number })[] = [];
+
+  static of(bytes: Uint8Array): Inode {
+    const inode = new Inode();
+    inode.#durable = bytes.slice();
+    inode.#current = bytes.slice();
+    return inode;
+  }
+
+  get size(): number {
+    return this.#current.length;
+  }
+
+  bytes(): Uint8Array {
+    return this.#current.slice();
+  }
+
+  write(bytes: Uint8Array, position: number): void {
+    this.#current = written(this.#current, bytes, position);
+    this.#changes.push({ position, bytes });
+  }
+
+  truncate(size: number): void {
+    this.#current = resized(this.#current, size);
+    this.#changes.push({ size });
+  }
+
+  read(into: Uint8Array, position: number): number {
+    const part = this.#current.subarray(position, position + into.length);
+    into.set(part);
+    return part.length;
+  }
+
+  sync(): void {
+    for (const change of this.#changes) {
+      this.#durable =
+        "size" in change ? resized(this.#durable, change.size) : written(this.#durable, change.bytes, change.position);
+    }
+    this.#changes = [];
+  }
+
+  loseUnsynced(): void {
+    this.#changes = [];
+  }
+
+  afterCrash(mode: "drop" | "keep" | "tear", random: Random): Inode {
+    let bytes: Uint8Array = this.#durable;
+    for (const change of mode === "drop" ? [] : this.#changes) {
+      if ("size" in change) {
+        if (mode === "keep" || random.chance(0.5)) bytes = resized(bytes, change.size);
+        continue;
+      }
+      // Sectors reach the disk in any order, or not.
+      for (let at = 0; at < change.bytes.length; ) {
+        const position = change.position + at;
+        const end = Math.min(change.bytes.length, at + SECTOR_BYTES - (position % SECTOR_BYTES));
+        if (mode === "keep" || random.chance(0.5)) bytes = written(bytes, change.bytes.subarray(at, end), position);
+        at = end;
+      }
+    }
+    return Inode.of(bytes);
+  }
+}
+
+function written(target: Uint8Array, bytes: Uint8Array, position: number): Uint8Array<ArrayBuffer> {
+  const next = resized(target, Math.max(target.length, position + bytes.length));
+  next.set(bytes, position);
+  return next;
+}
+
+function resized(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(size);
+  next.set(bytes.subarray(0, size));
+  return next;
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
