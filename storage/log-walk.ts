@@ -115,7 +115,7 @@ class LogWalk {
       builder.report.provenSequence = Math.max(builder.report.provenSequence, segment.base - 1);
       const reading = await readSegmentHeader(file);
       if (reading.header !== null) assertReadableVersion(reading.header, segment.name);
-      if (reading.header === null || reading.header.base !== segment.base) {
+      if (reading.header === null || reading.header.base !== segment.base || sizeBytes < SEGMENT_HEADER_BYTES) {
         return await this.#unreadableSegment(segment, file, sizeBytes, nextBase);
       }
       if (reading.damagedCopy !== null) {
@@ -138,7 +138,8 @@ class LogWalk {
     const { name, base } = segment;
     const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
     let nextSequence = base;
-    if (nextBase === undefined && sizeBytes < SEGMENT_HEADER_BYTES) {
+    const isTooShort = sizeBytes < SEGMENT_HEADER_BYTES;
+    if (nextBase === undefined && isTooShort) {
       this.find("newest_too_short", name, gap);
     } else {
       const kept = sizeBytes === 0 ? null : await this.#options.quarantine(name, file, 0, sizeBytes);

@@ -76,7 +76,9 @@ export class SimulatedDisk implements FileSystem {
   }
 
   bytesOf(path: string): Uint8Array {
-    return this.#inode("read", path).bytes();
+    const inode = this.#names.get(path);
+    if (inode === undefined) throw new FileSystemError("ENOENT", "read", path);
+    return inode.bytes();
   }
 
   /** Sets a file's bytes from outside, durably. */
