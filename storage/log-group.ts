@@ -7,8 +7,8 @@ import {
   writeRecordHeader,
 } from "./record-format.js";
 
-/** A group of some hundred records of usual size; it doubles from there. */
-const INITIAL_BYTES = 256 * 1024;
+/** A group of some dozens of records of usual size; it doubles from there. */
+const INITIAL_BYTES = 64 * 1024;
 /** A buffer that one group has made larger than this is given up with it. */
 const KEPT_BYTES = 4 * 1024 * 1024;
 

@@ -83,7 +83,7 @@ class Window {
     this.#file = file;
     this.#sizeBytes = sizeBytes;
     this.offset = offset;
-    this.bytes = new Uint8Array(capacity);
+    this.bytes = new Uint8Array(Math.max(RECORD_HEADER_BYTES, Math.min(capacity, sizeBytes - offset)));
     this.view = new DataView(this.bytes.buffer);
   }
 

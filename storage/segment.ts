@@ -190,20 +190,20 @@ export async function createSegment(
 ): Promise<WritableSegment> {
   const path = `${directory}/${segmentName(base)}`;
   const temporary = `${path}${TEMPORARY_SUFFIX}`;
-  const file = await fileSystem.open(temporary, "createOrUpdate");
+  const created = await fileSystem.open(temporary, "createOrUpdate");
+  let endOffset = start.length;
   try {
-    await file.truncate(0);
-    await writeFully(file, start, 0, temporary);
-    let endOffset = start.length;
-    if (fill !== undefined) endOffset = await fill(file, temporary, endOffset);
-    await file.datasync();
-    await fileSystem.rename(temporary, path);
-    await fileSystem.syncDirectory(directory);
-    return { base, salt, path, file, endOffset };
-  } catch (error) {
-    await file.close();
-    throw error;
+    await created.truncate(0);
+    await writeFully(created, start, 0, temporary);
+    if (fill !== undefined) endOffset = await fill(created, temporary, endOffset);
+    await created.datasync();
+  } finally {
+    await created.close();
   }
+  await fileSystem.rename(temporary, path);
+  await fileSystem.syncDirectory(directory);
+  // Opened anew so that an error names the file as it is called.
+  return { base, salt, path, file: await fileSystem.open(path, "update"), endOffset };
 }
 
 /** Refuses what is over the limits of the format. */

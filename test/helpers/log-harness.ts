@@ -54,6 +54,8 @@ export interface OpenedLog {
 export async function openLog(fileSystem: FileSystem, overrides: Partial<LogOptions> = {}): Promise<OpenedLog> {
   const timers = createManualTimers();
   const opened: Omit<OpenedLog, "log"> = { seen: [], names: [], openingNames: null, timers };
+  // Ahead of `names` by what is not committed yet, as a recorder's own state is.
+  const appended: string[] = [];
   const take = (batch: CommittedBatch): void => {
     forEachRecord(batch, (record, location) => {
       if (isOwnRecord(record.type)) {
@@ -74,13 +76,22 @@ export async function openLog(fileSystem: FileSystem, overrides: Partial<LogOpti
     quarantineDirectory: QUARANTINE,
     durability: "full",
     understandsType: (type) => type === TEST_TYPE,
-    openingState: () => ({ index: new Uint8Array(0), body: textEncoder.encode(opened.names.join(",")) }),
-    onRecords: take,
+    openingState: () => ({ index: new Uint8Array(0), body: textEncoder.encode(appended.join(",")) }),
+    onRecords: (batch) => {
+      take(batch);
+      appended.splice(0, appended.length, ...opened.names);
+    },
     onCommitted: take,
     timers,
     createSalt: () => saltRandom.integer(0, 0xffff_ffff),
     ...overrides,
   });
+  const append = log.append.bind(log);
+  log.append = (input) => {
+    const sequence = append(input);
+    appended.push(textDecoder.decode(input.index));
+    return sequence;
+  };
   return Object.assign(opened, { log });
 }
 
