@@ -1,0 +1,114 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { lineBytes } from "../../../core/capture.js";
+import { capturePath } from "../../../storage/capture-path.js";
+import { CaptureReader } from "../../../storage/capture-reader.js";
+import { nodeFileSystem } from "../../../storage/file-system.js";
+import { LogReader } from "../../../storage/log-reader.js";
+import { View } from "../../../storage/view.js";
+import type { DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
+import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
+import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
+import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
+import { DEFAULT_FINALIZE_TIMEOUT_MS, type RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
+
+const HEIGHTMAPS = "../shared/data/heightmaps";
+const skip = !existsSync(HEIGHTMAPS) && `${HEIGHTMAPS} is absent`;
+
+t.test(
+  "the recorder takes all that the demo cell says, across its own restarts, and stores it bit by bit",
+  { skip },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "demo-recorder-"));
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const options: RecorderOptions = {
+      dataDirectory: folder,
+      durability: "full",
+      serviceVersion: "0.0.0-test",
+      cellSocketPath: null,
+      cellListen: null,
+      cellToken: null,
+      finalizeTimeoutMs: DEFAULT_FINALIZE_TIMEOUT_MS,
+      orphanTimeoutMs: null,
+    };
+    const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: join(folder, "meta") });
+    const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
+    t.teardown(() => {
+      logReader.close();
+      captureReader.close();
+    });
+    const failures: unknown[] = [];
+    let onBatch = (): void => {};
+    const open = async () => {
+      const view = new View({ reader: logReader });
+      const recorder = startRecorder(options, {
+        onBatch(batch) {
+          view.applyBatch(batch);
+          onBatch();
+        },
+        onHealth() {},
+        onLog() {},
+        onFailure: (error) => failures.push(error),
+      });
+      const { cellSocketPath: socketPath } = await recorder.ready;
+      view.finishOpening();
+      return { view, recorder, socketPath };
+    };
+
+    let service = await open();
+    const runs = 8;
+    const reports: DemoCellReport[] = [];
+    let wake = (): void => {};
+    const cell = startDemoCell(
+      { socketPath: service.socketPath, seed: 1, runs, speed: 15, capturesDirectory: HEIGHTMAPS },
+      (report) => {
+        reports.push(report);
+        wake();
+      },
+    );
+    t.teardown(() => cell.stop());
+    const ended = (): number => reports.filter(({ kind }) => kind === "run_ended").length;
+    for (const atRun of [1, 3, 5]) {
+      while (ended() < atRun) await new Promise<void>((resolve) => (wake = resolve));
+      await service.recorder.stop();
+      service = await open();
+    }
+    t.equal(await cell.exited, 0);
+    t.same(
+      reports.filter(({ kind }) => kind === "refused" || kind === "failed"),
+      [],
+    );
+    const { view } = service;
+    while (view.activeRun() !== undefined) await new Promise<void>((resolve) => (onBatch = resolve));
+
+    t.equal(view.runCount, runs, "each run once");
+    const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
+    let compared = 0;
+    for (const report of reports) {
+      if (report.kind !== "run_ended") continue;
+      const run = await view.run(report.runId);
+      const expected = { finished: "completed", failed: "failed", cancelled: "cancelled" }[report.ending];
+      t.equal(run?.status, expected, report.programName);
+      for (const frame of run?.frames ?? []) {
+        if (frame.status !== "complete") continue;
+        const bytes = lineBytes(frame.planes, frame.width);
+        const slices = frame.batches.map(({ offset, lineCount }) => ({
+          offset,
+          lengthBytes: lineCount * bytes.height,
+        }));
+        const path = join(folder, "captures", capturePath(report.runId, "capture"));
+        const stored = await captureReader.openSlices(path, slices);
+        const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));
+        const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry?.height_file)}`));
+        t.ok(Buffer.from(await stored.read(0, stored.sizeBytes)).equals(source.data), String(entry?.name));
+        stored.close();
+        compared++;
+      }
+    }
+    t.ok(compared >= runs - 2, `${compared} captures compared`);
+    await service.recorder.stop();
+    t.same(failures, []);
+  },
+);
