@@ -5,11 +5,15 @@ import { nodeFileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
+import { sendEvents } from "../load/event-sender.js";
+import { putPrograms } from "../load/run-producer.js";
+import { startService } from "../load/service-process.js";
 import { replayWrites, traceWrites, type WriteGroup } from "../peers/write-trace.js";
 
 const INDEX_BYTES = 96;
 const BODY_BYTES = 1024 - INDEX_BYTES;
 const IN_FLIGHT = 64;
+const MESSAGES = { smoke: 500, full: 20_000 };
 const RECORDS = { smoke: 2_000, full: 150_000 };
 /** Any of the owner's types: the log does not look into them. */
 const RECORD_TYPE = 16;
@@ -82,19 +86,41 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       details: { "records/fdatasync": records / groups.length, "MB/s": sumBytes(groups) / seconds / 1e6 },
     };
   };
-  return {
-    runners: {
-      log: async () => {
-        const result = await appendRecords(fresh("log"), records, body);
-        groups = result.groups;
-        return result.sample;
+  const service = await startService(context);
+  try {
+    const client = await service.connect("bench-events");
+    const [program] = await putPrograms(client, 1, 1);
+    if (program === undefined) throw new Error("no program was put");
+    return {
+      runners: {
+        log: async () => {
+          const result = await appendRecords(fresh("log"), records, body);
+          groups = result.groups;
+          return result.sample;
+        },
+        "cell-link": async () => {
+          const sample = await sendEvents(client, program, service.pid, {
+            count: MESSAGES[context.size],
+            sizeBytes: 1024,
+            inFlight: IN_FLIGHT,
+            seed: context.seed,
+          });
+          service.assertNothingRefused();
+          return sample;
+        },
+        plain: replay(true),
+        "plain-blocking": replay(false),
       },
-      plain: replay(true),
-      "plain-blocking": replay(false),
-    },
-    notes: [],
-    close: () => Promise.resolve(),
-  };
+      notes: [],
+      async close() {
+        await client.close();
+        await service.stop();
+      },
+    };
+  } catch (error) {
+    await service.stop().catch(() => {});
+    throw error;
+  }
 }
 
 export const durableAppends: Benchmark = {
@@ -107,6 +133,7 @@ export const durableAppends: Benchmark = {
   metric: { name: "durable records", unit: "records/s", better: "higher" },
   contestants: [
     { name: "log", description: "the service's log: encoding, two CRCs a record, group commit" },
+    { name: "cell-link", description: "messages event.add of 1 KB to the service, from send to ack, by one producer" },
     { name: "plain", description: "write and fdatasync by Node's thread pool, as the log calls them" },
     { name: "plain-blocking", description: "writeSync and fdatasyncSync: the disk and the kernel, nothing else" },
   ],

@@ -1,8 +1,18 @@
 import type { Benchmark } from "../harness/benchmark.js";
+import { captureIngest } from "./capture-ingest.js";
+import { capturePaced } from "./capture-paced.js";
 import { durableAppends } from "./durable-appends.js";
+import { listPages10k } from "./list-pages-10k.js";
+import { runDetailHot } from "./run-detail-hot.js";
 
 /** Every benchmark, in the order in which they run. */
-export const BENCHMARKS: readonly Benchmark[] = [durableAppends];
+export const BENCHMARKS: readonly Benchmark[] = [
+  durableAppends,
+  captureIngest,
+  capturePaced,
+  runDetailHot,
+  listPages10k,
+];
 
 export function findBenchmark(name: string): Benchmark {
   const found = BENCHMARKS.find((benchmark) => benchmark.name === name);

@@ -82,3 +82,32 @@ t.test("--list tells what each benchmark measures", async (t) => {
   t.equal(code, 0);
   for (const { name, measures } of BENCHMARKS) t.ok(stdout.includes(name) && stdout.includes(measures), name);
 });
+
+t.test("an interrupted run ends its processes and removes its data", async (t) => {
+  const data = t.testdir();
+  const args = [
+    "dist/bench/main.js",
+    "--only",
+    "durable-appends",
+    "--size",
+    "smoke",
+    "--rounds",
+    "100000",
+    "--dir",
+    data,
+  ];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let stderr = "";
+  let interrupted = false;
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+    if (interrupted || !stderr.includes("round 1/")) return;
+    interrupted = true;
+    child.kill("SIGTERM");
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  t.ok(interrupted, "it was measuring");
+  t.equal(code, 1);
+  t.match(stderr, /bench: ended by SIGTERM/);
+  t.strictSame(readdirSync(data), []);
+});

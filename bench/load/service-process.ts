@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import type { BenchmarkContext } from "../harness/benchmark.js";
+import { type ServerProcess, startServer } from "./server-process.js";
+
+const PROGRAM = fileURLToPath(new URL("../../http/main.js", import.meta.url));
+
+export interface ServiceProcess extends ServerProcess {
+  /** A producer on the service's cell link. The benchmark closes it before it stops the service. */
+  connect(producer: string): Promise<ProducerClient>;
+  /** Throws what the service refused since the last call: a benchmark's messages are all meant to be accepted. */
+  assertNothingRefused(): void;
+}
+
+/** The service as it is shipped, in a process of its own, on a fresh data directory with default settings. */
+export async function startService(context: BenchmarkContext): Promise<ServiceProcess> {
+  // A Unix socket's path holds 107 bytes; a benchmark's directory may be deeper.
+  const socketDirectory = mkdtempSync(join(tmpdir(), "bench-cell-"));
+  const socketPath = join(socketDirectory, "cell.sock");
+  const refusals: string[] = [];
+  let server: ServerProcess;
+  try {
+    const args = [
+      PROGRAM,
+      "serve",
+      "--data",
+      join(context.directory, "store"),
+      "--port",
+      "0",
+      "--cell-socket",
+      socketPath,
+    ];
+    server = await startServer("the service", args, context.profileDirectory);
+  } catch (error) {
+    rmSync(socketDirectory, { recursive: true });
+    throw error;
+  }
+  return {
+    url: server.url,
+    pid: server.pid,
+    async connect(producer) {
+      const client = new ProducerClient({
+        address: { path: socketPath },
+        producer,
+        onRefused: ({ code, message }) => refusals.push(`${code}: ${message}`),
+      });
+      await client.welcomed();
+      return client;
+    },
+    assertNothingRefused() {
+      const first = refusals[0];
+      if (first !== undefined) throw new Error(`the service refused ${refusals.length} messages, the first: ${first}`);
+    },
+    async stop() {
+      try {
+        await server.stop();
+      } finally {
+        rmSync(socketDirectory, { recursive: true });
+      }
+    },
+  };
+}
