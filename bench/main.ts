@@ -97,12 +97,14 @@ async function runOne(
   const startedAt = new Date().toISOString();
   const startMs = performance.now();
   const data = mkdtempSync(join(directory, `${benchmark.name}-`));
+  const socketDirectory = mkdtempSync(join(tmpdir(), "bench-cell-"));
   try {
     const measured = await runInProcess(
       {
         name: benchmark.name,
         size: options.size,
         directory: data,
+        socketDirectory,
         seed: options.seed,
         httpClient: options.httpClient === "auto" ? chooseHttpClient() : options.httpClient,
         profileDirectory: options.cpuProf === undefined ? null : resolve(options.cpuProf),
@@ -124,7 +126,7 @@ async function runOne(
     signal.throwIfAborted();
     return failedBenchmark(benchmark, startedAt, (performance.now() - startMs) / 1000, (error as Error).message);
   } finally {
-    rmSync(data, { recursive: true, force: true });
+    for (const path of [data, socketDirectory]) rmSync(path, { recursive: true, force: true });
   }
 }
 

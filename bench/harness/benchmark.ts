@@ -43,6 +43,8 @@ export interface BenchmarkContext {
   size: Size;
   /** A fresh directory on the measured disk, removed afterwards. */
   directory: string;
+  /** For Unix sockets, whose paths hold 107 bytes only: short wherever `directory` is. Also fresh, also removed. */
+  socketDirectory: string;
   seed: number;
   httpClient: HttpClient;
   /** Where `--cpu-prof` wants the profiles of processes that the benchmark starts; null without it. */

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
@@ -17,27 +15,19 @@ export interface ServiceProcess extends ServerProcess {
 
 /** The service as it is shipped, in a process of its own, on a fresh data directory with default settings. */
 export async function startService(context: BenchmarkContext): Promise<ServiceProcess> {
-  // A Unix socket's path holds 107 bytes; a benchmark's directory may be deeper.
-  const socketDirectory = mkdtempSync(join(tmpdir(), "bench-cell-"));
-  const socketPath = join(socketDirectory, "cell.sock");
+  const socketPath = join(context.socketDirectory, "cell.sock");
   const refusals: string[] = [];
-  let server: ServerProcess;
-  try {
-    const args = [
-      PROGRAM,
-      "serve",
-      "--data",
-      join(context.directory, "store"),
-      "--port",
-      "0",
-      "--cell-socket",
-      socketPath,
-    ];
-    server = await startServer("the service", args, context.profileDirectory);
-  } catch (error) {
-    rmSync(socketDirectory, { recursive: true });
-    throw error;
-  }
+  const args = [
+    PROGRAM,
+    "serve",
+    "--data",
+    join(context.directory, "store"),
+    "--port",
+    "0",
+    "--cell-socket",
+    socketPath,
+  ];
+  const server = await startServer("the service", args, context.profileDirectory);
   return {
     url: server.url,
     pid: server.pid,
@@ -54,12 +44,6 @@ export async function startService(context: BenchmarkContext): Promise<ServicePr
       const first = refusals[0];
       if (first !== undefined) throw new Error(`the service refused ${refusals.length} messages, the first: ${first}`);
     },
-    async stop() {
-      try {
-        await server.stop();
-      } finally {
-        rmSync(socketDirectory, { recursive: true });
-      }
-    },
+    stop: () => server.stop(),
   };
 }

@@ -284,6 +284,7 @@ function job(name: string): BenchmarkJob {
     name,
     size: "smoke",
     directory: tmpdir(),
+    socketDirectory: tmpdir(),
     seed: 1,
     httpClient: "autocannon",
     profileDirectory: null,
