@@ -1,0 +1,150 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { ContractClient } from "../helpers/contract-client.js";
+import { rawRequest } from "../helpers/raw-http.js";
+import { type Ended, type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start(options);
+  t.teardown(() => service.dispose());
+  return service;
+}
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+t.test(
+  "--help lists every option with its variable and default; --version is the release that is served",
+  async (t) => {
+    const help = await runCommand(["--help"]);
+    t.equal(help.code, 0);
+    for (const command of ["serve", "demo", "check", "inspect"])
+      t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
+    const serve = await runCommand(["serve", "--help"]);
+    t.equal(serve.code, 0);
+    for (const option of [
+      "data",
+      "host",
+      "port",
+      "open",
+      "base-url",
+      "front",
+      "durability",
+      "finalize-timeout",
+      "orphan-timeout",
+      "cell-socket",
+      "cell-listen",
+      "cell-token-file",
+      "log-level",
+      "config",
+    ]) {
+      t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
+      t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
+    }
+    t.notMatch(serve.stdout, /api-keys/);
+    const version = await runCommand(["--version"]);
+    const service = await start(t);
+    t.strictSame(await new ContractClient(t, service.port).json("/system/version", "VersionResponse"), {
+      "service-version": version.stdout.trim(),
+    });
+  },
+);
+
+t.test("wrong use ends with 1 and one line that says what is wrong", async (t) => {
+  const folder = temporaryFolder(t);
+  const token = join(folder, "token");
+  writeFileSync(token, "two words\n");
+  const notJson = join(folder, "not-json.json");
+  writeFileSync(notJson, "{");
+  const misspelt = join(folder, "misspelt.json");
+  writeFileSync(misspelt, '{"prot": 1}');
+  const data = ["--data", join(folder, "data"), "--port", "0"];
+  const cases: [args: string[], stderr: RegExp, environment?: Record<string, string>][] = [
+    [["serve", ...data, "--host", "0.0.0.0"], /--host 0\.0\.0\.0 can be reached.*--open/],
+    [["serve", ...data, "--host", "::"], /--open/],
+    [["serve", ...data, "--host", "127.0.0.1.example.com"], /--open/],
+    [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
+    [["serve", ...data, "--front", "node"], /--front: "node" is not allowed; it must be one of uws/],
+    [["serve", ...data, "--api-keys", "f"], /unknown option '--api-keys'/],
+    [["serve", ...data, "extra"], /too many arguments/],
+    [["nonsense"], /unknown command 'nonsense'/],
+    [["serve", ...data], /INSPECTION_PROT/, { INSPECTION_PROT: "1" }],
+    [["serve", ...data], /INSPECTION_DURABILITY: "half"/, { INSPECTION_DURABILITY: "half" }],
+    [["serve", ...data, "--config", join(folder, "absent.json")], /--config: .*ENOENT/],
+    [["serve", ...data, "--config", notJson], /is not JSON/],
+    [["serve", ...data, "--config", misspelt], /"prot": no option/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0"], /--cell-listen needs --cell-token-file/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", token], /must hold one word/],
+    [["check", "--data", join(folder, "absent")], /holds no store/],
+    [["inspect", "--data", join(folder, "absent")], /holds no store/],
+    [["inspect", "--from", "-1"], /--from/],
+  ];
+  // Side by side: each is the start of a process and little else.
+  const runs = cases.map(([args, , environment]) => runCommand(args, environment));
+  for (const [at, [args, stderr]] of cases.entries()) {
+    const ended = (await runs[at]) as Ended;
+    t.equal(ended.code, 1, args.join(" "));
+    t.match(ended.stderr, stderr);
+    t.notMatch(ended.stderr, /^\s+at /m, "no stack");
+    t.equal(ended.stdout, "");
+  }
+  t.strictSame(
+    readdirSync(folder).sort(),
+    ["misspelt.json", "not-json.json", "token"],
+    "nothing was made before the options were right",
+  );
+});
+
+t.test("it says where it listens in one line on stdout, and logs JSON lines to stderr", async (t) => {
+  const service = await start(t, { args: ["serve", "--log-level", "debug"] });
+  t.match(service.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
+  const response = await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const { stdout, stderr } = await service.end();
+  t.equal(stdout.trim().split("\n").length, 1);
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const request = lines.find((line) => line.msg === "request");
+  t.match(request, {
+    trace_id: response?.headers["x-trace-id"] as string,
+    method: "GET",
+    path: "/runs",
+    query: "limit=1",
+    status: 200,
+  });
+});
+
+t.test("options come from the environment and the file too", async (t) => {
+  const folder = temporaryFolder(t);
+  const config = join(folder, "config.json");
+  writeFileSync(config, JSON.stringify({ "base-url": "https://results.factory/cell-1/", host: "127.0.0.2" }));
+  const service = await start(t, { environment: { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" } });
+  t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
+  t.equal((await rawRequest(service.port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200);
+});
+
+t.test("--open serves on every address", async (t) => {
+  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open"] });
+  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+\n$/);
+  await new ContractClient(t, service.port).json("/livez", "LivenessResponse");
+});
+
+t.test("an IPv6 loopback", async (t) => {
+  let service: ServiceProcess;
+  try {
+    service = await start(t, { args: ["serve", "--host", "::1"] });
+  } catch (error) {
+    // A machine without IPv6 says that it cannot listen; that message is the contract then.
+    t.match((error as Error).message, /cannot listen on ::1/);
+    return;
+  }
+  t.match(service.stdout, /^listening on http:\/\/\[::1\]:\d+\n$/);
+});

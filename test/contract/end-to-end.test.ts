@@ -1,0 +1,148 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const HEIGHT_MAP = "../shared/data/heightmaps/disc_fixture_a_height.npy";
+
+/** Rows, columns and the values of a little-endian u16 array in a file that numpy wrote. */
+function readHeightMap(path: string): { rows: number; columns: number; values: Buffer; file: Buffer } | undefined {
+  let file: Buffer;
+  try {
+    file = readFileSync(path);
+  } catch {
+    return undefined;
+  }
+  const headerEnd = 10 + file.readUInt16LE(8);
+  const shape = /'<u2'.*\((\d+), (\d+)\)/.exec(file.subarray(10, headerEnd).toString("latin1"));
+  if (shape === null) throw new Error(`${path} is not a plane of u16`);
+  return { rows: Number(shape[1]), columns: Number(shape[2]), values: file.subarray(headerEnd), file };
+}
+
+function madeHeightMap(): { rows: number; columns: number; values: Buffer } {
+  const random = createRandom(7);
+  const values = Buffer.alloc(200 * 333 * 2);
+  for (let i = 0; i < values.length; i += 2) values.writeUInt16LE(Math.floor(random.next() * 65_536), i);
+  return { rows: 200, columns: 333, values };
+}
+
+t.test("what a producer says over the cell link is what clients read, before and after a kill -9", async (t) => {
+  const recorded = readHeightMap(HEIGHT_MAP);
+  if (recorded === undefined) t.comment(`${HEIGHT_MAP} is not there: a made height map takes its place`);
+  const { rows, columns, values } = recorded ?? madeHeightMap();
+  let service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const folder = service.dataDirectory;
+
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "test-cell" });
+  await producer.welcomed();
+  const runId = producer.nextRunId();
+  const frameId = runId.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
+  const report = Buffer.from("%PDF-1.7 all good");
+  const luminance = Buffer.alloc(rows * columns, 0x5a);
+  await producer.deliver({
+    type: "program.put",
+    program: { id: PROGRAM_ID, name: "Disc", status: "active", robot_ids: ["r1"], steps: [{ type: "capture_frame" }] },
+  });
+  await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "D-1" });
+  await producer.deliver({ type: "run.start", id: runId });
+  await producer.deliver({ type: "step.start", run_id: runId, index: 1 });
+  await producer.deliver({
+    type: "frame.begin",
+    id: frameId,
+    run_id: runId,
+    step_index: 1,
+    session_id: "s",
+    frame_type: "heightmap",
+    width: columns,
+    height: rows,
+    planes: {
+      height: { dtype: "u16", scale_mm: 0.02, offset_mm: 0, invalid: [0] },
+      luminance: { dtype: "u8", bits: 8 },
+    },
+    x_pitch_mm: 0.2,
+    y_pitch_mm: 0.2,
+    capture_timestamp: "2026-01-31T12:00:00.5Z",
+  });
+  for (let line = 0; line < rows; line += 97) {
+    const count = Math.min(97, rows - line);
+    const heights = values.subarray(line * columns * 2, (line + count) * columns * 2);
+    const brightness = luminance.subarray(line * columns, (line + count) * columns);
+    const message = { type: "frame.lines", id: frameId, first_line: line, line_count: count };
+    await producer.send(message, Buffer.concat([heights, brightness]));
+  }
+  await producer.deliver({ type: "frame.end", id: frameId });
+  const check = { name: "flatness", status: "failed", value: 0.3, nominal: 0, delta: 0.3, threshold: 0.2 };
+  await producer.deliver({
+    type: "step.finish",
+    run_id: runId,
+    index: 1,
+    status: "completed",
+    result: { frame_id: frameId, checks: [check], defects: [{ type: "dent" }] },
+  });
+  await producer.deliver(
+    { type: "file.put", run_id: runId, name: "report.pdf", file_type: "report", content_type: "application/pdf" },
+    report,
+  );
+  await producer.deliver({ type: "run.finish", id: runId, summary: "bent" });
+
+  // The acknowledgement of run.finish comes before the run has been finalized.
+  const reader = new ContractClient(t, service.port);
+  let run = (await reader.json(`/runs/${runId}`, "ProgramRunResponse")) as Record<string, unknown>;
+  while (run.status !== "completed") run = (await reader.json(`/runs/${runId}`, "ProgramRunResponse")) as typeof run;
+  t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: [frameId] } });
+
+  const readAll = async (client: ContractClient) => {
+    const answers = new Map<string, Buffer>();
+    for (const path of [
+      `/runs/${runId}`,
+      "/runs",
+      `/programs/${PROGRAM_ID}`,
+      `/programs/${PROGRAM_ID}/runs`,
+      `/runs/${runId}/quality-report`,
+      `/runs/${runId}/defects`,
+      `/runs/${runId}/files`,
+      `/runs/${runId}/files/report.pdf`,
+      `/runs/${runId}/files/frame-${frameId}.npy`,
+      `/sensor/frames/${frameId}`,
+      `/sensor/frames/${frameId}/files`,
+      `/sensor/frames/${frameId}/file.npy`,
+    ]) {
+      const response = await client.get(path);
+      t.equal(response.status, 200, path);
+      answers.set(path, response.body);
+    }
+    return answers;
+  };
+  const before = await readAll(reader);
+  const npy = before.get(`/sensor/frames/${frameId}/file.npy`) as Buffer;
+  t.ok(npy.subarray(-values.length).equals(values), "the plane is bit-equal");
+  if (recorded !== undefined) t.ok(npy.equals(recorded.file), "the file is the one that numpy wrote");
+  t.ok(before.get(`/runs/${runId}/files/report.pdf`)?.equals(report));
+  t.match(JSON.parse(String(before.get(`/runs/${runId}/quality-report`))), {
+    quality_report: { status: "failed", summary: "bent", checks: [check], defects: [{ type: "dent" }] },
+  });
+
+  const file = join(folder, "frame.npy");
+  writeFileSync(file, npy);
+  const script =
+    "import sys, numpy; a = numpy.load(sys.argv[1]); sys.stdout.buffer.write(a.tobytes()); print(a.shape, a.dtype, file=sys.stderr)";
+  const numpy = spawnSync("python3", ["-c", script, file], { maxBuffer: 1 << 28, timeout: 60_000 });
+  if (numpy.error !== undefined || numpy.status !== 0) t.comment("numpy is not there: not loaded with it");
+  else {
+    t.equal(numpy.stderr.toString().trim(), `(${rows}, ${columns}) uint16`);
+    t.ok(numpy.stdout.equals(values), "numpy loads the source's values");
+  }
+
+  await producer.close();
+  await service.end("SIGKILL");
+  service = await ServiceProcess.start({ dataDirectory: folder });
+  const after = await readAll(new ContractClient(t, service.port));
+  for (const [path, bytes] of before) t.ok(after.get(path)?.equals(bytes), `${path} after the kill`);
+  await service.end();
+});

@@ -1,0 +1,100 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start(options);
+  t.teardown(() => service.dispose());
+  return service;
+}
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  t.test(`${signal} ends it cleanly with 0, and its directory is free`, async (t) => {
+    const service = await start(t);
+    const idle = await RawConnection.open(service.port);
+    idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    t.equal((await idle.response())?.status, 200);
+    const ended = await service.end(signal);
+    t.match(ended, { code: 0, signal: null });
+    await idle.closed;
+    const again = await start(t, { dataDirectory: service.dataDirectory });
+    t.match(await again.end(), { code: 0 });
+  });
+}
+
+t.test("a second service on the directory ends with 1 and says who holds it, also right after a kill -9", async (t) => {
+  const service = await start(t);
+  const args = ["serve", "--data", service.dataDirectory, "--port", "0"];
+  const second = await runCommand(args);
+  t.equal(second.code, 1);
+  t.match(second.stderr, new RegExp(`\\b${service.pid}\\b`), "names the process");
+  t.notMatch(second.stderr, /^\s+at /m);
+  t.equal(second.stdout, "");
+  for (const command of ["check", "inspect"]) {
+    const other = await runCommand([command, "--data", service.dataDirectory]);
+    t.equal(other.code, 1, `${command} of a served store is refused`);
+    t.match(other.stderr, new RegExp(`\\b${service.pid}\\b`));
+  }
+  t.match(await service.end("SIGKILL"), { signal: "SIGKILL" });
+  const third = await start(t, { dataDirectory: service.dataDirectory });
+  const fourth = await runCommand(args);
+  t.equal(fourth.code, 1);
+  t.match(fourth.stderr, new RegExp(`\\b${third.pid}\\b`));
+});
+
+t.test("a port in use ends it with 1, and leaves the directory free", async (t) => {
+  const service = await start(t);
+  const folder = temporaryFolder(t);
+  const second = await runCommand(["serve", "--data", folder, "--port", String(service.port)]);
+  t.equal(second.code, 1);
+  t.match(second.stderr, new RegExp(`cannot listen on 127.0.0.1 port ${service.port}`));
+  await start(t, { dataDirectory: folder });
+});
+
+t.test("demo: runs, URLs that answer, a store that check finds whole, and damaged after one bit", async (t) => {
+  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7"] });
+  const [, list] = await service.untilStdout(/try:\n((?: {2}curl http:\S+\n)+)/);
+  const urls = (list as string).match(/http:\S+/g) as string[];
+  t.ok(urls.length >= 6);
+  for (const url of urls) {
+    const path = new URL(url).pathname;
+    t.equal((await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.status, 200, path);
+  }
+  t.ok(urls.some((url) => url.endsWith("/file.npy")));
+  t.match(await service.end("SIGINT"), { code: 0 });
+  const check = await runCommand(["check", "--data", service.dataDirectory]);
+  t.match(check, { code: 0, stdout: /\nok\n$/ });
+  const inspect = await runCommand(["inspect", "--data", service.dataDirectory, "--from", "1", "--limit", "3"]);
+  t.equal(inspect.code, 0);
+  const records = inspect.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.strictSame(
+    records.map((record) => record.sequence),
+    [1, 2, 3],
+  );
+  t.match(records[0], { type: "cellChanges", content: { origin: { producer: "demo-cell", sequence: 1 } } });
+
+  const [month] = readdirSync(join(service.dataDirectory, "captures")) as [string];
+  const folder = join(service.dataDirectory, "captures", month);
+  const capture = readdirSync(folder).find((name) => name.endsWith(".cap")) as string;
+  const bytes = readFileSync(join(folder, capture));
+  bytes.writeUInt8(bytes.readUInt8(1000) ^ 1, 1000);
+  writeFileSync(join(folder, capture), bytes);
+  const damaged = await runCommand(["check", "--data", service.dataDirectory]);
+  t.equal(damaged.code, 1);
+  t.match(damaged.stdout, new RegExp(`capture_damaged: captures/${month}/${capture}`));
+  t.match(damaged.stdout, /\nDAMAGED\n$/);
+});

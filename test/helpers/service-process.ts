@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const MAIN = "dist/http/main.js";
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface ProcessOptions {
+  /** Command and options; a data directory, and port 0, are added where they are not given. */
+  args?: readonly string[];
+  environment?: Readonly<Record<string, string>>;
+  /** Default: a temporary folder of its own, removed with `dispose`. */
+  dataDirectory?: string;
+}
+
+/** The environment without the service's own variables, of which the developer may have some. */
+function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("INSPECTION_"));
+  return { ...Object.fromEntries(inherited), ...extra };
+}
+
+/** Runs the command to its end. */
+export async function runCommand(args: readonly string[], environment?: Record<string, string>): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: cleanEnvironment(environment),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  return new Output(child).ended;
+}
+
+class Output {
+  stdout = "";
+  stderr = "";
+  readonly ended: Promise<Ended>;
+  /** Called with each piece, and at the end. */
+  onChange: () => void = () => {};
+
+  constructor(child: ChildProcess) {
+    child.stdout?.on("data", (chunk: Buffer) => {
+      this.stdout += chunk;
+      this.onChange();
+    });
+    child.stderr?.on("data", (chunk: Buffer) => {
+      this.stderr += chunk;
+    });
+    this.ended = new Promise((resolve) => {
+      child.once("close", (code, signal) => {
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+        this.onChange();
+      });
+    });
+  }
+}
+
+/** The real service as a child process, on port 0 and a data directory of its own. */
+export class ServiceProcess {
+  readonly dataDirectory: string;
+  readonly #child: ChildProcess;
+  readonly #output: Output;
+  readonly #ownsDirectory: boolean;
+  #ended = false;
+  #port = 0;
+
+  private constructor(options: ProcessOptions) {
+    this.#ownsDirectory = options.dataDirectory === undefined;
+    this.dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), "inspection-service-"));
+    const args = [...(options.args ?? ["serve"])];
+    if (!args.includes("--data")) args.push("--data", this.dataDirectory);
+    if (!args.includes("--port")) args.push("--port", "0");
+    this.#child = spawn(process.execPath, [MAIN, ...args], {
+      env: cleanEnvironment(options.environment),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#output = new Output(this.#child);
+    void this.#output.ended.then(() => {
+      this.#ended = true;
+    });
+  }
+
+  /** Resolves when it answers; rejects with what it printed when it ends before. */
+  static async start(options: ProcessOptions = {}): Promise<ServiceProcess> {
+    const service = new ServiceProcess(options);
+    const line = await service.untilStdout(/^listening on http:\/\/.*:(\d+)$/m);
+    service.#port = Number(line[1]);
+    return service;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get cellSocketPath(): string {
+    return join(this.dataDirectory, "cell.sock");
+  }
+
+  get stdout(): string {
+    return this.#output.stdout;
+  }
+
+  get stderr(): string {
+    return this.#output.stderr;
+  }
+
+  /** Waits until stdout matches; rejects with what was printed when the process ends before. */
+  untilStdout(pattern: RegExp): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(this.#output.stdout);
+        if (match !== null) resolve(match);
+        else if (this.#ended) {
+          reject(new Error(`it ended before ${pattern}:\n${this.#output.stdout}\n${this.#output.stderr}`));
+        }
+      };
+      this.#output.onChange = look;
+      void this.#output.ended.then(look);
+      look();
+    });
+  }
+
+  /** Sends the signal and waits for the end. */
+  async end(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
+    if (!this.#ended) this.#child.kill(signal);
+    return this.#output.ended;
+  }
+
+  /** Ends it in any case and removes what it left behind; safe to call again. */
+  async dispose(): Promise<void> {
+    await this.end("SIGKILL");
+    if (this.#ownsDirectory) rmSync(this.dataDirectory, { recursive: true, force: true });
+  }
+}
