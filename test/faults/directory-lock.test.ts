@@ -1,0 +1,88 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import t from "tap";
+import { openDataDirectory } from "../../storage/data-directory.js";
+import { startHelper } from "../helpers/child-lines.js";
+
+function temporaryDirectory(t: { teardown(callback: () => void): void }): string {
+  const path = mkdtempSync(`${tmpdir()}/directory-lock-`);
+  t.teardown(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+t.test("a second process is refused and told who holds the directory", async (t) => {
+  const path = temporaryDirectory(t);
+  const holder = startHelper("lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  const refusal = { code: "directory_locked", data: { params: { process_id: holder.processId } } };
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+
+  // Another one that was refused and killed changes nothing.
+  const other = startHelper("lock-holder-process", [path]);
+  t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: holder.processId } });
+  await other.end("SIGKILL");
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+
+  // A holder that is stopped does not answer, and holds.
+  holder.signal("SIGSTOP");
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+  holder.signal("SIGCONT");
+
+  await holder.end("SIGKILL");
+  const own = await openDataDirectory({ path, creates: true });
+  t.same(readdirSync(`${path}/lock`).length, 1, "the dead one's entry is gone");
+  await own.release();
+  t.same(readdirSync(`${path}/lock`), []);
+});
+
+t.test("right after the holder was killed the directory is free, again and again", async (t) => {
+  const path = temporaryDirectory(t);
+  for (let round = 0; round < 4; round++) {
+    const holder = startHelper("lock-holder-process", [path]);
+    t.equal(await holder.line(0), "held", `round ${round}`);
+    await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
+    await holder.end("SIGKILL");
+    await (await openDataDirectory({ path, creates: true })).release();
+  }
+});
+
+t.test("of many that start at once exactly one gets the directory", async (t) => {
+  const path = temporaryDirectory(t);
+  let held = 0;
+  for (let round = 0; round < 10; round++) {
+    const attempts = Array.from({ length: 8 }, () => openDataDirectory({ path, creates: true }));
+    const settled = await Promise.allSettled(attempts);
+    const winners = settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    for (const result of settled) {
+      if (result.status === "rejected" && result.reason.code !== "directory_locked") throw result.reason;
+    }
+    held += winners.length;
+    t.equal(winners.length, 1, `round ${round}`);
+    for (const winner of winners) await winner.release();
+  }
+  t.comment(`10 races of 8: ${held} winners`);
+});
+
+t.test("a directory with a long path can be held", async (t) => {
+  const path = `${temporaryDirectory(t)}/${"long".repeat(40)}`;
+  mkdirSync(path);
+  const directory = await openDataDirectory({ path, creates: true });
+  await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
+  await directory.release();
+});
+
+t.test("a store of a newer format is refused, and one that is none", async (t) => {
+  const path = temporaryDirectory(t);
+  await t.rejects(openDataDirectory({ path, creates: false }), { code: "store_missing" });
+  t.same(readdirSync(path), [], "nothing was created");
+  await (await openDataDirectory({ path, creates: true })).release();
+  await (await openDataDirectory({ path, creates: false })).release();
+  writeFileSync(`${path}/format.json`, '{"format": 2}');
+  await t.rejects(openDataDirectory({ path, creates: true }), {
+    code: "format_unsupported",
+    message: /has format 2; this release reads format 1/,
+  });
+  writeFileSync(`${path}/format.json`, "nonsense");
+  await t.rejects(openDataDirectory({ path, creates: true }), { code: "format_unsupported", message: /nonsense/ });
+  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
+});

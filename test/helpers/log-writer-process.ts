@@ -1,0 +1,33 @@
+/**
+ * A process of its own that appends to a log until it is killed, and prints each acknowledgement before anything else happens:
+ * `node log-writer-process.js <data directory> <name prefix>`.
+ */
+import { writeSync } from "node:fs";
+import { openDataDirectory } from "../../storage/data-directory.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
+import { Log } from "../../storage/log.js";
+import { recordOf } from "./log-harness.js";
+
+const [path = "", prefix = ""] = process.argv.slice(2);
+const empty = new Uint8Array(0);
+const directory = await openDataDirectory({ path, creates: true });
+const log = await Log.open({
+  fileSystem: nodeFileSystem,
+  directory: directory.metaPath,
+  quarantineDirectory: directory.quarantinePath,
+  durability: "full",
+  segmentBytes: 100_000,
+  understandsType: () => true,
+  openingState: () => ({ index: empty, body: empty }),
+  onRecords: () => {},
+});
+writeSync(1, "open\n");
+let count = 0;
+async function produce(): Promise<void> {
+  for (;;) {
+    const name = `${prefix}${count++}`;
+    await log.whenCommitted(log.append(recordOf(name, 10 + ((count * 131) % 2_000))));
+    writeSync(1, `${name}\n`);
+  }
+}
+await Promise.all(Array.from({ length: 16 }, produce));
