@@ -5,8 +5,9 @@ import type { Durable } from "./log-options.js";
 
 /** What a capture file needs of its store. */
 export interface CaptureFileHost {
-  /** Opens the file; the first time cuts what stands behind `keptBytes`, and for a new file sees to its folder. */
+  /** Opens the file, when a descriptor is to be had; the first time cuts what stands behind `keptBytes`, and for a new file sees to its folder. */
   open(path: string, keptBytes: number | null): Promise<StoreFile>;
+  close(file: StoreFile): Promise<void>;
   /** Makes the file's name durable. */
   syncName(path: string): Promise<void>;
   /** The file is in use: it becomes the last that the store would close. */
@@ -105,8 +106,7 @@ export class CaptureFile implements Durable {
     while (this.#sync !== null) await this.#sync;
     if (this.#synced < target) await this.#syncUpTo(target, handle.file);
     try {
-      const file = await handle.file;
-      await file.close();
+      await this.#host.close(await handle.file);
     } catch (error) {
       this.#host.fail(error);
     }

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, capturePath } from "./capture-path.js";
-import type { FileSystem } from "./file-system.js";
+import type { FileSystem, StoreFile } from "./file-system.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
 
 /** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
@@ -19,6 +19,10 @@ export class CaptureStore {
   readonly #open: LRUCache<CaptureFile, true>;
   readonly #releases = new Set<Promise<void>>();
   readonly #months = new Map<string, Promise<void>>();
+  /** Descriptors that may be open at once: those kept, and as many that are being let go. So there is always one that becomes free. */
+  readonly #maximumDescriptors: number;
+  #descriptors = 0;
+  readonly #waiters: (() => void)[] = [];
   readonly #host: CaptureFileHost;
   #pendingBytes = 0;
   #failure: StorageErrorData | null = null;
@@ -27,6 +31,7 @@ export class CaptureStore {
     fileSystem: FileSystem;
     /** Folder of the months. It exists. */
     capturesPath: string;
+    /** Descriptors kept open; for a moment there can be twice as many. */
     maximumOpenFiles?: number;
     /** Called once. */
     onFailure?: (failure: StorageErrorData) => void;
@@ -34,12 +39,17 @@ export class CaptureStore {
     this.#fileSystem = options.fileSystem;
     this.#capturesPath = options.capturesPath;
     this.#onFailure = options.onFailure ?? (() => {});
+    const maximumOpenFiles = options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES;
+    this.#maximumDescriptors = 2 * maximumOpenFiles;
     this.#open = new LRUCache<CaptureFile, true>({
-      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      max: maximumOpenFiles,
       dispose: (_, file) => this.#release(file),
     });
     this.#host = {
       open: (path, keptBytes) => this.#openFile(path, keptBytes),
+      close: async (file) => {
+        await file.close().finally(() => this.#leaveDescriptor());
+      },
       syncName: (path) => this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/"))),
       touch: (file) => this.#open.set(file, true),
       assertWorking: () => {
@@ -100,12 +110,25 @@ export class CaptureStore {
     this.#releases.add(release);
   }
 
-  async #openFile(path: string, keptBytes: number | null) {
-    const month = path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/"));
-    await this.#ensureMonth(month);
-    const file = await this.#fileSystem.open(path, "createOrUpdate");
-    if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
-    return file;
+  async #openFile(path: string, keptBytes: number | null): Promise<StoreFile> {
+    while (this.#descriptors >= this.#maximumDescriptors) {
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    }
+    this.#descriptors++;
+    try {
+      await this.#ensureMonth(path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/")));
+      const file = await this.#fileSystem.open(path, "createOrUpdate");
+      if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
+      return file;
+    } catch (error) {
+      this.#leaveDescriptor();
+      throw error;
+    }
+  }
+
+  #leaveDescriptor(): void {
+    this.#descriptors--;
+    this.#waiters.shift()?.();
   }
 
   /** The folder of a month, durably there. Once per month and process: a folder left by a crash may not be durable. */

@@ -1,0 +1,237 @@
+import { crc32 } from "node:zlib";
+import t from "tap";
+import type { Extent } from "../../core/capture.js";
+import { generateUuidV7 } from "../../core/identifiers.js";
+import { createRandom } from "../../core/random.js";
+import { capturePath } from "../../storage/capture-path.js";
+import { CaptureReader, verifyExtents } from "../../storage/capture-reader.js";
+import { CaptureStore } from "../../storage/capture-store.js";
+import { SimulatedDisk } from "../helpers/simulated-disk.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+const CAPTURES = "/data/captures";
+const random = createRandom(SEED);
+
+function runId(timeMs = Date.UTC(2026, 10, 20)): string {
+  return generateUuidV7(timeMs, random.bytes(10));
+}
+
+async function createDisk(): Promise<SimulatedDisk> {
+  const disk = new SimulatedDisk();
+  await disk.makeDirectory(CAPTURES);
+  for (const directory of ["", "/data", CAPTURES]) await disk.syncDirectory(directory);
+  return disk;
+}
+
+function openStore(disk: SimulatedDisk, maximumOpenFiles = 8): CaptureStore {
+  return new CaptureStore({ fileSystem: disk, capturesPath: CAPTURES, maximumOpenFiles });
+}
+
+t.test("a run's file lies in the month of its id, reports apart", async (t) => {
+  const id = "01890a5d-ac96-774b-bcce-b302099a8057";
+  t.equal(capturePath(id, "capture"), `202306/${id}-000.cap`);
+  t.equal(capturePath(id, "report"), `202306/${id}-000.rep`);
+});
+
+t.test("appends get their places at once, one behind the other, and read back exactly", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const id = runId();
+  const file = store.file(id, "capture", 0);
+  const payloads = [10, 0, 3, 70_000, 1].map((length) => random.bytes(length));
+  const extents = payloads.map((payload) => file.append(payload));
+  let offset = 0;
+  for (const [i, payload] of payloads.entries()) {
+    t.same(extents[i], { offset, lengthBytes: payload.length, crc32: crc32(payload) });
+    offset += payload.length;
+  }
+  t.equal(store.pendingBytes, offset);
+  await file.makeDurable();
+  t.equal(store.pendingBytes, 0);
+  const path = `${CAPTURES}/${capturePath(id, "capture")}`;
+  t.same(Buffer.from(disk.bytesOf(path)), Buffer.concat(payloads));
+  t.same(await verifyExtents(disk, path, extents), []);
+  await store.close();
+  // After the power cut everything that was durable is there, its names too.
+  const after = disk.crash("drop", random);
+  t.same(Buffer.from(after.bytesOf(path)), Buffer.concat(payloads));
+});
+
+t.test("a crash at every operation keeps what was durable, and its place is used again otherwise", async (t) => {
+  const id = runId();
+  const path = `${CAPTURES}/${capturePath(id, "capture")}`;
+  const payloads = Array.from({ length: 6 }, (_, i) => new Uint8Array(700).fill(i + 1));
+  const work = async (disk: SimulatedDisk, durable: Extent[]): Promise<void> => {
+    const store = openStore(disk);
+    const file = store.file(id, "capture", 0);
+    for (let i = 0; i < payloads.length; i += 2) {
+      const extents = [file.append(payloads[i]!), file.append(payloads[i + 1]!)];
+      await file.makeDurable();
+      durable.push(...extents);
+    }
+    await store.close();
+  };
+  const counting = await createDisk();
+  const before = counting.operations;
+  await work(counting, []);
+  const operations = counting.operations - before;
+  let damaged = 0;
+  let crashes = 0;
+  for (const mode of ["drop", "tear", "tear", "keep"] as const) {
+    for (let at = 0; at < operations; at++) {
+      const disk = await createDisk();
+      const first = disk.operations;
+      disk.onOperation = ({ number }) => (number - first === at ? { dies: true } : undefined);
+      const durable: Extent[] = [];
+      await work(disk, durable).catch(() => undefined);
+      const after = disk.crash(mode, random);
+      crashes++;
+      const committedEnd = durable.length * 700;
+      if (durable.length > 0) damaged += (await verifyExtents(after, path, durable)).length;
+      // The run goes on at the committed end: what was there is kept, what stood behind is gone.
+      const store = openStore(after);
+      const file = store.file(id, "capture", committedEnd);
+      const next = file.append(new Uint8Array(50).fill(99));
+      await file.makeDurable();
+      await store.close();
+      if (next.offset !== committedEnd || after.bytesOf(path).length !== committedEnd + 50) damaged++;
+      damaged += (await verifyExtents(after, path, [...durable, next])).length;
+    }
+  }
+  t.equal(damaged, 0);
+  t.comment(`${crashes} crashes at ${operations} operations: ${damaged} durable extents damaged`);
+});
+
+for (const kind of ["write", "datasync", "create", "mkdir", "syncDirectory"] as const) {
+  t.test(`a failed ${kind} ends the store: nothing that waited is durable, nothing is taken any more`, async (t) => {
+    const disk = await createDisk();
+    const failures: string[] = [];
+    const store = new CaptureStore({
+      fileSystem: disk,
+      capturesPath: CAPTURES,
+      onFailure: ({ message }) => failures.push(message),
+    });
+    const [file, other] = [store.file(runId(), "capture", 0), store.file(runId(), "report", 0)];
+    disk.onOperation = (operation) => (operation.kind === kind ? { error: "ENOSPC" } : undefined);
+    file.append(random.bytes(10));
+    other.append(random.bytes(10));
+    const outcomes = await Promise.allSettled([file.makeDurable(), other.makeDurable()]);
+    t.same(
+      outcomes.map(({ status }) => status),
+      ["rejected", "rejected"],
+    );
+    disk.onOperation = () => undefined;
+    t.throws(() => file.append(random.bytes(1)), { code: "capture_failed", message: /ENOSPC/ });
+    await t.rejects(file.makeDurable(), { code: "capture_failed" });
+    t.equal(failures.length, 1);
+    t.match(store.failure, { code: "capture_failed" });
+    await store.close();
+  });
+}
+
+t.test("short writes are continued, and a write of nothing fails", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const id = runId();
+  const file = store.file(id, "capture", 0);
+  disk.onOperation = ({ kind }) => (kind === "write" ? { short: 7 } : undefined);
+  const extent = file.append(random.bytes(1_000));
+  await file.makeDurable();
+  t.same(await verifyExtents(disk, file.path, [extent]), []);
+  disk.onOperation = ({ kind }) => (kind === "write" ? { short: 0 } : undefined);
+  file.append(random.bytes(10));
+  await t.rejects(file.whenWritten(), { code: "capture_failed", message: /wrote nothing/ });
+});
+
+t.test("many runs at once keep few descriptors, and each finds its bytes", async (t) => {
+  const disk = await createDisk();
+  let open = 0;
+  let most = 0;
+  const counting = new Proxy(disk, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property);
+      if (typeof value !== "function") return value;
+      if (property !== "open") return value.bind(target);
+      return async (...args: Parameters<SimulatedDisk["open"]>) => {
+        const file = await target.open(...args);
+        most = Math.max(most, ++open);
+        const close = file.close.bind(file);
+        file.close = async () => {
+          open--;
+          await close();
+        };
+        return file;
+      };
+    },
+  });
+  const store = new CaptureStore({ fileSystem: counting, capturesPath: CAPTURES, maximumOpenFiles: 4 });
+  const runs = Array.from({ length: 20 }, (_, i) => ({ id: runId(Date.UTC(2026, i % 3, 5)), extents: [] as Extent[] }));
+  for (let round = 0; round < 10; round++) {
+    for (const run of runs) run.extents.push(store.file(run.id, "capture", 0).append(random.bytes(100 + round)));
+    const some = runs.filter((_, i) => (i + round) % 3 === 0);
+    await Promise.all(some.map((run) => store.file(run.id, "capture", 0).makeDurable()));
+    // The others are written too before the next round: descriptors in use are not closed.
+    await Promise.all(runs.map((run) => store.file(run.id, "capture", 0).whenWritten()));
+  }
+  for (const run of runs) store.finish(run.id);
+  await store.close();
+  t.equal(open, 0, "all are closed");
+  t.ok(most <= 8, `${most} descriptors at most, twice those that are kept`);
+  t.equal(store.failure, null);
+  const after = disk.crash("drop", random);
+  let damaged = 0;
+  for (const run of runs) {
+    damaged += (await verifyExtents(after, `${CAPTURES}/${capturePath(run.id, "capture")}`, run.extents)).length;
+  }
+  t.equal(damaged, 0);
+  t.comment(`20 runs, 200 appends: at most ${most} descriptors, ${damaged} damaged`);
+});
+
+t.test("slices of a file read as one, at any position and length", async (t) => {
+  t.comment(`seed ${SEED}`);
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const file = store.file(runId(), "capture", 0);
+  const extents = Array.from({ length: 30 }, () => file.append(random.bytes(random.integer(0, 200))));
+  await file.makeDurable();
+  const slices = extents.filter((_, i) => i % 3 !== 0);
+  const stored = disk.bytesOf(file.path);
+  const whole = Buffer.concat(slices.map(({ offset, lengthBytes }) => stored.subarray(offset, offset + lengthBytes)));
+  const captures = new CaptureReader({ fileSystem: disk });
+  const reader = await captures.openSlices(file.path, slices);
+  t.equal(reader.sizeBytes, whole.length);
+  let wrong = 0;
+  for (let round = 0; round < 500; round++) {
+    const position = random.integer(0, whole.length + 10);
+    const length = random.integer(0, 500);
+    const read = Buffer.from(await reader.read(position, length));
+    if (!read.equals(whole.subarray(position, position + length))) wrong++;
+  }
+  t.equal(wrong, 0);
+  reader.close();
+  await t.rejects(reader.read(0, 1), { message: /read after close/ });
+  await t.rejects(captures.openSlices(`${file.path}x`, slices), { code: "capture_missing" });
+  disk.setBytes(file.path, stored.slice(0, 100));
+  captures.close();
+  const short = await captures.openSlices(file.path, slices);
+  await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: /ends at 100/ });
+  short.close();
+});
+
+t.test("verification names each damaged extent", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const file = store.file(runId(), "capture", 0);
+  const extents = [100, 2 * 1024 * 1024, 50].map((length) => file.append(random.bytes(length)));
+  await file.makeDurable();
+  const bytes = disk.bytesOf(file.path);
+  bytes[100 + 1_500_000]! ^= 1;
+  disk.setBytes(file.path, bytes.slice(0, bytes.length - 1));
+  const damages = await verifyExtents(disk, file.path, extents);
+  t.match(damages, [
+    { extent: extents[1]!, reason: "the bytes do not match their CRC" },
+    { extent: extents[2]!, reason: /the file ends at/ },
+  ]);
+  t.equal(damages.length, 2);
+  await t.rejects(verifyExtents(disk, "/data/captures/none", extents), { code: "capture_missing" });
+});
