@@ -2,6 +2,7 @@ import t from "tap";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Durable } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
+import { readRecordHeader } from "../../storage/record-format.js";
 import { segmentBaseOf } from "../../storage/segment.js";
 import { appendAll, appendEach, createDisk, META, openLog, recordOf, until } from "../helpers/log-harness.js";
 import type { DiskOperation } from "../helpers/simulated-disk.js";
@@ -40,6 +41,8 @@ t.test("everything appended while a group is written goes into the next, with on
     ],
   );
   t.equal(batches[1]?.offset, (batches[0]?.offset ?? 0) + (batches[0]?.bytes.length ?? 0));
+  const claim = readRecordHeader(new DataView(batches[1]!.bytes.buffer), 0).durableUpTo;
+  t.equal(claim, 1, "the second group says that the first is durable, although it was appended before it was");
 });
 
 t.test("acknowledgements come in order, after the batch, and never before the sync", async (t) => {
@@ -160,6 +163,41 @@ t.test("interval: acknowledged after the write, synced by the timer; what is cla
   }, "the failed sync of the interval");
   t.throws(() => log.append(recordOf("d")), { code: "log_failed" });
   t.match(state(log), { committedSequence: 3, durableSequence: 2 });
+});
+
+t.test("interval: a sync that fails beside a write ends the log, and the write is not acknowledged", async (t) => {
+  const disk = await createDisk();
+  let finishWrite: (() => void) | undefined;
+  let holds = false;
+  const slow = new Proxy(disk, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property);
+      if (typeof value !== "function") return value;
+      if (property !== "open") return value.bind(target);
+      return async (...args: Parameters<typeof disk.open>) => {
+        const file = await target.open(...args);
+        const write = file.write.bind(file);
+        file.write = async (bytes, position) => {
+          const count = await write(bytes, position);
+          if (holds) await new Promise<void>((resolve) => (finishWrite = resolve));
+          return count;
+        };
+        return file;
+      };
+    },
+  });
+  const { log, names, timers } = await openLog(slow, { durability: "interval" });
+  await appendEach(log, ["a"]);
+  holds = true;
+  const second = log.whenCommitted(log.append(recordOf("b")));
+  await until(() => finishWrite !== undefined, "the write under way");
+  disk.onOperation = ({ kind }) => (kind === "datasync" ? { error: "EIO" } : undefined);
+  timers.fire();
+  await t.rejects(second, { code: "log_failed" });
+  finishWrite?.();
+  await t.rejects(log.close(), { code: "log_failed" });
+  t.same(names, ["a"], "nothing was delivered after the failure");
+  t.equal(log.committedSequence, 1);
 });
 
 t.test("none: nothing is synced until a segment or the log is closed", async (t) => {
