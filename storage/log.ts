@@ -55,7 +55,7 @@ export class Log {
   #claimedSequence: number;
   #lastTimeUs: number;
   #failure: LogFailure | null = null;
-  #isClosing = false;
+  #closing: Promise<void> | null = null;
   #isScheduled = false;
   /** Resolves when the commits under way are done. */
   #running: Promise<void> | null = null;
@@ -125,7 +125,7 @@ export class Log {
    */
   append(input: RecordInput): number {
     if (this.#failure !== null) throw failed(this.#failure);
-    if (this.#isClosing) throw new StorageError("log_closed", "the log was closed");
+    if (this.#closing !== null) throw new StorageError("log_closed", "the log was closed");
     if (!(input.type >= FIRST_OWNER_TYPE && input.type <= 0xffff)) {
       throw new RangeError(`record type ${input.type}: allowed are ${FIRST_OWNER_TYPE} to 65535`);
     }
@@ -159,28 +159,27 @@ export class Log {
   }
 
   /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
-  async close(): Promise<void> {
-    if (this.#isClosing) return;
-    this.#isClosing = true;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#clearTimers();
-    if (this.#filling.length > 0 && this.#failure === null) this.#start();
-    await this.#running;
-    await this.#sync;
-    if (this.#failure === null) {
-      try {
-        await this.#syncAll();
-        if (this.#lastDataSequence > this.#claimedSequence) {
-          this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
-          this.#start();
-          await this.#running;
-          await this.#syncAll();
-        }
-      } catch (error) {
-        this.#fail(error);
-      }
+    await this.#commitPending();
+    await this.#syncAll();
+    if (this.#failure === null && this.#lastDataSequence > this.#claimedSequence) {
+      this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
+      await this.#commitPending();
+      await this.#syncAll();
     }
     await this.#segment.file.close();
     if (this.#failure !== null) throw failed(this.#failure);
+  }
+
+  async #commitPending(): Promise<void> {
+    if (this.#running === null && this.#filling.length > 0 && this.#failure === null) this.#start();
+    while (this.#running !== null) await this.#running;
   }
 
   #append(
@@ -206,7 +205,8 @@ export class Log {
   }
 
   #start(): void {
-    this.#running = this.#commitAll();
+    // Not at once: until this is set, nothing may see that nobody commits.
+    this.#running = Promise.resolve().then(() => this.#commitAll());
   }
 
   async #commitAll(): Promise<void> {
@@ -277,8 +277,8 @@ export class Log {
   }
 
   async #rotate(rotation: { base: number; salt: number; start: Uint8Array }): Promise<void> {
-    await this.#sync;
     await this.#syncAll();
+    if (this.#failure !== null) return;
     const { fileSystem, directory } = this.#options;
     const closed = this.#segment;
     this.#segment = await createSegment(fileSystem, directory, rotation.base, rotation.salt, rotation.start);
@@ -286,10 +286,20 @@ export class Log {
     await closed.file.close();
   }
 
-  /** Makes all that is written durable, and first what it refers to. */
+  /** Makes all that is committed durable. One sync at a time: the segment's file must not be closed under one. Never rejects. */
   async #syncAll(): Promise<void> {
-    if (this.#durableSequence >= this.#committedSequence) return;
-    const sequence = this.#committedSequence;
+    while (this.#sync !== null) await this.#sync;
+    if (this.#failure !== null || this.#durableSequence >= this.#committedSequence) return;
+    this.#sync = this.#syncCommitted(this.#committedSequence)
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#sync = null;
+      });
+    await this.#sync;
+  }
+
+  /** First what the records refer to, then the records. */
+  async #syncCommitted(sequence: number): Promise<void> {
     const needs = this.#unsyncedNeeds;
     this.#unsyncedNeeds = new Set();
     const { file } = this.#segment;
@@ -299,28 +309,24 @@ export class Log {
   }
 
   #armIntervalTimer(): void {
-    if (this.#durability !== "interval" || this.#intervalTimer !== null || this.#isClosing) return;
+    if (this.#durability !== "interval" || this.#intervalTimer !== null || this.#closing !== null) return;
     this.#intervalTimer = this.#timers.set(() => {
       this.#intervalTimer = null;
-      if (this.#failure !== null || this.#isClosing || this.#sync !== null) return;
-      this.#sync = this.#syncAll()
-        .catch((error: unknown) => this.#fail(error))
-        .finally(() => {
-          this.#sync = null;
-          if (this.#failure !== null) return;
-          if (this.#durableSequence < this.#committedSequence) this.#armIntervalTimer();
-          this.#armIdleTimer();
-        });
+      void this.#syncAll().then(() => {
+        if (this.#failure !== null) return;
+        if (this.#durableSequence < this.#committedSequence) this.#armIntervalTimer();
+        this.#armIdleTimer();
+      });
     }, this.#options.intervalMs ?? DEFAULT_INTERVAL_MS);
   }
 
   /** When nothing is appended for a while, a mark proves the last records: damage to them is corruption then, not a torn tail. */
   #armIdleTimer(): void {
-    if (this.#idleTimer !== null || this.#isClosing || !this.#wantsMark()) return;
+    if (this.#idleTimer !== null || this.#closing !== null || !this.#wantsMark()) return;
     this.#sequenceAtIdleTimer = this.#nextSequence;
     this.#idleTimer = this.#timers.set(() => {
       this.#idleTimer = null;
-      if (this.#failure !== null || this.#isClosing || !this.#wantsMark()) return;
+      if (this.#failure !== null || this.#closing !== null || !this.#wantsMark()) return;
       if (this.#nextSequence !== this.#sequenceAtIdleTimer || this.#running !== null) this.#armIdleTimer();
       else this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
     }, this.#options.idleMarkMs ?? DEFAULT_IDLE_MARK_MS);

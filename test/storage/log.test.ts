@@ -232,6 +232,43 @@ t.test("close commits what is pending, proves it, and refuses what comes after",
   t.equal(third.log.nextSequence, again.log.nextSequence, "a start without a record leaves none");
 });
 
+t.test("close while a group is being written waits for it and for the next", async (t) => {
+  const disk = await createDisk();
+  const { log, names } = await openLog(disk, { segmentBytes: 400 });
+  const closes: Promise<void>[] = [];
+  const operations: string[] = [];
+  disk.onOperation = ({ kind }) => {
+    operations.push(kind);
+    if (operations.length === 1) {
+      log.append(recordOf("b", 300));
+      closes.push(log.close(), log.close());
+    }
+    return undefined;
+  };
+  await log.whenCommitted(log.append(recordOf("a")));
+  await Promise.all(closes);
+  t.same(names, ["a", "b"]);
+  t.same(operations.slice(0, 4), ["write", "datasync", "write", "datasync"], "one group after the other");
+  const again = await openLog(disk);
+  t.same(again.names, ["a", "b"]);
+  t.equal(again.log.recovery.findingCount, 0);
+});
+
+t.test("interval: a rotation and the timer's sync do not meet", async (t) => {
+  const disk = await createDisk();
+  const { log, names, timers } = await openLog(disk, { durability: "interval", segmentBytes: 300 });
+  disk.onOperation = () => {
+    timers.fire();
+    return undefined;
+  };
+  const all = Array.from({ length: 20 }, (_, i) => `r${i}`);
+  await appendEach(log, all, 100);
+  await log.close();
+  t.equal(log.failure, null);
+  t.same(names, all);
+  t.same((await openLog(disk)).names, all);
+});
+
 t.test("what cannot be a record is refused and uses no number", async (t) => {
   const { log } = await openLog(await createDisk(), { maximumPendingBytes: 10_000 });
   const record = recordOf("a");
