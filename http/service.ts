@@ -5,9 +5,10 @@ import { nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
 import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
-import type { RecorderErrorData, RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { HttpServer } from "./http-server.js";
 import { RequestPipeline } from "./request-pipeline.js";
+import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import type { ServiceLog } from "./service-log.js";
 import { serviceRoutes } from "./service-routes.js";
 import { startUwsServer } from "./uws-server.js";
@@ -91,11 +92,4 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 function urlOf(host: string, server: HttpServer): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
-}
-
-/** The service's rows once its recorder is gone: what it kept is as it was, what it did is down. */
-function rowsWithoutRecorder(rows: readonly ComponentRow[], error: RecorderErrorData): ComponentRow[] {
-  const down = { id: null, status: "down", detail: error.message, enabled: null, required: true } as const;
-  const others = rows.filter(({ key }) => key !== "log" && key !== "recorder");
-  return [{ ...down, key: "log" }, { ...down, key: "recorder" }, ...others];
 }
