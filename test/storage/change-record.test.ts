@@ -1,0 +1,313 @@
+import { encode } from "@msgpack/msgpack";
+import t from "tap";
+import type { Change } from "../../core/change.js";
+import type { JsonObject } from "../../core/json.js";
+import { createRandom, type Random } from "../../core/random.js";
+import { RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
+import {
+  decodeChanges,
+  decodeIndex,
+  decodeRefusal,
+  type EncodedRecord,
+  encodeChanges,
+  encodeRefusal,
+  isChangeRecordType,
+  RECORD_TYPE,
+  RecordDecodeError,
+} from "../../storage/change-record.js";
+import { decodeMessagePack } from "../../storage/message-pack.js";
+import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
+import { randomObject, TEXTS } from "../helpers/random-cell-message.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20261120);
+t.comment(`TEST_SEED=${seed}`);
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
+const unhex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.replaceAll(/\s/g, ""), "hex"));
+const ORIGIN = { producer: "ljx-1", sequence: 0x3_0000_0102 };
+/** Length of the name, sequence number as two u32 with the low one first, name. */
+const ORIGIN_HEX = "05 02010000 03000000 6c6a782d31";
+
+/** A run whose times and counts have a different value in every byte. */
+function goldenRun(): RunState {
+  const run = structuredClone(worldWithRun("running").runs.get(RUN_ID)) as RunState;
+  return {
+    ...run,
+    id: "0197a3b2-c4d5-7e6f-8a9b-0c1d2e3f4a5b",
+    programId: "01020304-0506-7708-890a-0b0c0d0e0f10",
+    programName: "Gé",
+    serialNumber: null,
+    revision: 0x01020304,
+    metadata: { a: 1 },
+    createdAtUs: 0x0006_1122_3344_5566,
+    updatedAtUs: 0x0006_1122_3344_5567,
+    startedAtUs: 0x0006_1122_3344_5568,
+    completedAtUs: null,
+    errorMessage: "",
+  };
+}
+
+const SUMMARY_HEX = `
+  0197a3b2c4d57e6f8a9b0c1d2e3f4a5b
+  0102030405067708890a0b0c0d0e0f10
+  01
+  04030201
+  66554433 22110600
+  67554433 22110600
+  68554433 22110600
+  00000000 00000000
+  03000000 00000000 01000000
+  03000000 ffffffff 00000000 07000000`;
+
+t.test("golden bytes of every index section, little-endian", async (t) => {
+  const run = goldenRun();
+  const created: Change = {
+    ...{ kind: "run_created", runId: run.id, programId: run.programId, programName: run.programName, robotId: null },
+    ...{ serialNumber: null, revision: 1, metadata: null, traceId: null, steps: [] },
+  };
+  const ended: Change = { kind: "run_ended", runId: run.id, run };
+  const begun: Change = { kind: "frame_begun", runId: run.id, frame: { ...run.frames[0], id: FRAME_ID } as never };
+  const lines: Change = {
+    ...{ kind: "frame_lines_stored", runId: run.id, frameId: FRAME_ID },
+    batch: { offset: 9, lengthBytes: 9, crc32: 1, lineCount: 1 },
+  };
+  const cases: [string, EncodedRecord, number, string][] = [
+    ["cell changes", encodeChanges(ORIGIN, [{ kind: "component_deleted", key: "plc" }], undefined), 16, ORIGIN_HEX],
+    [
+      "run created",
+      encodeChanges(ORIGIN, [created], run),
+      17,
+      `${ORIGIN_HEX}${SUMMARY_HEX} 00000000 47c3a9 7b2261223a317d`,
+    ],
+    [
+      "frame begun",
+      encodeChanges(ORIGIN, [begun], run),
+      18,
+      `${ORIGIN_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 03 ${FRAME_ID.replaceAll("-", "")}`,
+    ],
+    [
+      "frame lines",
+      encodeChanges(ORIGIN, [lines], run),
+      18,
+      `${ORIGIN_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 04 ${"00".repeat(16)}`,
+    ],
+    [
+      "run ended",
+      encodeChanges(null, [ended], undefined),
+      19,
+      `00 00000000 00000000 ${SUMMARY_HEX} 01000000 47c3a9 7b2261223a317d ${FRAME_ID.replaceAll("-", "")}`,
+    ],
+    ["refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "m", params: {} }), 20, ORIGIN_HEX],
+  ];
+  for (const [what, record, type, index] of cases) {
+    t.equal(record.type, type, what);
+    t.equal(hex(record.index), hex(unhex(index)), what);
+    t.ok(isChangeRecordType(type));
+  }
+  t.same(decodeIndex(RECORD_TYPE.runEnded, unhex(cases[4]?.[3] ?? "")), {
+    ...{ type: 19, origin: null, summary: summarizeRun(run), frameIds: [FRAME_ID] },
+  });
+  t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases[2]?.[3] ?? "")), {
+    ...{ type: 18, origin: ORIGIN, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
+  });
+  for (const type of [0, 1, 15, 21, 255]) t.notOk(isChangeRecordType(type), `${type} is not of this file`);
+});
+
+t.test("every status and every change has the code that it had", async (t) => {
+  t.same(RUN_STATUSES, ["pending", "running", "finalizing", "completed", "failed", "cancelled"]);
+  const kinds = [
+    ...["run_started", "step_started", "step_finished", "frame_begun", "frame_lines_stored", "frame_ended"],
+    ...["series_appended", "check_added", "defect_added", "job_started", "job_finished", "file_stored"],
+    ...["event_added", "run_finalizing"],
+  ];
+  const run = goldenRun();
+  for (const [code, kind] of kinds.entries()) {
+    const change = { kind, runId: run.id, frame: { id: FRAME_ID } } as unknown as Change;
+    t.equal(encodeChanges(null, [change], run).index[9 + 16 + 1], code, kind);
+  }
+});
+
+function randomRun(random: Random): RunState {
+  const text = (): string => random.pick([...TEXTS, "x".repeat(random.integer(0, 5_000))]);
+  const maybe = <T>(value: T): T | null => (random.chance(0.5) ? value : null);
+  const time = (): number => random.integer(1, 2 ** 53 - 1);
+  const run = structuredClone(worldWithRun("running").runs.get(RUN_ID)) as RunState;
+  const [frame] = run.frames;
+  if (frame === undefined) throw new Error("no frame");
+  return {
+    ...run,
+    ...{ programName: text(), serialNumber: maybe(text()), errorMessage: maybe(text()), summary: maybe(text()) },
+    ...{ metadata: maybe(randomObject(random)), results: maybe(randomObject(random)), traceId: maybe(text()) },
+    ...{ status: random.pick(RUN_STATUSES), revision: random.integer(1, 2 ** 32 - 1), robotId: maybe(text()) },
+    ...{ createdAtUs: time(), updatedAtUs: time(), startedAtUs: maybe(time()), completedAtUs: maybe(time()) },
+    eventLog: Array.from({ length: random.integer(0, 5) }, () => ({
+      ...{ timestampUs: time(), eventType: text(), data: randomObject(random) },
+    })),
+    frames: Array.from({ length: random.chance(0.05) ? 1_000 : random.integer(0, 3) }, (_, n) => ({
+      ...frame,
+      ...{ id: idOf(n), metadata: maybe(randomObject(random)), jointPositions: maybe([random.normal(), 1e300, -0.5]) },
+    })),
+  };
+}
+
+t.test("random runs come back as they were, and so do their summaries", async (t) => {
+  const random = createRandom(seed);
+  for (let round = 0; round < 300; round++) {
+    const run = randomRun(random);
+    const origin = random.chance(0.2)
+      ? null
+      : { producer: "p".repeat(random.integer(1, 64)), sequence: random.integer(0, 2 ** 53 - 1) };
+    const record = encodeChanges(origin, [{ kind: "run_ended", runId: run.id, run }], undefined);
+    const expected = { type: 19, origin, summary: summarizeRun(run), frameIds: run.frames.map((frame) => frame.id) };
+    const index = decodeIndex(record.type, record.index);
+    const [change] = decodeChanges(record.type, record.body);
+    if (JSON.stringify(index) !== JSON.stringify(expected)) return void t.same(index, expected, `round ${round}`);
+    const back = change?.kind === "run_ended" ? change.run : undefined;
+    if (JSON.stringify(back) !== JSON.stringify(run)) return void t.same(back, run, `round ${round}`);
+  }
+  t.pass("300 runs");
+});
+
+t.test("exactness of values: byte order marks, -0, the ends of the numbers", async (t) => {
+  const long = `\ufeff${"long ".repeat(60)}`;
+  for (const text of ["\ufeff", "\ufeffSN", long, `a${long}`, "\u0000", "😀".repeat(100)]) {
+    t.equal(decodeMessagePack(encode(text)), text, JSON.stringify(text.slice(0, 10)));
+    t.strictSame(decodeMessagePack(encode({ [text]: [text, 1] })), { [text]: [text, 1] });
+  }
+  for (const number of [2 ** 53 - 1, -(2 ** 53 - 1), 2 ** 32, -(2 ** 31) - 1, 5e-324, 1.7976931348623157e308, 0.1]) {
+    t.equal(decodeMessagePack(encode(number)), number);
+  }
+  // MessagePack's integer 0 has no sign, and neither has JSON's: answers are the same before and after a restart.
+  t.equal(JSON.stringify({ value: decodeMessagePack(encode(-0)) }), JSON.stringify({ value: -0 }));
+});
+
+/** One record of each type, with something in every part. */
+function someRecords(): EncodedRecord[] {
+  const run = { ...goldenRun(), serialNumber: "SN", errorMessage: "é" };
+  return [
+    encodeChanges(ORIGIN, [{ kind: "cell_put", cell: { kioskSerialNumber: "K", unitSystem: "metric" } }], undefined),
+    encodeChanges(ORIGIN, [{ kind: "run_created", runId: run.id } as never], run),
+    encodeChanges(
+      ORIGIN,
+      [{ kind: "event_added", runId: run.id, entry: { timestampUs: null, eventType: "x", data: { a: "b" } } }],
+      run,
+    ),
+    encodeChanges(ORIGIN, [{ kind: "run_ended", runId: run.id, run }], undefined),
+    encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }),
+  ];
+}
+
+function decodes(decode: () => unknown): boolean {
+  try {
+    decode();
+    return true;
+  } catch (error) {
+    if (error instanceof RecordDecodeError) return false;
+    throw error;
+  }
+}
+
+t.test("an index section cut anywhere, or with a byte behind, is an error", async (t) => {
+  for (const { type, index } of someRecords()) {
+    for (let length = 0; length < index.length; length++) {
+      if (decodes(() => decodeIndex(type, index.slice(0, length)))) return void t.fail(`type ${type} at ${length}`);
+    }
+    t.notOk(
+      decodes(() => decodeIndex(type, Buffer.concat([index, Buffer.from([0])]))),
+      `type ${type}: a byte behind`,
+    );
+    t.ok(
+      decodes(() => decodeIndex(type, index)),
+      `type ${type}: whole`,
+    );
+    // As a view into a larger buffer it ends where the view ends.
+    const larger = Buffer.concat([Buffer.alloc(7, 0xaa), index, Buffer.alloc(64, 0xbb)]);
+    t.same(decodeIndex(type, larger.subarray(7, 7 + index.length)), decodeIndex(type, index));
+    t.notOk(decodes(() => decodeIndex(type, larger.subarray(7, 6 + index.length))));
+  }
+});
+
+t.test("codes that there are not, broken UTF-8 and broken JSON are errors", async (t) => {
+  const [, created, delta, ended] = someRecords() as [EncodedRecord, EncodedRecord, EncodedRecord, EncodedRecord];
+  const head = 14;
+  const broken = (record: EncodedRecord, offset: number, byte: number): boolean => {
+    const index = record.index.slice();
+    index[offset] = byte;
+    return decodes(() => decodeIndex(record.type, index));
+  };
+  t.notOk(broken(created, head + 32, 6), "a status");
+  t.notOk(broken(delta, head + 16, 6), "a status of a delta");
+  t.notOk(broken(delta, head + 17, 14), "a change");
+  t.notOk(broken(ended, head + 101, 0xc3), "UTF-8 of the program's name");
+  t.notOk(broken(created, created.index.length - 1, 0x20), "JSON of the metadata");
+  t.notOk(broken(ended, 9, 0xff), "UTF-8 of the producer");
+});
+
+t.test("a body cut anywhere, or that holds something else, is an error", async (t) => {
+  for (const { type, body } of someRecords()) {
+    const decode = (bytes: Uint8Array) =>
+      type === RECORD_TYPE.refusal ? decodeRefusal(bytes) : decodeChanges(type, bytes);
+    for (let length = 0; length < body.length; length++) {
+      if (decodes(() => decode(body.slice(0, length)))) return void t.fail(`type ${type} at ${length}`);
+    }
+    t.ok(
+      decodes(() => decode(body)),
+      `type ${type}: whole`,
+    );
+    for (const other of [
+      null,
+      1,
+      "x",
+      [],
+      {},
+      { changes: null },
+      { changes: [] },
+      { changes: [null] },
+      { changes: [{}] },
+      { run: 1 },
+      { run: {} },
+      { refusal: [] },
+      { changes: [{ kind: "constructor" }] },
+    ]) {
+      t.notOk(
+        decodes(() => decode(encode(other))),
+        `type ${type}: ${JSON.stringify(other)}`,
+      );
+    }
+  }
+  t.notOk(decodes(() => decodeChanges(RECORD_TYPE.refusal, encode({ changes: [] }))));
+  t.notOk(decodes(() => decodeChanges(99, encode({ changes: [] }))));
+  const claims = unhex("81 a3 72756e dd ffffffff");
+  t.notOk(
+    decodes(() => decodeChanges(RECORD_TYPE.runEnded, claims)),
+    "an array of 4 billion items in 9 bytes",
+  );
+});
+
+t.test("fuzzed bytes: an error or a value of the shape, nothing else", async (t) => {
+  const random = createRandom(seed + 1);
+  const records = someRecords();
+  let decoded = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const { type, index, body } = random.pick(records);
+    const bytes = random.chance(0.1)
+      ? random.bytes(random.integer(0, 300))
+      : (random.chance(0.5) ? index : body).slice();
+    for (let n = random.integer(1, 4); n > 0 && bytes.length > 0; n--)
+      bytes[random.integer(0, bytes.length - 1)] = random.integer(0, 255);
+    if (decodes(() => decodeIndex(type, bytes))) decoded++;
+    if (decodes(() => (type === RECORD_TYPE.refusal ? decodeRefusal(bytes) : decodeChanges(type, bytes)))) decoded++;
+  }
+  t.ok(decoded > 100, `${decoded} of 20000 still decoded, the others were errors`);
+});
+
+t.test("free-form keys that JavaScript has a meaning for", async (t) => {
+  const data = JSON.parse(
+    '{"constructor": {"prototype": 1}, "toString": "x", "hasOwnProperty": null, "then": []}',
+  ) as JsonObject;
+  const world = worldWithRun("running");
+  const decision = world.send({ type: "event.add", run_id: RUN_ID, event_type: "x", data });
+  if ("refusal" in decision) throw new Error(decision.refusal.message);
+  const { type, body } = encodeChanges(null, decision.changes, world.runs.get(RUN_ID));
+  t.strictSame(JSON.stringify(decodeChanges(type, body)), JSON.stringify(decision.changes));
+});
