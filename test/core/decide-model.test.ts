@@ -10,7 +10,8 @@ import type { CellMessage } from "../../core/cell-message.js";
 import { parseCellMessage } from "../../core/parse-cell-message.js";
 import { createRandom } from "../../core/random.js";
 import { type RunState, summarizeRun } from "../../core/run-state.js";
-import { decodeChanges, decodeIndex, encodeChanges } from "../../storage/change-record.js";
+import { decodeChanges, encodeChanges } from "../../storage/change-record.js";
+import { decodeIndex } from "../../storage/record-index.js";
 import { asModel, CellLinkModel, type ModelRun } from "../helpers/cell-link-model.js";
 import { type Decision, PlainWorld } from "../helpers/plain-world.js";
 import { randomCellMessage } from "../helpers/random-cell-message.js";
@@ -27,8 +28,9 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
     const world = new PlainWorld();
     const replayed = new PlainWorld();
     const model = new CellLinkModel();
+    // ASCII only: TAP's reader does not see a failure whose line holds a U+2028.
     const where = (at: number, message: CellMessage) =>
-      `seed ${seed + round}, message ${at}: ${JSON.stringify(message)}`;
+      `seed ${seed + round}, message ${at}: ${JSON.stringify(message)}`.replaceAll(/[^ -~]/g, "?").slice(0, 500);
     const decided: [Decision, string][] = [];
     for (let at = 0; at < 400; at++) {
       let [message, payloadBytes] = randomCellMessage(random, model);
@@ -59,17 +61,17 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       }
       for (const [id, run] of world.runs) {
         if (!isDeepStrictEqual(asModel(run), model.runs.get(id))) {
-          return void t.same(asModel(run), model.runs.get(id), where(at, message));
+          return void t.fail(where(at, message), { found: asModel(run), wanted: model.runs.get(id) });
         }
       }
       if (world.runs.size !== model.runs.size) return void t.fail(`runs: ${where(at, message)}`);
     }
     for (const [decision, snapshot] of decided) {
       if (JSON.stringify(decision) !== snapshot)
-        return void t.fail(`a change was changed after its record: ${snapshot}`);
+        return void t.fail(`seed ${seed + round}: a change was changed after its record`);
     }
     if (!isDeepStrictEqual([...replayed.runs], [...world.runs])) {
-      return void t.same([...replayed.runs], [...world.runs], `seed ${seed + round}: replayed from records`);
+      return void t.fail(`seed ${seed + round}: records give back other runs than were folded`);
     }
     for (const run of world.runs.values()) {
       const bytes = encode({ run }).length;
