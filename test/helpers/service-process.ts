@@ -79,7 +79,11 @@ export class ServiceProcess {
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#output = new Output(this.#child);
+    // A test that is cut off by its time limit must not leave its service behind.
+    const killed = () => this.#child.kill("SIGKILL");
+    process.once("exit", killed);
     void this.#output.ended.then(() => {
+      process.off("exit", killed);
       this.#ended = true;
     });
   }
