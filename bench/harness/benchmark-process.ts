@@ -7,19 +7,18 @@ import { findBenchmark } from "../benchmarks/registry.js";
 import type { BenchmarkContext } from "./benchmark.js";
 import type { MeasuredBenchmark } from "./result.js";
 import { runRounds } from "./rounds.js";
+import { sendToRunner } from "./runner-channel.js";
 
 export interface BenchmarkJob extends Omit<BenchmarkContext, "log"> {
   name: string;
   rounds: { warmup: number; measured: number };
 }
 
-export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: MeasuredBenchmark };
-
 async function run(job: BenchmarkJob): Promise<void> {
-  const send = (message: BenchmarkMessage): void => {
-    process.send?.(message);
+  const log = (line: string): void => {
+    // A line that is not sent because the runner is gone is nobody's loss: `disconnect` ends this process.
+    sendToRunner({ type: "log", line }).catch(() => {});
   };
-  const log = (line: string): void => send({ type: "log", line });
   const benchmark = findBenchmark(job.name);
   const startedAt = new Date().toISOString();
   const startMs = performance.now();
@@ -35,7 +34,8 @@ async function run(job: BenchmarkJob): Promise<void> {
     await opened.close();
   }
   const seconds = (performance.now() - startMs) / 1000;
-  send({ type: "measured", measured: { name: job.name, startedAt, seconds, notes: opened.notes, contestants } });
+  const measured = { name: job.name, startedAt, seconds, notes: opened.notes, contestants };
+  await sendToRunner({ type: "measured", measured });
 }
 
 // The runner gone means nobody waits for figures: end, and with this process group all that was started.

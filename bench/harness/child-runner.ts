@@ -1,8 +1,9 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { BenchmarkJob, BenchmarkMessage } from "./benchmark-process.js";
+import type { BenchmarkJob } from "./benchmark-process.js";
 import type { MeasuredBenchmark } from "./result.js";
+import type { BenchmarkMessage } from "./runner-channel.js";
 
 const PROGRAM = fileURLToPath(new URL("./benchmark-process.js", import.meta.url));
 const LAST_WORDS = 4096;
@@ -59,7 +60,11 @@ export async function runInProcess(
   };
   options.signal.addEventListener("abort", onAbort, { once: true });
   try {
-    const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+    // `close` may come while the last message is still being read; `disconnect` comes after it.
+    const [[code, signal]] = (await Promise.all([once(child, "close"), once(child, "disconnect")])) as [
+      [number | null, NodeJS.Signals | null],
+      unknown,
+    ];
     if (why === undefined && code !== 0) why = `ended with ${signal ?? `exit code ${code}`}`;
   } finally {
     clearTimeout(timer);

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import t from "tap";
 import type { Benchmark, OpenBenchmark, RoundSample } from "../../bench/harness/benchmark.js";
 import type { BenchmarkJob } from "../../bench/harness/benchmark-process.js";
@@ -315,6 +316,16 @@ t.test("the process of a benchmark: its result, its failure, its time limit, its
   );
   t.strictSame(good, measured(OURS, PEER));
   t.strictSame(lines, ["x"]);
+
+  // As large as the histograms of many rounds: longer than a pipe holds, so that it is under way when the process ends.
+  const channel = pathToFileURL(resolve("dist/bench/harness/runner-channel.js"));
+  const large = await run(`import { sendToRunner } from "${channel}";
+    const message = ${result};
+    message.measured.notes = Array.from({ length: 400_000 }, (_, i) => "note " + i);
+    await sendToRunner(message);
+    process.disconnect();`);
+  t.equal(large.notes.length, 400_000);
+  t.equal(large.notes.at(-1), "note 399999");
 
   await t.rejects(run(`throw new Error("no disk");`), /x ended with exit code 1; its last words:[\s\S]*no disk/);
   await t.rejects(run("process.disconnect();"), /x ended without a result/);

@@ -1,0 +1,13 @@
+import type { MeasuredBenchmark } from "./result.js";
+
+/** What a benchmark's process says to its runner. */
+export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: MeasuredBenchmark };
+
+/** Resolves when the message has left this process: a result is megabytes of histograms, and a process that ends takes along what has not. */
+export function sendToRunner(message: BenchmarkMessage): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (process.send === undefined)
+      return reject(new Error("this process has no runner: start it with child-runner.js"));
+    process.send(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error)));
+  });
+}
