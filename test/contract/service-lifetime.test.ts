@@ -98,3 +98,13 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
   t.match(damaged.stdout, new RegExp(`capture_damaged: captures/${month}/${capture}`));
   t.match(damaged.stdout, /\nDAMAGED\n$/);
 });
+
+t.test("demo: a cell that cannot start ends both with 1, saying why, and leaves the directory free", async (t) => {
+  const folder = temporaryFolder(t);
+  const absent = join(folder, "absent");
+  const data = join(folder, "data");
+  const ended = await runCommand(["demo", "--data", data, "--port", "0", "--captures", absent]);
+  t.equal(ended.code, 1);
+  t.match(ended.stderr, /inspection-service: the demo cell ended with 1: .*absent/);
+  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+});
