@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { LinkWorkload } from "../helpers/link-workload.js";
+import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 7);
+const CYCLES = Number(process.env.TEST_KILL_CYCLES ?? 8);
+const PRODUCERS = 2;
+
+interface Ready {
+  ready: boolean;
+  cutBytes: number;
+  corruptionCount: number;
+}
+
+async function startProcess(directory: string): Promise<{ child: ChildProcess; ready: Ready }> {
+  const script = new URL("../helpers/recorder-process.js", import.meta.url);
+  const child = spawn(process.execPath, [script.pathname, directory], { stdio: ["pipe", "pipe", "inherit"] });
+  const line = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once("line", resolve);
+    child.once("exit", (code) => reject(new Error(`the recorder ended with ${code} before it was ready`)));
+  });
+  const ready = JSON.parse(line) as Ready;
+  if (!ready.ready) throw new Error(line);
+  return { child, ready };
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => child.once("exit", () => resolve()));
+}
+
+t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", async (t) => {
+  t.comment(`TEST_SEED=${SEED}`);
+  const random = createRandom(SEED);
+  const directory = temporaryDirectory(t);
+  let process = await startProcess(directory);
+  t.teardown(() => process.child.kill("SIGKILL"));
+  const clients = Array.from({ length: PRODUCERS }, (_, at) => {
+    const client = new ProducerClient({
+      address: { path: join(directory, "cell.sock") },
+      producer: `producer-${at}`,
+      unacknowledgedLimitBytes: 1_000_000,
+      reconnectFirstMs: 2,
+      reconnectLongestMs: 10,
+    });
+    t.teardown(() => client.destroy());
+    return client;
+  });
+  const [controller] = clients as [ProducerClient];
+  await controller.deliver(programPut());
+  const workloads: LinkWorkload[] = [];
+  for (const client of clients) {
+    const runId = nextId();
+    await controller.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+    const workload = new LinkWorkload(client, runId, createRandom(SEED * 100 + workloads.length));
+    await workload.begin();
+    workloads.push(workload);
+  }
+  let isOver = false;
+  const working = Promise.all(
+    workloads.map(async (workload) => {
+      while (!isOver) await workload.step();
+    }),
+  );
+  const acknowledged = () => workloads.reduce((sum, workload) => sum + workload.acknowledged.size, 0);
+  let cutBytes = 0;
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    const target = acknowledged() + random.integer(1, 60);
+    await new Promise<void>((resolve) => {
+      for (const workload of workloads) {
+        workload.onAcknowledged = () => {
+          if (acknowledged() >= target) resolve();
+        };
+      }
+    });
+    const gone = ended(process.child);
+    process.child.kill("SIGKILL");
+    await gone;
+    // The lock went with its process: the next one has the directory at once.
+    process = await startProcess(directory);
+    cutBytes += process.ready.cutBytes;
+    t.equal(process.ready.corruptionCount, 0, "a kill is no corruption");
+  }
+  isOver = true;
+  await working;
+  for (const workload of workloads) await workload.end();
+  for (const client of clients) await client.close();
+  const gone = ended(process.child);
+  process.child.stdin?.end();
+  await gone;
+  t.equal(process.child.exitCode, 0, "a clean end");
+
+  const recorder = await RecorderHarness.start(t, directory);
+  let lost = 0;
+  let doubled = 0;
+  for (const workload of workloads) {
+    const result = workload.verify(t, recorder);
+    lost += result.lost;
+    doubled += result.doubled;
+  }
+  t.equal(lost, 0);
+  t.equal(doubled, 0);
+  t.strictSame(recorder.refusals, []);
+  const messages = workloads.reduce((sum, workload) => sum + workload.messages, 0);
+  t.comment(
+    `${CYCLES} kills, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled`,
+  );
+});
