@@ -20,10 +20,16 @@ export const LIMITS = {
   linkConnections: 256,
   /**
    * Bytes taken from one connection and not yet committed, before its socket is paused (a single larger message may come whole): at
-   * 102 MB/s, what a sync of 300 ms leaves waiting. In all, so that heads side by side go on while memory stays bounded.
+   * 102 MB/s, what a sync of 300 ms leaves waiting. In all connections, so that heads side by side go on while memory stays bounded.
    */
   linkConnectionPendingBytes: 32 * MIB,
-  linkPendingBytes: 192 * MIB,
+  linkPendingBytes: 96 * MIB,
+  /**
+   * Payloads being read, in all connections: each claims its room before it is read. Two of the largest. Small ones need no
+   * claim, so that they never wait for large ones: one for each connection is bounded as bodies are.
+   */
+  linkClaimedPayloadBytes: 128 * MIB,
+  linkUnclaimedPayloadBytes: MIB,
   /** What a message costs in memory beside its bytes, while it waits for its commit. */
   linkMessageOverheadBytes: 512,
   /** Answers that a producer does not read: beyond this its own socket is not read either. */

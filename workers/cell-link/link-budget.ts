@@ -5,83 +5,105 @@ export interface PayloadClaim {
   granted: boolean;
 }
 
-interface Waiting {
-  claim: PayloadClaim;
-  onGranted: () => void;
+/** A connection's place among those that wait until there is room for messages. */
+export interface Turn {
+  readonly onTurn: () => void;
 }
 
 /**
- * Bytes that all connections together have taken and not yet committed, and the room for payloads being read. A connection that
- * begins a payload claims all of it first: payloads that are half read hold their memory until they are whole, and if each could
- * begin when there is some room left, all might wait for each other. Claims are granted in order, so that a
- * large one is not passed over for ever by small ones.
+ * The bounds on what all connections together hold, in two parts that do not wait for each other:
+ *
+ * - Messages that were taken and are not committed yet. They drain by themselves; while there are too many, connections are paused,
+ *   and go on in the order in which they came to wait.
+ * - Payloads that are being read. Each claims all of its room first: half-read ones hold their memory until they are whole, and if
+ *   each could begin when there is some room left, all might wait for each other. Claims are granted in order, so that
+ *   a large one is not passed over for ever.
  */
 export class LinkBudget {
-  readonly #limitBytes: number;
-  #usedBytes = 0;
-  #waiting: Waiting[] = [];
+  readonly #pendingLimitBytes: number;
+  readonly #claimLimitBytes: number;
+  #pendingBytes = 0;
+  #claimedBytes = 0;
+  #turns: Turn[] = [];
+  #waitingClaims: { claim: PayloadClaim; onGranted: () => void }[] = [];
 
-  constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes;
+  constructor(limits: { pendingLimitBytes: number; claimLimitBytes: number }) {
+    this.#pendingLimitBytes = limits.pendingLimitBytes;
+    this.#claimLimitBytes = limits.claimLimitBytes;
   }
 
-  get usedBytes(): number {
-    return this.#usedBytes;
+  get pendingBytes(): number {
+    return this.#pendingBytes;
   }
 
+  /** Of the granted claims. */
+  get claimedBytes(): number {
+    return this.#claimedBytes;
+  }
+
+  /** Whether messages must wait. */
   get isFull(): boolean {
-    return this.#usedBytes >= this.#limitBytes;
+    return this.#pendingBytes >= this.#pendingLimitBytes;
   }
 
-  get hasWaiting(): boolean {
-    return this.#waiting.length > 0;
+  get hasWaitingClaims(): boolean {
+    return this.#waitingClaims.length > 0;
   }
 
-  /** Bytes that are here already: they count, whether there is room or not. */
+  /** A message was taken. */
   add(bytes: number): void {
-    this.#usedBytes += bytes;
+    this.#pendingBytes += bytes;
   }
 
+  /** It is committed. */
   release(bytes: number): void {
-    this.#usedBytes -= bytes;
-    this.#grant();
+    this.#pendingBytes -= bytes;
+    // One that goes on may fill what is left: the next one then waits on.
+    while (!this.isFull) {
+      const turn = this.#turns.shift();
+      if (turn === undefined) return;
+      turn.onTurn();
+    }
   }
 
-  /** Claims room; when it is not granted at once, `onGranted` is called later. A claim of 0 waits for its turn only. */
+  /** Calls back when there is room for messages again. */
+  waitForTurn(onTurn: () => void): Turn {
+    const turn = { onTurn };
+    this.#turns.push(turn);
+    return turn;
+  }
+
+  cancelTurn(turn: Turn): void {
+    this.#turns = this.#turns.filter((other) => other !== turn);
+  }
+
+  /** Claims room for a payload; when it is not granted at once, `onGranted` is called later. */
   claim(bytes: number, onGranted: () => void): PayloadClaim {
     const claim: PayloadClaim = { bytes, granted: false };
-    if (this.#waiting.length === 0 && this.#fits(bytes)) {
-      claim.granted = true;
-      this.#usedBytes += bytes;
-    } else {
-      this.#waiting.push({ claim, onGranted });
-    }
+    this.#waitingClaims.push({ claim, onGranted: () => {} });
+    this.#grant();
+    const waiting = this.#waitingClaims.at(-1);
+    if (waiting?.claim === claim) waiting.onGranted = onGranted;
     return claim;
   }
 
-  /** Ends a claim: the payload is here (and counted by `add`), or its connection is gone. */
+  /** Ends a claim: the payload is whole (its message is added), or its connection is gone. */
   end(claim: PayloadClaim): void {
-    if (claim.granted) {
-      this.release(claim.bytes);
-      return;
-    }
-    this.#waiting = this.#waiting.filter((waiting) => waiting.claim !== claim);
+    if (claim.granted) this.#claimedBytes -= claim.bytes;
+    else this.#waitingClaims = this.#waitingClaims.filter((waiting) => waiting.claim !== claim);
     this.#grant();
   }
 
-  /** A payload over the limit is let in alone. */
-  #fits(bytes: number): boolean {
-    return this.#usedBytes === 0 || (this.#usedBytes + bytes <= this.#limitBytes && !this.isFull);
-  }
-
   #grant(): void {
-    while (this.#waiting.length > 0) {
-      const { claim, onGranted } = this.#waiting[0] as Waiting;
-      if (!this.#fits(claim.bytes)) return;
-      this.#waiting.shift();
-      claim.granted = true;
-      this.#usedBytes += claim.bytes;
-      onGranted();
+    for (;;) {
+      const [next] = this.#waitingClaims;
+      if (next === undefined) return;
+      // One over the limit is let in alone.
+      if (this.#claimedBytes > 0 && this.#claimedBytes + next.claim.bytes > this.#claimLimitBytes) return;
+      this.#waitingClaims.shift();
+      next.claim.granted = true;
+      this.#claimedBytes += next.claim.bytes;
+      next.onGranted();
     }
   }
 }

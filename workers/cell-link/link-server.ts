@@ -37,7 +37,10 @@ export class LinkServer {
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
   readonly #answering = new Set<LinkSession>();
-  readonly #budget = new LinkBudget(LIMITS.linkPendingBytes);
+  readonly #budget = new LinkBudget({
+    pendingLimitBytes: LIMITS.linkPendingBytes,
+    claimLimitBytes: LIMITS.linkClaimedPayloadBytes,
+  });
   #isPaused = false;
   #ticking: unknown = null;
   #isClosed = false;
@@ -60,11 +63,6 @@ export class LinkServer {
 
   get connectionCount(): number {
     return this.#sessions.size;
-  }
-
-  /** Bytes taken and not yet committed, with the payloads being read. */
-  get pendingBytes(): number {
-    return this.#budget.usedBytes;
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Refusal } from "../../core/refusal.js";
 import { boundedRefusal } from "./bounded-refusal.js";
 import { encodeFrame, type Frame, FrameParser, type FrameToSend, PROTOCOL_VERSION } from "./frame-codec.js";
 import { readHello } from "./hello.js";
-import type { LinkBudget, PayloadClaim } from "./link-budget.js";
+import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
 
@@ -30,7 +30,7 @@ export interface SessionHost {
  */
 type Phase = "hello" | "welcome" | "open" | "closing" | "closed";
 
-type PauseReason = "welcome" | "unread answers" | "own messages" | "all messages" | "service";
+type PauseReason = "welcome" | "unread answers" | "own messages" | "all messages" | "payload room" | "service";
 
 /** After its last frame a connection has so long to take it and end. */
 const CLOSING_TICKS = 2;
@@ -55,7 +55,7 @@ export class LinkSession {
   /** Of the payload that is being read. */
   #claim: PayloadClaim | undefined;
   /** Waits for its turn while the link as a whole is full. */
-  #turn: PayloadClaim | undefined;
+  #turn: Turn | undefined;
   #pendingCount = 0;
   /** The producer has ended its side: what it sent is still answered, then the connection ends. */
   #peerEnded = false;
@@ -166,7 +166,7 @@ export class LinkSession {
     }
     if (this.#claim?.granted === true) this.#claimTicks++;
     // A payload that trickles in holds its memory; that is harmless until others wait for it.
-    if (this.#claimTicks * 1000 >= LIMITS.linkSilenceTimeoutMs && this.#host.budget.hasWaiting) this.close();
+    if (this.#claimTicks * 1000 >= LIMITS.linkSilenceTimeoutMs && this.#host.budget.hasWaitingClaims) this.close();
   }
 
   #read(chunk: Buffer): void {
@@ -317,7 +317,8 @@ export class LinkSession {
       this.#payloadBeforeHello = true;
       return;
     }
-    this.#claim = budget.claim(lengthBytes, () => this.#resume("all messages"));
+    if (lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return;
+    this.#claim = budget.claim(lengthBytes, () => this.#resume("payload room"));
   }
 
   /** After each chunk: memory is bounded to what is pending plus one chunk. */
@@ -326,11 +327,10 @@ export class LinkSession {
     if (this.#phase === "closing" || this.#phase === "closed") return;
     // A message over the limit is let in while nothing else is pending: the payload being read is not among these.
     if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) this.#pause("own messages");
-    if (this.#claim !== undefined) {
-      if (!this.#claim.granted) this.#pause("all messages");
-    } else if (budget.isFull && this.#turn === undefined) {
+    if (this.#claim?.granted === false) this.#pause("payload room");
+    if (budget.isFull && this.#turn === undefined) {
       this.#pause("all messages");
-      this.#turn = budget.claim(0, () => {
+      this.#turn = budget.waitForTurn(() => {
         this.#turn = undefined;
         this.#resume("all messages");
       });
@@ -359,7 +359,8 @@ export class LinkSession {
   #stopReading(): void {
     const { budget } = this.#host;
     this.#parser.close();
-    for (const claim of [this.#claim, this.#turn]) if (claim !== undefined) budget.end(claim);
+    if (this.#claim !== undefined) budget.end(this.#claim);
+    if (this.#turn !== undefined) budget.cancelTurn(this.#turn);
     this.#claim = undefined;
     this.#turn = undefined;
     this.#pauses.clear();
