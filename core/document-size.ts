@@ -26,7 +26,8 @@ function messagePackBytes(value: unknown): number {
 /**
  * Bytes, at most, by which a change lets the document of its run grow (`LIMITS.runDocumentBytes`). Changes whose number
  * and size another limit bounds count as nothing (a start, an end, a step that finishes without a result), so that a
- * run whose document is full can still be brought to its end. Findings stand in the report once more.
+ * run whose document is full can still be brought to its end. Findings
+ * that came within a step's result stand there and among the run's.
  */
 export function documentGrowthBytes(change: RunChange): number {
   switch (change.kind) {
@@ -43,7 +44,7 @@ export function documentGrowthBytes(change: RunChange): number {
     case "step_finished": {
       if (change.result === null && change.error === null) return 0;
       const { checks = [], defects = [] } = change.result ?? {};
-      return messagePackBytes([change.result, change.error]) + 2 * messagePackBytes([checks, defects]);
+      return messagePackBytes([change.result, change.error]) + messagePackBytes([checks, defects]);
     }
     case "frame_begun":
       return ENTRY_BYTES + messagePackBytes(change.frame);
@@ -52,14 +53,14 @@ export function documentGrowthBytes(change: RunChange): number {
     case "series_appended":
       return ENTRY_BYTES + messagePackBytes(change.append.invalid);
     case "check_added":
-      return 2 * messagePackBytes(change.check);
+      return messagePackBytes(change.check);
     case "defect_added":
-      return 2 * messagePackBytes(change.defect);
+      return messagePackBytes(change.defect);
     case "job_started":
       return ENTRY_BYTES + messagePackBytes(change.name);
     case "job_finished":
       return (
-        (change.status === "completed" ? 2 * messagePackBytes([...change.checks, ...change.defects]) - 10 : 0) +
+        (change.status === "completed" ? messagePackBytes([...change.checks, ...change.defects]) : 0) +
         (change.error === null ? 0 : messagePackBytes(change.error))
       );
     case "file_stored":

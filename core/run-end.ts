@@ -1,4 +1,3 @@
-import { type QualityReport, qualityReport } from "./quality.js";
 import type { EventLogEntry, RunState, StepStatus, TerminalRunStatus } from "./run-state.js";
 
 export interface RunEnding {
@@ -12,12 +11,10 @@ export interface RunEnding {
 /**
  * The run as it stands once it has ended at `timeUs`: what its consolidated record holds. Steps and frames that are still open are
  * closed as cell-link.md says (failed: running steps failed; cancelled: cancelled; pending ones always cancelled; open
- * frames incomplete), series become whole, and the report of a completed run is fixed.
+ * frames incomplete), series become whole. With it the report of a completed run is fixed: what it is made of changes no more.
  */
 export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunState {
   const openStepStatus: StepStatus = ending.status === "failed" ? "failed" : "cancelled";
-  const completed = ending.status === "completed";
-  const report: QualityReport | null = completed ? qualityReport(run.checks, run.defects, run.summary) : null;
   return {
     ...run,
     status: ending.status,
@@ -34,7 +31,6 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
     frames: run.frames.map((frame) => (frame.status === "open" ? { ...frame, status: "incomplete" } : frame)),
     series: run.series.map((series) => ({ ...series, completedAtUs: series.completedAtUs ?? timeUs })),
     eventLog: [...run.eventLog, ...ending.notes.map((note) => ({ ...note, timestampUs: timeUs }))],
-    report,
   };
 }
 

@@ -53,7 +53,6 @@ function createRun(change: Extract<RunChange, { kind: "run_created" }>, timeUs: 
     series: [],
     files: [],
     eventLog: [],
-    report: null,
     capturesRemovedAtUs: null,
     documentBytes: documentGrowthBytes(change),
   };

@@ -69,15 +69,15 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string): Progra
 
 /** Null until checks exist, and for a run that failed or was cancelled; fixed once the run is completed. */
 export function qualityReportResponse(run: RunState): QualityReportResponse {
-  const report = currentReport(run);
+  const report = reportOfRun(run);
   if (report === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise: said explicitly here.
   const checks = report.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
   return { run_id: run.id, quality_report: { ...report, checks } };
 }
 
-function currentReport(run: RunState): QualityReport | null {
-  if (run.status === "completed") return run.report;
+/** The QC outcome as it stands; null without checks, and for a run that failed or was cancelled. */
+export function reportOfRun(run: RunState): QualityReport | null {
   if (run.status === "failed" || run.status === "cancelled") return null;
   return qualityReport(run.checks, run.defects, run.summary);
 }

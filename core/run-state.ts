@@ -2,7 +2,7 @@ import type { FrameState, SeriesState } from "./capture.js";
 import type { JsonObject } from "./json.js";
 import type { FileType } from "./manifest.js";
 import type { ProgramStep } from "./program.js";
-import type { Defect, QualityCheck, QualityReport } from "./quality.js";
+import type { Defect, QualityCheck } from "./quality.js";
 
 export const RUN_STATUSES = ["pending", "running", "finalizing", "completed", "failed", "cancelled"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
@@ -97,8 +97,6 @@ export interface RunState {
   series: SeriesState[];
   files: StoredFile[];
   eventLog: EventLogEntry[];
-  /** Fixed at completion; null before, and without checks. */
-  report: QualityReport | null;
   /** When retention removed the captured bytes; null while they are there. */
   capturesRemovedAtUs: number | null;
   /** Bytes of this document as MessagePack, at most, as `documentGrowthBytes` counts them. */

@@ -6,6 +6,7 @@ import t, { type Test } from "tap";
 import { lineBytes } from "../../../core/capture.js";
 import { FILE_TYPES } from "../../../core/manifest.js";
 import { STEP_TYPES } from "../../../core/program.js";
+import { reportOfRun } from "../../../core/run-response.js";
 import { runDemoCell } from "../../../workers/demo-cell/demo-cell.js";
 import type { DemoCellOptions, DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
@@ -63,10 +64,10 @@ t.test("produces runs that the domain accepts whole, of every kind it has", asyn
   const completed = all.filter((run) => run.status === "completed");
   t.ok(completed.length >= 9, `${completed.length} of 12 completed`);
   for (const run of completed) {
-    t.ok(run.report !== null && run.files.length === 2 && run.eventLog.length >= 2, run.programName);
+    t.ok(reportOfRun(run) !== null && run.files.length === 2 && run.eventLog.length >= 2, run.programName);
     t.ok(run.steps.every((step) => step.status === "completed"));
     t.ok(run.frames.every((frame) => frame.status === "complete"));
-    for (const { value, nominal, delta, threshold, status, name } of run.report?.checks ?? []) {
+    for (const { value, nominal, delta, threshold, status, name } of reportOfRun(run)?.checks ?? []) {
       if (typeof value !== "number" || typeof nominal !== "number" || typeof delta !== "number") continue;
       t.ok(Math.abs(value - nominal - delta) < 1e-9, `${name}: delta is value - nominal`);
       t.equal(status === "failed", Math.abs(delta) > (threshold ?? 0), `${name}: ${status} by its threshold`);
@@ -104,7 +105,7 @@ t.test("some runs fail or are cancelled, some parts come again, some checks fail
   t.ok(share((run) => run.status === "failed") > 0 && share((run) => run.status === "failed") < 0.1);
   t.ok(share((run) => run.status === "cancelled") > 0 && share((run) => run.status === "cancelled") < 0.1);
   t.ok(share((run) => run.revision > 1) > 0 && share((run) => run.revision > 1) < 0.2);
-  const failed = share((run) => run.report?.status === "failed");
+  const failed = share((run) => reportOfRun(run)?.status === "failed");
   t.ok(failed > 0 && failed < 0.3, `${failed} of the inspections fail`);
 });
 
@@ -140,7 +141,10 @@ t.test(
           t.ok(Buffer.concat(luminances).equals(luminance.data), `${name}: luminance`);
         } else t.equal(frame.planes.luminance, undefined);
         seen.add(name);
-        t.ok(run.report === null || run.report.status === "passed", `${name}: ${JSON.stringify(run.report?.checks)}`);
+        t.ok(
+          reportOfRun(run) === null || reportOfRun(run)?.status === "passed",
+          `${name}: ${JSON.stringify(reportOfRun(run)?.checks)}`,
+        );
       }
     }
     t.ok(seen.size >= index.length - 2, `${seen.size} of ${index.length} captures were replayed whole`);
