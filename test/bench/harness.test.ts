@@ -280,6 +280,18 @@ t.test("the open loop times from the intended instant, so that one stall delays 
   t.ok(latency.percentileNs(0.75) > 10e6, "a closed loop would have seen one slow answer in 60, not a quarter of them");
 });
 
+t.test("the open loop sends nothing before its time, at a rate that is no whole number of milliseconds", async (t) => {
+  const latency = new LatencyHistogram();
+  const sentMs: number[] = [];
+  const startMs = performance.now();
+  const send = async (): Promise<void> => {
+    sentMs.push(performance.now());
+  };
+  await runOpenLoop({ ratePerSecond: 62.5 * 7, count: 50, send, latency });
+  const early = sentMs.filter((ms, index) => ms < startMs + (index * 1000) / (62.5 * 7));
+  t.equal(early.length, 0);
+});
+
 function job(name: string): BenchmarkJob {
   return {
     name,
