@@ -80,10 +80,12 @@ export class LinkBudget {
   /** Claims room for a payload; when it is not granted at once, `onGranted` is called later. */
   claim(bytes: number, onGranted: () => void): PayloadClaim {
     const claim: PayloadClaim = { bytes, granted: false };
-    this.#waitingClaims.push({ claim, onGranted: () => {} });
-    this.#grant();
-    const waiting = this.#waitingClaims.at(-1);
-    if (waiting?.claim === claim) waiting.onGranted = onGranted;
+    if (this.#waitingClaims.length === 0 && this.#fits(bytes)) {
+      claim.granted = true;
+      this.#claimedBytes += bytes;
+    } else {
+      this.#waitingClaims.push({ claim, onGranted });
+    }
     return claim;
   }
 
@@ -94,12 +96,15 @@ export class LinkBudget {
     this.#grant();
   }
 
+  /** One over the limit is let in alone. */
+  #fits(bytes: number): boolean {
+    return this.#claimedBytes === 0 || this.#claimedBytes + bytes <= this.#claimLimitBytes;
+  }
+
   #grant(): void {
     for (;;) {
       const [next] = this.#waitingClaims;
-      if (next === undefined) return;
-      // One over the limit is let in alone.
-      if (this.#claimedBytes > 0 && this.#claimedBytes + next.claim.bytes > this.#claimLimitBytes) return;
+      if (next === undefined || !this.#fits(next.claim.bytes)) return;
       this.#waitingClaims.shift();
       next.claim.granted = true;
       this.#claimedBytes += next.claim.bytes;

@@ -157,7 +157,12 @@ export class LinkServer {
 
   #createServer(token: string | null): Server {
     // Half-open: a producer may end its side and still wait for its answers.
-    return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, token));
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, token));
+    // A connection that could not be accepted (no descriptors left): it is the producer's to come again.
+    server.on("error", (error) => {
+      if (server.listening) this.#host.report(error, null);
+    });
+    return server;
   }
 
   #accept(socket: Socket, token: string | null): void {
