@@ -1,4 +1,6 @@
 import { ServiceError } from "../core/service-errors.js";
+import { isReadDamage } from "../storage/read-damage.js";
+import type { StorageError } from "../storage/storage-error.js";
 import { errorReply } from "./error-reply.js";
 import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
@@ -26,6 +28,8 @@ export interface RequestPipelineOptions {
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl: string | undefined;
   log: ServiceLog;
+  /** Told of every request that failed because stored bytes are damaged or missing. */
+  onReadDamage?: (error: StorageError) => void;
 }
 
 export function requestTraceId(headers: RequestHeaders): string {
@@ -41,12 +45,14 @@ export class RequestPipeline {
   readonly #router: PathRouter;
   readonly #baseUrl: string | undefined;
   readonly #log: ServiceLog;
+  readonly #onReadDamage: (error: StorageError) => void;
   readonly #logsRequests: boolean;
 
   constructor(options: RequestPipelineOptions) {
     this.#router = new PathRouter(options.routes);
     this.#baseUrl = options.baseUrl;
     this.#log = options.log;
+    this.#onReadDamage = options.onReadDamage ?? (() => {});
     // Asked once: with request lines off, a request pays nothing for them.
     this.#logsRequests = options.log.isLevelEnabled("debug");
   }
@@ -82,6 +88,12 @@ export class RequestPipeline {
       { trace_id: traceId, method: incoming.method, path: incoming.path, err: error },
       "a request failed inside the service",
     );
+    if (isReadDamage(error)) {
+      this.#onReadDamage(error);
+      const { code, message, params } = error.data;
+      const shown = `what is stored cannot be read: ${message}`;
+      return errorReply({ code: "internal_error", message: shown, params: { cause: code, ...params } }, traceId);
+    }
     return errorReply(
       { code: "internal_error", message: "the service failed; its log has this trace id", params: {} },
       traceId,

@@ -3,6 +3,7 @@ import { capturePath } from "../storage/capture-path.js";
 import { CaptureReader } from "../storage/capture-reader.js";
 import { nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
+import { ReadDamage } from "../storage/read-damage.js";
 import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
@@ -39,7 +40,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { dataDirectory } = recorderOptions;
   const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
   const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
-  const view = new View({ reader: logReader });
+  const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"));
+  const view = new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let ownRows: ComponentRow[] = [];
 
   const recorder = startRecorder(recorderOptions, {
@@ -69,10 +71,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       view,
       openStoredSlices: (runId, kind, slices) =>
         captureReader.openSlices(`${dataDirectory}/captures/${capturePath(runId, kind)}`, slices),
-      health: () => [...ownRows, ...view.components()],
+      health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
     });
-    const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
+    const pipeline = new RequestPipeline({
+      routes,
+      baseUrl: options.baseUrl,
+      log,
+      onReadDamage: (error) => readDamage.note(error),
+    });
     const server = await startUwsServer({ host: options.host, port: options.port, pipeline, log });
     return {
       url: urlOf(options.host, server),
@@ -92,4 +99,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 function urlOf(host: string, server: HttpServer): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
+}
+
+/** The rows with what reads found added to that of the log, which is degraded by it at least. */
+function withReadDamage(rows: readonly ComponentRow[], detail: string | null): readonly ComponentRow[] {
+  if (detail === null) return rows;
+  return rows.map((row) => {
+    if (row.key !== "log") return row;
+    const status = row.status === "healthy" ? "degraded" : row.status;
+    return { ...row, status, detail: row.detail === null ? detail : `${row.detail}; ${detail}` };
+  });
 }

@@ -8,6 +8,7 @@ import type { RunState, RunSummary } from "../core/run-state.js";
 import { ByteBudget } from "./byte-budget.js";
 import { decodeChanges } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
+import { isReadDamage } from "./read-damage.js";
 import { decodeIndex, RECORD_TYPE } from "./record-index.js";
 
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
@@ -27,6 +28,8 @@ export interface RunRecordsOptions {
   runCacheBytes?: number;
   /** Bound of what all reads together hold of the log; default 64 MiB. */
   readBytes?: number;
+  /** Told of every failed read of an ended run. */
+  onReadFailure?: (error: unknown) => void;
 }
 
 const MIB = 1024 * 1024;
@@ -44,9 +47,13 @@ export class RunRecords {
   readonly #summaries: LRUCache<string, Uint8Array>;
   /** By place. */
   readonly #states: LRUCache<string, RunState>;
+  /** Reads under way, by place: who asks for the same state meanwhile shares its read and its decoding. */
+  readonly #reading = new Map<string, Promise<RunState>>();
+  readonly #onReadFailure: (error: unknown) => void;
 
   constructor(options: RunRecordsOptions) {
     this.#reader = options.reader;
+    this.#onReadFailure = options.onReadFailure ?? (() => {});
     this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
     this.#summaries = new LRUCache({
       maxSize: options.summaryCacheBytes ?? 64 * MIB,
@@ -58,7 +65,7 @@ export class RunRecords {
   /** The run's whole state, shared: not to be changed. At once if it is cached. */
   state(location: RecordLocation): Promise<RunState> | RunState {
     const place = placeOf(location);
-    return this.#states.get(place) ?? this.#readState(location, place);
+    return this.#states.get(place) ?? this.#reading.get(place) ?? this.#readState(location, place);
   }
 
   /** The list entry as JSON, if it is cached. */
@@ -66,9 +73,9 @@ export class RunRecords {
     return this.#summaries.get(`${placeOf(location)} ${baseUrl}`);
   }
 
-  /** The list entries as JSON, in the order of the locations, read from the log. */
-  async readSummariesJson(locations: readonly RecordLocation[], baseUrl: string): Promise<Uint8Array[]> {
-    const parts: Promise<Uint8Array[]>[] = [];
+  /** The list entries as JSON, in the order of the locations, read from the log; undefined where a record is damaged or missing. */
+  async readSummariesJson(locations: readonly RecordLocation[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+    const parts: Promise<(Uint8Array | undefined)[]>[] = [];
     for (let start = 0; start < locations.length; ) {
       let end = start;
       let bytes = 0;
@@ -81,9 +88,18 @@ export class RunRecords {
     return (await Promise.all(parts)).flat();
   }
 
-  async #readPart(locations: readonly RecordLocation[], baseUrl: string): Promise<Uint8Array[]> {
-    const records = await this.#reader.readMany(locations);
-    return records.map(({ type, index }, at) => {
+  async #readPart(locations: readonly RecordLocation[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+    let records: (ReadRecord | undefined)[];
+    try {
+      records = await this.#reader.readMany(locations);
+    } catch (error) {
+      if (!isReadDamage(error)) throw error;
+      // One by one: a damaged record must not hide its neighbours.
+      records = await Promise.all(locations.map((location) => this.#readUnlessDamaged(location)));
+    }
+    return records.map((record, at) => {
+      if (record === undefined) return undefined;
+      const { type, index } = record;
       const place = placeOf(locations[at]!);
       const decoded = type === RECORD_TYPE.runEnded ? decodeIndex(type, index) : undefined;
       if (decoded?.type !== RECORD_TYPE.runEnded) throw new Error(`no consolidated record at ${place}`);
@@ -93,14 +109,32 @@ export class RunRecords {
     });
   }
 
+  async #readUnlessDamaged(location: RecordLocation): Promise<ReadRecord | undefined> {
+    try {
+      return await this.#reader.read(location);
+    } catch (error) {
+      if (!isReadDamage(error)) throw error;
+      this.#onReadFailure(error);
+      return undefined;
+    }
+  }
+
   #readState(location: RecordLocation, place: string): Promise<RunState> {
-    return this.#readBudget.run(location.length, async () => {
+    const reading = this.#readBudget.run(location.length, async () => {
       const { type, body } = await this.#reader.read(location);
       const [change] = decodeChanges(type, body);
       if (change?.kind !== "run_ended") throw new Error(`no consolidated record at ${place}`);
       this.#states.set(place, change.run, { size: location.length * DECODED_BYTES_PER_ENCODED_BYTE });
       return change.run;
     });
+    const shared = reading
+      .catch((error: unknown) => {
+        this.#onReadFailure(error);
+        throw error;
+      })
+      .finally(() => this.#reading.delete(place));
+    this.#reading.set(place, shared);
+    return shared;
   }
 }
 

@@ -35,8 +35,9 @@ export class ViewRuns {
   #ids = new UuidColumn();
   #index = new RunIndex();
   #locations = new RecordLocations();
-  /** Program id → program ordinal, in order of first run. */
+  /** Program id → program ordinal, in order of first run, and back. */
   readonly #programOrdinals = new UuidTable();
+  readonly #programIds: string[] = [];
   /** Frame id → run ordinal. */
   readonly #runsOfFrames = new UuidTable();
   #lateRuns = new Map<string, LateRun>();
@@ -129,6 +130,12 @@ export class ViewRuns {
     return RUN_STATUSES[this.#index.status(ordinal)]!;
   }
 
+  /** What the index knows beside the status. */
+  entry(ordinal: number): { programId: string; serialNumber: string | null; timeUs: number } {
+    const { programOrdinal, serialNumber, timeUs } = this.#index.entry(ordinal);
+    return { programId: this.#programIds[programOrdinal]!, serialNumber, timeUs };
+  }
+
   updatedAtUs(ordinal: number): number {
     return this.#index.timeUs(ordinal);
   }
@@ -183,6 +190,7 @@ export class ViewRuns {
     if (programOrdinal === undefined) {
       programOrdinal = this.#programOrdinals.size;
       this.#programOrdinals.set(summary.programId, programOrdinal);
+      this.#programIds.push(summary.programId);
     }
     this.#ids.push(summary.id);
     this.#locations.push();

@@ -11,8 +11,9 @@
 import type { FrameState } from "../core/capture.js";
 import type { CellChange, CellIdentity } from "../core/change.js";
 import type { ComponentRow } from "../core/health.js";
+import { uuidV7TimeUs } from "../core/identifiers.js";
 import type { ProgramState } from "../core/program.js";
-import { type RunState, type RunStatus, summarizeRun } from "../core/run-state.js";
+import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
 import { ActiveRuns } from "./active-runs.js";
 import { decodeChanges } from "./change-record.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
@@ -30,6 +31,10 @@ export interface RunHead {
   /** Unique to each state of each run: with the id, it names the bytes of an answer. */
   readonly updatedAtUs: number;
 }
+
+/** What a list entry says as its error message when only the indexes know the run. */
+const DAMAGED_RECORD =
+  "the run's stored record is damaged: of this entry only ids, status and updated_at can be relied on";
 
 export interface ProgramListQuery {
   readonly robotId?: string | undefined;
@@ -150,7 +155,31 @@ export class View {
     });
     const read = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl);
     let next = 0;
-    return { total, runs: runs.map((json) => json ?? read[next++]!) };
+    return {
+      total,
+      runs: runs.map((json, at) => json ?? read[next++] ?? summaryJson(this.#knownSummary(ordinals[at]!), baseUrl)),
+    };
+  }
+
+  /** The list entry of a run whose consolidated record cannot be read: what the indexes know, and why there is no more. */
+  #knownSummary(ordinal: number): RunSummary {
+    const id = this.#runs.id(ordinal);
+    const { programId, serialNumber, timeUs } = this.#runs.entry(ordinal);
+    return {
+      id,
+      programId,
+      programName: this.#programs.get(programId)?.document.name ?? "",
+      status: this.#runs.status(ordinal),
+      serialNumber,
+      revision: 1,
+      metadata: null,
+      createdAtUs: uuidV7TimeUs(id),
+      updatedAtUs: timeUs,
+      startedAtUs: null,
+      completedAtUs: null,
+      errorMessage: DAMAGED_RECORD,
+      progress: { totalSteps: 0, completedSteps: 0, currentStep: null },
+    };
   }
 
   /** Undefined for an unknown program and for a deleted one. */

@@ -1,0 +1,72 @@
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+
+const RUNS = 5;
+const DAMAGED = 2;
+
+t.test("a record that rots under the running service costs its run's detail, not the lists it stands in", async (t) => {
+  const first = await ServiceProcess.start();
+  t.teardown(() => first.dispose());
+  const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
+  await producer.deliver(programPut());
+  const ids: string[] = [];
+  for (let i = 0; i < RUNS; i++) {
+    const id = producer.nextRunId();
+    ids.push(id);
+    await producer.deliver({
+      type: "run.create",
+      id,
+      program_id: PROGRAM_ID,
+      serial_number: `SN${i}`,
+      metadata: { mark: `M${i}M` },
+    });
+    await producer.deliver({ type: "run.cancel", id });
+  }
+  await producer.close();
+  t.match(await first.end(), { code: 0 });
+
+  // Opened before the damage, and with nothing cached.
+  const service = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
+  t.teardown(() => service.dispose());
+  const [segment] = readdirSync(join(first.dataDirectory, "meta")) as [string];
+  const path = join(first.dataDirectory, "meta", segment);
+  const at = readFileSync(path).lastIndexOf(`M${DAMAGED}M`);
+  const file = openSync(path, "r+");
+  writeSync(file, "X", at);
+  closeSync(file);
+
+  const get = async (url: string) => {
+    const response = await fetch(`http://127.0.0.1:${service.port}${url}`);
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  for (const round of ["read", "read again"]) {
+    const list = await get("/runs");
+    t.equal(list.status, 200, round);
+    const runs = (list.body.runs as Record<string, unknown>[]).reverse();
+    t.strictSame(
+      runs.map(({ id }) => id),
+      ids,
+    );
+    for (const [i, run] of runs.entries()) {
+      t.match(run, { program_id: PROGRAM_ID, program_name: "Weld seam", status: "cancelled", serial_number: `SN${i}` });
+      if (i === DAMAGED) t.match(run.error_message, /stored record is damaged/);
+      else t.match(run, { error_message: null, metadata: { mark: `M${i}M` } });
+    }
+  }
+  const detail = await get(`/runs/${ids[DAMAGED]}`);
+  t.equal(detail.status, 500);
+  t.match(detail.body, {
+    code: "internal_error",
+    message: /cannot be read/,
+    params: { cause: "record_damaged", segment },
+  });
+  t.equal((await get(`/runs/${ids[0]}`)).status, 200);
+  const health = await get("/health");
+  t.match(health, { status: 200, body: { status: "degraded", components: { log: { status: "degraded" } } } });
+  const log = (health.body.components as { log: { detail: string } }).log;
+  t.match(log.detail, new RegExp(`reads found 1 damaged place, first segment ${segment}`));
+});
