@@ -7,6 +7,8 @@ export interface HttpServerOptions {
   port: number;
   pipeline: RequestPipeline;
   log: ServiceLog;
+  /** What whole answers that clients do not read may hold together; for tests. */
+  heldBodyBytes?: number;
 }
 
 /** A listening server; what it serves on is its own affair. */

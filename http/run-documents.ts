@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { runResponse } from "../core/run-response.js";
-import { isTerminal } from "../core/run-state.js";
-import type { RunHead, View } from "../storage/view.js";
+import type { View } from "../storage/view.js";
 
 interface RunDocument {
   updatedAtUs: number;
@@ -12,17 +11,19 @@ interface RunDocument {
 const ENTRY_OVERHEAD_BYTES = 400;
 
 /**
- * The JSON of GET /runs/{run_id}. That of an ended run is kept, once per base address, until the run changes or the bound is
- * reached: a hot one costs a look-up.
+ * The JSON of GET /runs/{run_id}, kept once per base address until the run changes or the bound is reached: a hot one costs a
+ * look-up. Also that of a run that has not ended: a document may have 16 MiB, and many clients may ask for it between two changes.
+ * Whoever asks while it is being made gets the same bytes.
  */
 export class RunDocuments {
   readonly #view: View;
-  readonly #ended: LRUCache<string, RunDocument>;
+  readonly #kept: LRUCache<string, RunDocument>;
+  readonly #building = new Map<string, Promise<Uint8Array | undefined>>();
 
   /** @param cacheBytes bound of what is kept */
   constructor(view: View, cacheBytes: number) {
     this.#view = view;
-    this.#ended = new LRUCache({
+    this.#kept = new LRUCache({
       maxSize: cacheBytes,
       sizeCalculation: ({ json }) => json.byteLength + ENTRY_OVERHEAD_BYTES,
     });
@@ -32,20 +33,23 @@ export class RunDocuments {
   get(id: string, baseUrl: string): Uint8Array | undefined | Promise<Uint8Array | undefined> {
     const head = this.#view.runHead(id);
     if (head === undefined) return undefined;
-    if (!isTerminal(head.status)) return this.#build(head, baseUrl);
-    const kept = this.#ended.get(keyOf(id, baseUrl));
-    return kept !== undefined && kept.updatedAtUs === head.updatedAtUs ? kept.json : this.#build(head, baseUrl);
+    const key = id + baseUrl;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && kept.updatedAtUs === head.updatedAtUs) return kept.json;
+    const version = `${head.updatedAtUs} ${key}`;
+    let building = this.#building.get(version);
+    if (building === undefined) {
+      building = this.#build(id, baseUrl, key).finally(() => this.#building.delete(version));
+      this.#building.set(version, building);
+    }
+    return building;
   }
 
-  async #build({ id }: RunHead, baseUrl: string): Promise<Uint8Array | undefined> {
+  async #build(id: string, baseUrl: string, key: string): Promise<Uint8Array | undefined> {
     const run = await this.#view.run(id);
     if (run === undefined) return undefined;
     const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl)));
-    if (isTerminal(run.status)) this.#ended.set(keyOf(id, baseUrl), { updatedAtUs: run.updatedAtUs, json });
+    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, json });
     return json;
   }
-}
-
-function keyOf(id: string, baseUrl: string): string {
-  return id + baseUrl;
 }

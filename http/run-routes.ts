@@ -1,5 +1,5 @@
 import { LIMITS } from "../core/limits.js";
-import { defectsResponse, qualityReportResponse, runResponse } from "../core/run-response.js";
+import { defectsResponse, qualityReportResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
 import type { RunListQuery, View } from "../storage/view.js";
@@ -42,6 +42,8 @@ async function listReply(view: View, query: RunListQuery, baseUrl: string): Prom
 
 const LIST_START = Buffer.from('{"runs":[');
 const COMMA = Buffer.from(",");
+const ACTIVE_START = Buffer.from('{"active":true,"run":');
+const ACTIVE_END = Buffer.from("}");
 
 export function runRoutes(view: View, documents: RunDocuments): Route[] {
   return [
@@ -88,9 +90,11 @@ export function runRoutes(view: View, documents: RunDocuments): Route[] {
       responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
       errors: [],
       scope: "read",
-      handle({ baseUrl }) {
+      async handle({ baseUrl }) {
         const run = view.activeRun();
-        return jsonReply({ active: run !== undefined, run: run === undefined ? null : runResponse(run, baseUrl) });
+        const json = run === undefined ? undefined : await documents.get(run.id, baseUrl);
+        if (json === undefined) return jsonReply({ active: false, run: null });
+        return jsonBytesReply(Buffer.concat([ACTIVE_START, json, ACTIVE_END]));
       },
     }),
     defineRoute({

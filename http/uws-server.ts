@@ -1,5 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { createRequire } from "node:module";
+import { errorReply } from "./error-reply.js";
+import { HeldBodies } from "./held-bodies.js";
 import type { HttpServer, HttpServerOptions } from "./http-server.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
@@ -86,8 +88,9 @@ export async function startUwsServer(options: HttpServerOptions): Promise<HttpSe
   const uws = loadUws();
   const app = uws.App();
   const exchanges = new Set<Exchange>();
+  const held = new HeldBodies(options.heldBodyBytes);
   app.any("/*", (response, request) => {
-    serve(response, request, options, exchanges);
+    serve(response, request, options, exchanges, held);
   });
   const socket = await new Promise<us_listen_socket | false>((resolve) => {
     // Exclusive: without it a second service could share the port and take half of the requests.
@@ -161,26 +164,35 @@ function serve(
   native: HttpRequest,
   options: HttpServerOptions,
   exchanges: Set<Exchange>,
+  held: HeldBodies,
 ): void {
   // A throw out of this callback would end the process.
   try {
     const exchange = new Exchange(response, native);
-    const reply = options.pipeline.handle(exchange, exchange.traceId);
+    let reply = options.pipeline.handle(exchange, exchange.traceId);
+    if (!(reply instanceof Promise)) reply = admitted(reply, exchange, held);
     if (
       !(reply instanceof Promise) &&
       reply.body instanceof Uint8Array &&
       exchange.method !== "HEAD" &&
       !reply.closeConnection
     ) {
-      sendBytes(exchange, reply, reply.body, exchanges);
+      sendBytes(exchange, reply, reply.body, exchanges, held);
       return;
     }
     exchange.outliveCallback(exchanges);
-    void sendLater(exchange, reply, options, exchanges);
+    void sendLater(exchange, reply, options, exchanges, held);
   } catch (error) {
     options.log.error({ err: error }, "a request could not be served");
     closeQuietly(response);
   }
+}
+
+/** The reply, or a refusal in its place while the bodies that clients do not read leave no room for another one. */
+function admitted(reply: Reply, { traceId }: Exchange, held: HeldBodies): Reply {
+  if (!(reply.body instanceof Uint8Array) || held.admits(reply.body)) return reply;
+  const message = "too many large answers wait for clients that do not read them";
+  return errorReply({ code: "unavailable", message, params: { held_bytes: held.bytes } }, traceId);
 }
 
 function closeQuietly(response: HttpResponse): void {
@@ -203,15 +215,30 @@ function writeHead(response: HttpResponse, reply: Reply, traceId: string): void 
  * answers would otherwise make the library hold any number of them. What the client does not take now waits for it, and a request
  * that comes meanwhile on the same connection makes the library close it.
  */
-function sendBytes(exchange: Exchange, reply: Reply, bytes: Uint8Array, exchanges: Set<Exchange>): void {
+function sendBytes(
+  exchange: Exchange,
+  reply: Reply,
+  bytes: Uint8Array,
+  exchanges: Set<Exchange>,
+  held: HeldBodies,
+): void {
   const { response } = exchange;
   writeHead(response, reply, exchange.traceId);
   const [, finished] = response.tryEnd(bytes, bytes.byteLength);
   if (finished) return;
+  held.hold(bytes);
+  exchange.onAborted = () => held.release(bytes);
   exchange.outliveCallback(exchanges);
+  let waits = true;
   response.onWritable((offset) => {
+    if (!waits) return true;
     const [accepted, ended] = response.tryEnd(bytes.subarray(offset), bytes.byteLength);
-    if (ended) exchanges.delete(exchange);
+    if (ended) {
+      waits = false;
+      exchange.onAborted = undefined;
+      held.release(bytes);
+      exchanges.delete(exchange);
+    }
     return accepted;
   });
 }
@@ -221,10 +248,12 @@ async function sendLater(
   pending: Reply | Promise<Reply>,
   options: HttpServerOptions,
   exchanges: Set<Exchange>,
+  held: HeldBodies,
 ): Promise<void> {
   const { response } = exchange;
+  let waitingFor: Uint8Array | undefined;
   try {
-    const reply = await pending;
+    const reply = admitted(await pending, exchange, held);
     if (isStreamBody(reply.body)) {
       await sendStream(exchange, reply, reply.body, options);
       return;
@@ -239,6 +268,8 @@ async function sendLater(
       return;
     }
     if (exchange.isAborted()) return;
+    held.hold(body);
+    waitingFor = body;
     await new Promise<void>((resolve) => {
       exchange.onAborted = resolve;
       response.cork(() => {
@@ -250,6 +281,7 @@ async function sendLater(
     options.log.error({ trace_id: exchange.traceId, path: exchange.path, err: error }, "sending a response failed");
     if (!exchange.isAborted()) closeQuietly(response);
   } finally {
+    if (waitingFor !== undefined) held.release(waitingFor);
     exchanges.delete(exchange);
   }
 }

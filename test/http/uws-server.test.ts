@@ -29,7 +29,11 @@ function route(path: string, handle: Handler): Route {
   });
 }
 
-async function serve(t: Tap, handlers: Record<string, Handler>, options: { level?: string; baseUrl?: string } = {}) {
+async function serve(
+  t: Tap,
+  handlers: Record<string, Handler>,
+  options: { level?: string; baseUrl?: string; heldBodyBytes?: number } = {},
+) {
   const lines: Record<string, unknown>[] = [];
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -40,7 +44,7 @@ async function serve(t: Tap, handlers: Record<string, Handler>, options: { level
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([path, handle]) => route(path, handle));
   const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-  const server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log });
+  const server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log, ...options });
   t.teardown(() => server.close(0));
   return { server, port: server.port, lines };
 }
@@ -48,6 +52,8 @@ async function serve(t: Tap, handlers: Record<string, Handler>, options: { level
 type Tap = { teardown(undo: () => Promise<void>): void };
 
 const download = (body: StreamBody) => downloadReply(body, "application/octet-stream", "pattern.bin");
+
+const MIB = 1024 * 1024;
 
 const GET = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n${headers}\r\n`;
 
@@ -528,3 +534,37 @@ t.test("without the native binary it refuses and names the way out, and prints n
     t.equal(stderr, "");
   }
 });
+
+t.test(
+  "whole answers that clients do not read are bounded together; shared ones count once, small ones always go",
+  async (t) => {
+    const large = () => jsonReply("x".repeat(16 * MIB));
+    const shared = large();
+    const handlers = {
+      "/own": large,
+      "/later": async () => large(),
+      "/shared": () => shared,
+      "/small": () => jsonReply("ok"),
+    };
+    const { port } = await serve(t, handlers, { heldBodyBytes: 40 * MIB });
+    const ask = async (path: string) => {
+      const connection = await RawConnection.open(port);
+      t.teardown(async () => connection.close());
+      connection.socket.pause();
+      connection.send(GET(path));
+      return connection;
+    };
+    const status = async (path: string) => (await rawRequest(port, GET(path)))?.status;
+    const waiting = [await ask("/own"), await ask("/later")];
+    while ((await status("/own")) === 200) await turn();
+    for (const path of ["/own", "/later", "/shared"]) t.equal(await status(path), 503, path);
+    t.match((await rawRequest(port, GET("/own")))?.json(), { code: "unavailable", retryable: true });
+    t.equal(await status("/small"), 200);
+    for (const connection of waiting) connection.close();
+    while ((await status("/later")) !== 200) await turn();
+
+    for (let i = 0; i < 8; i++) await ask("/shared");
+    for (let i = 0; i < 5; i++) t.equal(await status("/shared"), 200);
+    t.equal(await status("/own"), 200, "one buffer is held for all of them");
+  },
+);
