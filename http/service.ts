@@ -1,3 +1,4 @@
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { ComponentRow } from "../core/health.js";
 import { capturePath } from "../storage/capture-path.js";
 import { CaptureReader } from "../storage/capture-reader.js";
@@ -43,9 +44,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"));
   const view = new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let ownRows: ComponentRow[] = [];
+  let isServing = false;
 
   const recorder = startRecorder(recorderOptions, {
-    onBatch: (batch) => view.applyBatch(batch),
+    // While the store is read, nobody else wants the thread.
+    onBatch: (batch) => (isServing ? view.applyBatchInSlices(batch, eventLoopTurn) : view.applyBatch(batch)),
     onHealth: (rows) => {
       ownRows = rows;
     },
@@ -63,6 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const ready = await recorder.ready;
     view.finishOpening();
+    isServing = true;
     log.info(
       { runs: view.runCount, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
       "the view is read, producers can connect",

@@ -36,31 +36,53 @@ export interface LogRecord {
   body: Uint8Array;
 }
 
+type BatchOfRecords = Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">;
+
 /** Calls back for each record, in order. The log's own records (opening states, marks) are among them: see `isOwnRecord`. */
 export function forEachRecord(
-  batch: Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">,
+  batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
 ): void {
-  const { bytes } = batch;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-  while (at < bytes.length) {
-    const header = readRecordHeader(view, at);
-    const length = recordLength(header.indexLength, header.bodyLength);
-    const bodyAt = at + RECORD_HEADER_BYTES + header.indexLength;
-    callback(
-      {
-        type: header.type,
-        flags: header.flags,
-        sequence: header.sequence,
-        timeUs: header.timeUs,
-        index: bytes.subarray(at + RECORD_HEADER_BYTES, bodyAt),
-        body: bytes.subarray(bodyAt, bodyAt + header.bodyLength),
-      },
-      { segmentBase: batch.segmentBase, offset: batch.offset + at, length },
-    );
-    at += length;
+  const view = viewOf(batch);
+  for (let at = 0; at < batch.bytes.length; ) at += callBack(batch, view, at, callback);
+}
+
+/** As `forEachRecord`, one record at each step, for who has other things to do in between. */
+export function* stepThroughRecords(
+  batch: BatchOfRecords,
+  callback: (record: LogRecord, location: RecordLocation) => void,
+): Generator<void, void> {
+  const view = viewOf(batch);
+  for (let at = 0; at < batch.bytes.length; ) {
+    at += callBack(batch, view, at, callback);
+    yield;
   }
+}
+
+function viewOf({ bytes }: BatchOfRecords): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** @returns the record's length */
+function callBack(
+  { bytes, segmentBase, offset }: BatchOfRecords,
+  view: DataView,
+  at: number,
+  callback: (record: LogRecord, location: RecordLocation) => void,
+): number {
+  const header = readRecordHeader(view, at);
+  const length = recordLength(header.indexLength, header.bodyLength);
+  const bodyAt = at + RECORD_HEADER_BYTES + header.indexLength;
+  const record: LogRecord = {
+    type: header.type,
+    flags: header.flags,
+    sequence: header.sequence,
+    timeUs: header.timeUs,
+    index: bytes.subarray(at + RECORD_HEADER_BYTES, bodyAt),
+    body: bytes.subarray(bodyAt, bodyAt + header.bodyLength),
+  };
+  callback(record, { segmentBase, offset: offset + at, length });
+  return length;
 }
 
 /** True for the records that the log writes for itself; of these only an opening state tells its owner something. */

@@ -16,7 +16,13 @@ import type { ProgramState } from "../core/program.js";
 import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
 import { ActiveRuns } from "./active-runs.js";
 import { decodeChanges } from "./change-record.js";
-import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
+import {
+  type CommittedBatch,
+  forEachRecord,
+  type LogRecord,
+  type RecordLocation,
+  stepThroughRecords,
+} from "./log-batch.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "./record-index.js";
 import { RunRecords, type RunRecordsOptions, summaryJson } from "./run-records.js";
 import { ViewPrograms } from "./view-programs.js";
@@ -35,6 +41,9 @@ export interface RunHead {
 /** What a list entry says as its error message when only the indexes know the run. */
 const DAMAGED_RECORD =
   "the run's stored record is damaged: of this entry only ids, status and updated_at can be relied on";
+
+/** How long a live batch may keep the thread in one go: a request that comes meanwhile waits no longer for it. */
+const SLICE_MS = 0.5;
 
 export interface ProgramListQuery {
   readonly robotId?: string | undefined;
@@ -85,6 +94,26 @@ export class View {
   /** Takes the log's next batch, at open and live alike; nothing of it is kept by reference. */
   applyBatch(batch: Pick<CommittedBatch, "bytes" | "segmentBase" | "offset" | "lastSequence">): void {
     forEachRecord(batch, (record, location) => this.#apply(record, location));
+    this.#appliedSequence = batch.lastSequence;
+  }
+
+  /**
+   * As `applyBatch`, for a batch of any size while others want the thread: gives way after each slice of time. Between slices the
+   * view shows the records up to there, as it would had they come one by one. The next batch must wait for this one.
+   *
+   * @param giveWay resolves when the others have had their turn
+   */
+  async applyBatchInSlices(
+    batch: Parameters<View["applyBatch"]>[0],
+    giveWay: () => Promise<void>,
+    sliceMs = SLICE_MS,
+  ): Promise<void> {
+    let sliceEndMs = performance.now() + sliceMs;
+    for (const _ of stepThroughRecords(batch, (record, location) => this.#apply(record, location))) {
+      if (performance.now() < sliceEndMs) continue;
+      await giveWay();
+      sliceEndMs = performance.now() + sliceMs;
+    }
     this.#appliedSequence = batch.lastSequence;
   }
 

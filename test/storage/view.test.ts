@@ -273,3 +273,37 @@ t.test("a record that cannot be read fails the one answer, and the next try read
   t.same(await view.run(run.id), run);
   t.equal((await view.listRuns({ status: run.status, offset: 0, limit: 1 }, BASE_URL)).runs.length, 1);
 });
+
+t.test("a live batch taken in slices gives way within the batch, and ends as one taken in one go", async (t) => {
+  const history = new CellHistory(createRandom(seed + 3));
+  const log = new PlainLog();
+  const records = 400;
+  while (log.batches.length < records) log.append(history.next());
+  const [first, last] = [log.batches[0]!, log.batches.at(-1)!];
+  const bytes = Buffer.concat(log.batches.map((batch) => batch.bytes));
+  const whole = { bytes, segmentBase: first.segmentBase, offset: first.offset, lastSequence: last.lastSequence };
+
+  const atOnce = new View({ reader: log });
+  atOnce.finishOpening();
+  atOnce.applyBatch(whole);
+  const view = new View({ reader: log });
+  view.finishOpening();
+  const seen: number[] = [];
+  await view.applyBatchInSlices(
+    whole,
+    async () => {
+      seen.push(view.runCount);
+      t.equal(view.appliedSequence, 0, "the batch is not said to be applied before all of it is");
+    },
+    0,
+  );
+  t.equal(seen.length, records, "after each record, when a slice has no time");
+  t.ok(new Set(seen).size > 10, "between slices the view shows what came so far");
+  t.equal(view.appliedSequence, last.lastSequence);
+  t.same(await differences(view, history, createRandom(seed + 4), 100), []);
+  t.same(await differences(atOnce, history, createRandom(seed + 4), 100), []);
+
+  let turns = 0;
+  await new View({ reader: log }).applyBatchInSlices(whole, async () => void turns++, Number.POSITIVE_INFINITY);
+  t.equal(turns, 0, "not while there is time");
+});
