@@ -24,7 +24,7 @@ const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
  */
 export function parseCellMessage(body: unknown): CellMessage {
   if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
-  const fault = findNonJson(body, "", 0);
+  const fault = findNonJson(body, 0);
   if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
   const type = body.type;
   const validate = typeof type === "string" ? validators.get(type) : undefined;
@@ -69,33 +69,38 @@ function pointerPart(key: string): string {
 /**
  * The first value that JSON cannot hold: NaN, infinities, binary, extension types, ill-formed Unicode, or too deep. The key
  * `__proto__` is one more: the record that held it could not be decoded again, and many a JSON reader would drop it.
+ * Its path is put together on the way back, so that a message without fault builds none.
  */
-function findNonJson(value: unknown, path: string, depth: number): Fault | undefined {
+function findNonJson(value: unknown, depth: number): Fault | undefined {
   if (value === null || typeof value === "boolean") return undefined;
   if (typeof value === "number") {
-    return Number.isFinite(value) ? undefined : { path, value, allowed: "a finite number" };
+    return Number.isFinite(value) ? undefined : { path: "", value, allowed: "a finite number" };
   }
   if (typeof value === "string") {
-    return value.isWellFormed() ? undefined : { path, value, allowed: "well-formed Unicode text" };
+    return value.isWellFormed() ? undefined : { path: "", value, allowed: "well-formed Unicode text" };
   }
-  if (depth >= LIMITS.jsonDepth) return { path, value: "…", allowed: `at most ${LIMITS.jsonDepth} levels deep` };
+  if (depth >= LIMITS.jsonDepth) return { path: "", value: "…", allowed: `at most ${LIMITS.jsonDepth} levels deep` };
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const fault = findNonJson(value[i], `${path}/${i}`, depth + 1);
-      if (fault !== undefined) return fault;
+      const fault = findNonJson(value[i], depth + 1);
+      if (fault !== undefined) return within(String(i), fault);
     }
     return undefined;
   }
-  if (!isPlainObject(value))
-    return { path, value: typeof value, allowed: "a JSON value (no binary, no extension type)" };
+  if (!isPlainObject(value)) {
+    return { path: "", value: typeof value, allowed: "a JSON value (no binary, no extension type)" };
+  }
   for (const key in value) {
-    const keyPath = `${path}/${pointerPart(key)}`;
-    if (key === "__proto__") return { path: keyPath, value: null, allowed: "absent: __proto__ is no key here" };
-    if (!key.isWellFormed()) return { path, value: key, allowed: "keys of well-formed Unicode text" };
-    const fault = findNonJson(value[key], keyPath, depth + 1);
-    if (fault !== undefined) return fault;
+    if (key === "__proto__") return { path: "/__proto__", value: null, allowed: "absent: __proto__ is no key here" };
+    if (!key.isWellFormed()) return { path: "", value: key, allowed: "keys of well-formed Unicode text" };
+    const fault = findNonJson(value[key], depth + 1);
+    if (fault !== undefined) return within(key, fault);
   }
   return undefined;
+}
+
+function within(key: string, fault: Fault): Fault {
+  return { ...fault, path: `/${pointerPart(key)}${fault.path}` };
 }
 
 function fromSchemaError(error: ErrorObject | undefined): RefusedError {

@@ -9,7 +9,7 @@
  * | 19 | run ended | origin, run summary with its frame ids | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  */
-import { encode } from "@msgpack/msgpack";
+import { Encoder, encode } from "@msgpack/msgpack";
 import type { CellChange, Change, RunEnded } from "../core/change.js";
 import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
@@ -25,6 +25,12 @@ import {
   RecordDecodeError,
   type RecordType,
 } from "./record-index.js";
+
+/**
+ * For the records of messages, which a frame's body bounds: its buffer is used again and again. A run's end can be many times
+ * larger, and gets a buffer that goes with it.
+ */
+const messageEncoder = new Encoder({ initialBufferSize: 64 * 1024 });
 
 export interface EncodedRecord {
   type: RecordType;
@@ -42,19 +48,18 @@ export function encodeChanges(
 ): EncodedRecord {
   const [first] = changes;
   if (first === undefined) throw new Error("a record without changes");
-  const head = encodeOrigin(origin);
   switch (first.kind) {
     case "cell_put":
     case "component_put":
     case "component_deleted":
     case "program_put":
     case "program_deleted":
-      return { type: RECORD_TYPE.cellChanges, index: head, body: encode({ changes }) };
+      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: messageEncoder.encode({ changes }) };
     case "run_ended":
       return {
         type: RECORD_TYPE.runEnded,
         index: encodeSummary(
-          head,
+          encodeOrigin(origin),
           summarizeRun(first.run),
           first.run.frames.map((frame) => frame.id),
         ),
@@ -65,11 +70,15 @@ export function encodeChanges(
       if (first.kind === "run_created") {
         return {
           type: RECORD_TYPE.runCreated,
-          index: encodeSummary(head, summarizeRun(run), []),
-          body: encode({ changes }),
+          index: encodeSummary(encodeOrigin(origin), summarizeRun(run), []),
+          body: messageEncoder.encode({ changes }),
         };
       }
-      return { type: RECORD_TYPE.runDelta, index: encodeDelta(head, first, run.status), body: encode({ changes }) };
+      return {
+        type: RECORD_TYPE.runDelta,
+        index: encodeDelta(origin, first, run.status),
+        body: messageEncoder.encode({ changes }),
+      };
     }
   }
 }

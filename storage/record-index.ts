@@ -132,17 +132,26 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
   }
 }
 
+/** Origins and deltas are written here and copied out: making a writer costs more than all that it writes. */
+const scratch = new Uint8Array(ORIGIN_HEAD_BYTES + 255 + DELTA_BYTES);
+const scratchWriter = new bin.BufferWriter(scratch.buffer, { endianness: "little" });
+
 export function encodeOrigin(origin: Origin | null): Uint8Array {
-  const name = textEncoder.encode(origin?.producer ?? "");
-  const bytes = new Uint8Array(ORIGIN_HEAD_BYTES + name.length);
+  return scratch.slice(0, writeOrigin(origin));
+}
+
+/** Writes it at the scratch's begin; gives its length in bytes. */
+function writeOrigin(origin: Origin | null): number {
+  const name = origin?.producer ?? "";
   const sequence = origin?.sequence ?? 0;
-  ORIGIN_HEAD.write(new bin.BufferWriter(bytes.buffer, { endianness: "little" }), {
+  scratchWriter.seekTo(0);
+  ORIGIN_HEAD.write(scratchWriter, {
     nameBytes: name.length,
     sequenceLow: sequence % HIGH,
     sequenceHigh: Math.floor(sequence / HIGH),
   });
-  bytes.set(name, ORIGIN_HEAD_BYTES);
-  return bytes;
+  for (let i = 0; i < name.length; i++) scratch[ORIGIN_HEAD_BYTES + i] = name.charCodeAt(i);
+  return ORIGIN_HEAD_BYTES + name.length;
 }
 
 export function encodeSummary(head: Uint8Array, summary: RunSummary, frameIds: readonly string[]): Uint8Array {
@@ -216,24 +225,27 @@ export const DELTA_KINDS = [
 
 const FRAME_BEGUN = DELTA_KINDS.indexOf("frame_begun");
 
+const deltaRunId = new Uint8Array(16);
+const deltaFrameId = new Uint8Array(16);
+
+/** An index section of a run delta, origin and all. */
 export function encodeDelta(
-  head: Uint8Array,
+  origin: Origin | null,
   change: Exclude<RunChange, { kind: "run_created" }>,
   statusAfter: RunStatus,
 ): Uint8Array {
-  const bytes = new Uint8Array(head.length + DELTA_BYTES);
-  bytes.set(head);
-  const runId = new Uint8Array(16);
-  writeUuid(change.runId, runId, 0);
-  const frameId = new Uint8Array(16);
-  if (change.kind === "frame_begun") writeUuid(change.frame.id, frameId, 0);
-  DELTA.write(new bin.BufferWriter(bytes.buffer, { endianness: "little", byteOffset: head.length }), {
-    runId,
+  const originBytes = writeOrigin(origin);
+  writeUuid(change.runId, deltaRunId, 0);
+  if (change.kind === "frame_begun") writeUuid(change.frame.id, deltaFrameId, 0);
+  else deltaFrameId.fill(0);
+  scratchWriter.seekTo(originBytes);
+  DELTA.write(scratchWriter, {
+    runId: deltaRunId,
     statusAfter: RUN_STATUSES.indexOf(statusAfter),
     change: DELTA_KINDS.indexOf(change.kind),
-    frameId,
+    frameId: deltaFrameId,
   });
-  return bytes;
+  return scratch.slice(0, originBytes + DELTA_BYTES);
 }
 
 /** Reads by hand what the schemas above describe (a test holds both to the same bytes): every record of a store passes here at open. */
