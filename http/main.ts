@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { FileSystemError } from "../storage/file-system.js";
 import { StorageError } from "../storage/storage-error.js";
 import { RecorderError } from "../workers/recorder/recorder-handle.js";
 import { commandLine } from "./command-line.js";
@@ -7,7 +8,7 @@ import { UsageError } from "./resolve-options.js";
 import { HttpServerError } from "./uws-server.js";
 
 /** Errors whose message says all that the person who started the service needs; of others the stack is shown. */
-const EXPECTED = [UsageError, HttpServerError, RecorderError, StorageError, DemoCellError];
+const EXPECTED = [UsageError, HttpServerError, RecorderError, StorageError, FileSystemError, DemoCellError];
 
 try {
   await commandLine().parseAsync();

@@ -38,7 +38,7 @@ export interface DataDirectoryOptions {
 /**
  * Takes the directory for this process alone, and makes what is missing of its layout.
  *
- * @throws StorageError `directory_locked` while another process has it, `format_unsupported`, `store_missing`
+ * @throws StorageError `directory_locked` while another process has it, `format_unsupported`, `store_missing`, `log_missing`
  */
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
   const { creates, fileSystem = nodeFileSystem } = options;
@@ -49,6 +49,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
   try {
     const hasFormat = await checkFormat(fileSystem, path);
     const paths = { metaPath: `${path}/meta`, capturesPath: `${path}/captures`, quarantinePath: `${path}/quarantine` };
+    if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
     await fileSystem.syncDirectory(path);
     await fileSystem.syncDirectory(parentOf(path));
@@ -77,17 +78,28 @@ async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolea
   throw new StorageError(
     "format_unsupported",
     format === null
-      ? `${path}/${FORMAT_FILE} does not say the store's format: it holds ${JSON.stringify(text.slice(0, 100))}`
+      ? `${path}/${FORMAT_FILE} does not say the format of a store of this service: it holds ${JSON.stringify(text.slice(0, 100))}`
       : `the store in ${path} has format ${format}; this release reads format ${DATA_FORMAT}: ` +
           "open it with the release that wrote it, or a newer one",
     { path, format, readable: DATA_FORMAT },
   );
 }
 
+/** The folder of the log is made before the format is said: a store without it has lost it, and must not begin anew in silence. */
+async function requireLog(fileSystem: FileSystem, path: string, metaPath: string): Promise<void> {
+  if (await fileSystem.exists(metaPath)) return;
+  throw new StorageError(
+    "log_missing",
+    `the store in ${path} has lost its log: there is no ${metaPath}. Put it back, or start with another directory`,
+    { path: metaPath },
+  );
+}
+
 function formatIn(text: string): number | null {
   try {
     const value: unknown = JSON.parse(text);
-    return isPlainObject(value) && Number.isSafeInteger(value.format) ? (value.format as number) : null;
+    if (!isPlainObject(value) || (value.service ?? SERVICE) !== SERVICE) return null;
+    return Number.isSafeInteger(value.format) ? (value.format as number) : null;
   } catch {
     return null;
   }

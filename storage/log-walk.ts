@@ -65,7 +65,8 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   const { report } = builder;
   const segments: Segment[] = [];
   const temporaryFiles: string[] = [];
-  for (const { name } of await fileSystem.readDirectory(directory)) {
+  for (const { name, isDirectory } of await fileSystem.readDirectory(directory)) {
+    if (isDirectory) continue;
     const base = segmentBaseOf(name);
     if (base !== undefined) segments.push({ name, base });
     else if (name.endsWith(TEMPORARY_SUFFIX)) temporaryFiles.push(name);

@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.js";
  * - `format_unsupported`: the store, a segment or a record is of a format that this release does not read.
  * - `record_type_unsupported`: the log holds a record that must be understood and is not.
  * - `store_missing`: there is no store in the folder.
+ * - `log_missing`: there is a store in the folder, but its log is gone.
  * - `directory_locked`: another process has the data directory.
  * - `capture_damaged`, `capture_missing`: stored bytes of a run are not what was stored, or not there.
  * - `capture_failed`: a capture file refused a write or a sync.
@@ -24,6 +25,7 @@ export type StorageErrorCode =
   | "format_unsupported"
   | "record_type_unsupported"
   | "store_missing"
+  | "log_missing"
   | "directory_locked"
   | "capture_damaged"
   | "capture_missing"

@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import t from "tap";
+import { checkStore } from "../../storage/check-store.js";
 import { openDataDirectory } from "../../storage/data-directory.js";
 import { startHelper } from "../helpers/child-lines.js";
+import { runCommand } from "../helpers/service-process.js";
 
 function temporaryDirectory(t: { teardown(callback: () => void): void }): string {
   const path = mkdtempSync(`${tmpdir()}/directory-lock-`);
@@ -85,4 +87,41 @@ t.test("a store of a newer format is refused, and one that is none", async (t) =
   writeFileSync(`${path}/format.json`, "nonsense");
   await t.rejects(openDataDirectory({ path, creates: true }), { code: "format_unsupported", message: /nonsense/ });
   t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
+});
+
+t.test("a store of another service is refused, and one whose log is gone does not begin anew", async (t) => {
+  const path = temporaryDirectory(t);
+  await (await openDataDirectory({ path, creates: true })).release();
+  const format = readFileSync(`${path}/format.json`);
+  writeFileSync(`${path}/format.json`, '{"format": 1, "service": "another-service"}');
+  const refusal = { code: "format_unsupported", message: /another-service/ };
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+  writeFileSync(`${path}/format.json`, format);
+  rmSync(`${path}/meta`, { recursive: true });
+  for (const creates of [true, false]) {
+    await t.rejects(openDataDirectory({ path, creates }), { code: "log_missing", message: /has lost its log/ });
+  }
+  t.notOk(readdirSync(path).includes("meta"), "nothing was created in its place");
+  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
+});
+
+t.test("a folder among the segments, with the name of one, does not keep the log from being read", async (t) => {
+  const path = temporaryDirectory(t);
+  const dataDirectory = await openDataDirectory({ path, creates: true });
+  mkdirSync(`${path}/meta/0000000000000777.seg`);
+  const result = await checkStore({ dataDirectory, understandsType: () => true });
+  await dataDirectory.release();
+  t.match(result, { ok: true, summary: { segments: 0 } });
+});
+
+t.test("what the file system refuses is said in one line, without a stack", async (t) => {
+  const path = temporaryDirectory(t);
+  writeFileSync(`${path}/lock`, "no folder");
+  writeFileSync(`${path}/format.json`, '{"format": 1}');
+  for (const command of ["serve", "check"]) {
+    const ended = await runCommand([command, "--data", path]);
+    t.equal(ended.code, 1, command);
+    t.match(ended.stderr, /^inspection-service: .*\/lock: EEXIST/m);
+    t.notMatch(ended.stderr, /^\s+at /m);
+  }
 });

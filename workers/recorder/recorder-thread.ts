@@ -1,7 +1,7 @@
 /** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { wallClockUs } from "../../core/service-clock.js";
-import { nodeFileSystem } from "../../storage/file-system.js";
+import { FileSystemError, nodeFileSystem } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { Recorder } from "./recorder.js";
@@ -31,6 +31,9 @@ port.close();
 
 function errorData(error: unknown): RecorderErrorData {
   if (error instanceof StorageError) return error.data;
+  if (error instanceof FileSystemError) {
+    return { code: "file_system_failed", message: error.message, params: { code: error.code, path: error.path } };
+  }
   if (error instanceof LinkListenError) return { code: error.code, message: error.message, params: {} };
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: "recorder_crashed", message, params: {} };
