@@ -14,6 +14,7 @@ import type {
 } from "./cell-message.js";
 import type { Change } from "./change.js";
 import { notFound, tooMany } from "./decide-cell.js";
+import { messagePackBytes } from "./document-size.js";
 import type { JsonObject } from "./json.js";
 import { LIMITS } from "./limits.js";
 import { RefusedError } from "./refusal.js";
@@ -159,6 +160,14 @@ function decideRunCreate(world: World, message: RunCreate): Change[] {
   const program = world.program(message.program_id);
   if (program === undefined) throw notFound("program", "/program_id", message.program_id);
   if (world.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", "/id", LIMITS.activeRuns);
+  const metadataBytes = messagePackBytes(message.metadata ?? null);
+  if (metadataBytes > LIMITS.runMetadataBytes) {
+    throw new RefusedError("too_large", `a run's metadata is over ${LIMITS.runMetadataBytes} bytes`, {
+      path: "/metadata",
+      value: metadataBytes,
+      allowed: LIMITS.runMetadataBytes,
+    });
+  }
   const serialNumber = message.serial_number ?? null;
   return [
     {

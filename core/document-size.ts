@@ -10,7 +10,7 @@ const ENTRY_BYTES = 256;
 /**
  * Bytes of a JSON value as MessagePack, at most: every number counts as a float64, every length with its longest head.
  */
-function messagePackBytes(value: unknown): number {
+export function messagePackBytes(value: unknown): number {
   if (typeof value === "string") return 5 + Buffer.byteLength(value);
   if (typeof value === "number") return 9;
   if (typeof value !== "object" || value === null) return 1;

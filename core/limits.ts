@@ -60,6 +60,8 @@ export const LIMITS = {
    * MessagePack, so that a record stays under the log's limit and an answer within what a client expects to parse.
    */
   runDocumentBytes: 16 * MIB,
+  /** A run's metadata stands in its list entry: a page of 1,000 such entries stays under 64 MiB of MessagePack. */
+  runMetadataBytes: 64 * KIB,
   framesPerRun: 1_000,
   /** Batches of one frame, appends of one series: each is an extent in the run's document. */
   batchesPerFrame: 20_000,

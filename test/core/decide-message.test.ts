@@ -696,3 +696,22 @@ t.test("run.finish: frame_ids is the service's own", async (t) => {
 t.test("every refusal code of a message was seen above", async (t) => {
   t.same([...seen].sort(), [...MESSAGE_REFUSAL_CODES].sort());
 });
+
+t.test("a run's metadata, which its list entry shows, is bounded by itself", (t) => {
+  const world = new PlainWorld();
+  world.send(PROGRAM);
+  const create = (last: number, characters: number): CellMessage => ({
+    type: "run.create",
+    id: idOf(last),
+    program_id: PROGRAM_ID,
+    metadata: { order: "x".repeat(characters) },
+  });
+  // Heads of the map, of the key and of the text have at most five bytes each, and the key has five.
+  const characters = LIMITS.runMetadataBytes - 20;
+  t.match(refusalOf(world, create(900, characters + 1)), {
+    code: "too_large",
+    params: { path: "/metadata", value: LIMITS.runMetadataBytes + 1, allowed: LIMITS.runMetadataBytes },
+  });
+  t.equal(refusalOf(world, create(901, characters)), undefined);
+  t.end();
+});
