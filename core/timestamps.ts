@@ -27,20 +27,33 @@ export function formatTimeUs(timeUs: number): string {
  * cut off. Undefined when the text is not a date-time from 1970 until `TIME_LIMIT_US` or names a day or an hour that does not exist.
  */
 export function parseTimeUs(text: string): number | undefined {
+  const timeUs = readTimeUs(text);
+  return timeUs !== undefined && timeUs >= 0 && timeUs < TIME_LIMIT_US ? timeUs : undefined;
+}
+
+/**
+ * As `parseTimeUs`, for a bound that times are compared with: one before 1970 (0001-01-01, as some clients say "from the start") becomes 0,
+ * one behind all times `TIME_LIMIT_US`. Undefined only when the text is not a date-time.
+ */
+export function parseTimeBoundUs(text: string): number | undefined {
+  const timeUs = readTimeUs(text);
+  return timeUs === undefined ? undefined : Math.min(Math.max(timeUs, 0), TIME_LIMIT_US);
+}
+
+function readTimeUs(text: string): number | undefined {
   const match = TIMESTAMP.exec(text);
   if (match === null) return undefined;
   const [, year, month, day, hour, minute, second, fraction = "", , sign, offsetHours = "0", offsetMinutes = "0"] =
     match;
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
   if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return undefined;
-  const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  // Date.UTC takes the years 0 to 99 for 1900 to 1999.
-  if (date.getUTCFullYear() !== Number(year)) return undefined;
+  const date = new Date(0);
+  // Not by Date.UTC, which takes the years 0 to 99 for 1900 to 1999.
+  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
   const offsetSeconds = (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60) * (sign === "-" ? -1 : 1);
   const seconds = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second) - offsetSeconds;
-  const timeUs = seconds * 1_000_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
-  return timeUs >= 0 && timeUs < TIME_LIMIT_US ? timeUs : undefined;
+  return seconds * 1_000_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
 }
 
 /** Date-time in UTC only (`…Z`), as messages of the cell link carry them; undefined otherwise. */

@@ -1,5 +1,5 @@
 import { ServiceError } from "../core/service-errors.js";
-import { parseTimeUs } from "../core/timestamps.js";
+import { parseTimeBoundUs } from "../core/timestamps.js";
 
 /** A query parameter as a JSON Schema; these three kinds are all that the interface has. */
 export type QueryParameter =
@@ -105,7 +105,7 @@ function parseInteger(name: string, parameter: { minimum: number; maximum: numbe
 
 function parseDateTime(name: string, text: string): number {
   // The plus of an offset that was not percent-encoded came as a space; behind the date no other space can stand there.
-  const timeUs = parseTimeUs(text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2"));
+  const timeUs = parseTimeBoundUs(text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2"));
   if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");
   return timeUs;
 }

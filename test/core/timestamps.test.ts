@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { formatTimeUs, parseTimeUs, parseUtcTimeUs, TIME_LIMIT_US } from "../../core/timestamps.js";
+import { formatTimeUs, parseTimeBoundUs, parseTimeUs, parseUtcTimeUs, TIME_LIMIT_US } from "../../core/timestamps.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -79,6 +79,21 @@ t.test("what is read", async (t) => {
     ["now", undefined],
   ];
   for (const [text, expected] of cases) t.equal(parseTimeUs(text), expected, JSON.stringify(text));
+});
+
+t.test("a bound outside the times that can be is the first or the last of them", async (t) => {
+  const cases: [string, number | undefined][] = [
+    ["2026-11-20T19:07:00.1234567Z", parseTimeUs("2026-11-20T19:07:00.123456Z")],
+    ["0001-01-01T00:00:00Z", 0],
+    ["1969-12-31T23:59:59.999999Z", 0],
+    ["1970-01-01T00:00:00.000001Z", 1],
+    ["2255-03-14T16:00:00Z", TIME_LIMIT_US],
+    ["9999-12-31T23:59:59.999999Z", TIME_LIMIT_US],
+    ["0001-02-29T00:00:00Z", undefined],
+    ["0001-13-01T00:00:00Z", undefined],
+    ["now", undefined],
+  ];
+  for (const [text, expected] of cases) t.equal(parseTimeBoundUs(text), expected, text);
 });
 
 t.test("the cell link takes UTC with up to microseconds only", async (t) => {

@@ -112,6 +112,7 @@ t.test("date-times in any offset come as microseconds", async (t) => {
     t.equal(parse(`updated_since=${text}`).updated_since, timeUs, text);
   }
   t.equal(parse("updated_since=2026-01-31T12:00:00.123456Z").updated_since, timeUs + 123456);
+  t.equal(parse("updated_since=0001-01-01T00:00:00Z").updated_since, 0, "how some clients say: from the start");
   for (const text of [
     "yesterday",
     "2026-01-31",
