@@ -113,7 +113,7 @@ function fromSchemaError(error: ErrorObject | undefined): RefusedError {
       const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
       return invalid(
         `${instancePath}/${pointerPart(params.additionalProperty)}`,
-        null,
+        (data as Record<string, unknown>)[params.additionalProperty],
         `absent: the fields are ${known.join(", ")}`,
       );
     }

@@ -441,3 +441,10 @@ t.test("hostile keys over the link: never stored, never a prototype", async (t) 
     t.same(read.ok && parseCellMessage(read.body), message);
   }
 });
+
+t.test("an unknown field is refused with the value that came", async (t) => {
+  const id = "01a1fab0-9446-7269-a9a8-e9146513270e";
+  t.match(refusalOf({ type: "run.start", id, speed: 5 }), {
+    params: { path: "/speed", value: 5, allowed: /type, id/ },
+  });
+});
