@@ -36,6 +36,8 @@ export async function check({ data }: CheckCommandOptions): Promise<boolean> {
 export async function inspect({ data, from, limit }: InspectCommandOptions): Promise<void> {
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   let printed = 0;
+  // Without a listener the error of a reader that left (inspect | head) would end the process before print()'s promise tells of it.
+  process.stdout.on("error", () => {});
   try {
     await inspectStore({
       dataDirectory,
@@ -47,6 +49,9 @@ export async function inspect({ data, from, limit }: InspectCommandOptions): Pro
         return print(item);
       },
     });
+  } catch (error) {
+    // The reader has what it wanted.
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   } finally {
     await dataDirectory.release();
   }

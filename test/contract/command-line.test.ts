@@ -85,6 +85,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["check", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--from", "-1"], /--from/],
+    [["check", "--data", notJson], /ENOTDIR/],
   ];
   // Side by side: each is the start of a process and little else.
   const runs = cases.map(([args, , environment]) => runCommand(args, environment));

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import t from "tap";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -86,6 +88,11 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
     [1, 2, 3],
   );
   t.match(records[0], { type: "cellChanges", content: { origin: { producer: "demo-cell", sequence: 1 } } });
+  const cut = await promisify(execFile)("/bin/sh", [
+    "-c",
+    `"${process.execPath}" dist/http/main.js inspect --data "${service.dataDirectory}" | head -n 1`,
+  ]);
+  t.match(cut, { stdout: /^\{.*\}\n$/, stderr: /^$/ }, "a reader that leaves early ends it quietly");
 
   const [month] = readdirSync(join(service.dataDirectory, "captures")) as [string];
   const folder = join(service.dataDirectory, "captures", month);
