@@ -65,6 +65,8 @@ export class View {
   readonly #components = new Map<string, ComponentRow>();
   #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
   #appliedSequence = 0;
+  /** When the slice of live batches under way is over. */
+  #sliceEndMs = 0;
   #skippedRecords = 0;
 
   constructor(options: RunRecordsOptions) {
@@ -99,7 +101,8 @@ export class View {
 
   /**
    * As `applyBatch`, for a batch of any size while others want the thread: gives way after each slice of time. Between slices the
-   * view shows the records up to there, as it would had they come one by one. The next batch must wait for this one.
+   * view shows the records up to there, as it would had they come one by one. The next batch must wait for this one; when many
+   * small ones have gathered, they share a slice.
    *
    * @param giveWay resolves when the others have had their turn
    */
@@ -108,11 +111,10 @@ export class View {
     giveWay: () => Promise<void>,
     sliceMs = SLICE_MS,
   ): Promise<void> {
-    let sliceEndMs = performance.now() + sliceMs;
     for (const _ of stepThroughRecords(batch, (record, location) => this.#apply(record, location))) {
-      if (performance.now() < sliceEndMs) continue;
+      if (performance.now() < this.#sliceEndMs) continue;
       await giveWay();
-      sliceEndMs = performance.now() + sliceMs;
+      this.#sliceEndMs = performance.now() + sliceMs;
     }
     this.#appliedSequence = batch.lastSequence;
   }

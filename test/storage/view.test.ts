@@ -304,6 +304,28 @@ t.test("a live batch taken in slices gives way within the batch, and ends as one
   t.same(await differences(atOnce, history, createRandom(seed + 4), 100), []);
 
   let turns = 0;
-  await new View({ reader: log }).applyBatchInSlices(whole, async () => void turns++, Number.POSITIVE_INFINITY);
-  t.equal(turns, 0, "not while there is time");
+  const unhurried = new View({ reader: log });
+  for (const batch of log.batches) {
+    await unhurried.applyBatchInSlices(batch, async () => void turns++, Number.POSITIVE_INFINITY);
+  }
+  t.equal(
+    turns,
+    1,
+    "at the first record, since nobody knows for how long the thread was kept before, and not while there is time",
+  );
+});
+
+t.test("small live batches that follow one another at once give way together as a large one does", async (t) => {
+  const history = new CellHistory(createRandom(seed + 5));
+  const log = new PlainLog();
+  const view = new View({ reader: log });
+  view.finishOpening();
+  const sliceMs = 20;
+  let turns = 0;
+  const startMs = performance.now();
+  // A batch takes some microseconds, a thousandth of a slice: one alone never fills it.
+  while (turns < 4 && performance.now() - startMs < 50 * sliceMs) {
+    await view.applyBatchInSlices(log.append(history.next()), async () => void turns++, sliceMs);
+  }
+  t.equal(turns, 4);
 });
