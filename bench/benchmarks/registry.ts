@@ -3,6 +3,7 @@ import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
 import { durableAppends } from "./durable-appends.js";
 import { listPages10k } from "./list-pages-10k.js";
+import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
 
 /** Every benchmark, in the order in which they run. */
@@ -10,6 +11,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   durableAppends,
   captureIngest,
   capturePaced,
+  readsDuringIngest,
   runDetailHot,
   listPages10k,
 ];

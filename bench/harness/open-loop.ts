@@ -9,8 +9,8 @@ import type { LatencyHistogram } from "./latency-histogram.js";
 export async function runOpenLoop(options: {
   ratePerSecond: number;
   count: number;
-  /** Sends the `index`-th; the promise resolves with its answer. */
-  send: (index: number) => Promise<unknown>;
+  /** Sends the `index`-th, meant for `intendedMs` (performance.now()); the promise resolves with its answer. */
+  send: (index: number, intendedMs: number) => Promise<unknown>;
   latency: LatencyHistogram;
 }): Promise<{ seconds: number; lateSends: number }> {
   const { ratePerSecond, count, send, latency } = options;
@@ -27,7 +27,7 @@ export async function runOpenLoop(options: {
     // More than that is not the timer's doing but the sender's, or the machine's.
     if (performance.now() - intendedMs > 2) lateSends++;
     answers.push(
-      send(index).then(() => {
+      send(index, intendedMs).then(() => {
         latency.record((performance.now() - intendedMs) * 1e6);
       }),
     );

@@ -30,7 +30,7 @@ export interface OpenCapture {
   end(): Promise<void>;
 }
 
-/** A run with one frame that waits for its lines, all of it acknowledged. */
+/** A run with one frame that waits for its lines, all of it acknowledged. `batches` may be 0 while their number is not known. */
 export async function beginCapture(
   client: ProducerClient,
   program: ProducedProgram,

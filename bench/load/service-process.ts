@@ -7,6 +7,8 @@ import { type ServerProcess, startServer } from "./server-process.js";
 const PROGRAM = fileURLToPath(new URL("../../http/main.js", import.meta.url));
 
 export interface ServiceProcess extends ServerProcess {
+  /** Of the cell link. */
+  socketPath: string;
   /** A producer on the service's cell link. The benchmark closes it before it stops the service. */
   connect(producer: string): Promise<ProducerClient>;
   /** Throws what the service refused since the last call: a benchmark's messages are all meant to be accepted. */
@@ -31,6 +33,7 @@ export async function startService(context: BenchmarkContext): Promise<ServicePr
   return {
     url: server.url,
     pid: server.pid,
+    socketPath,
     async connect(producer) {
       const client = new ProducerClient({
         address: { path: socketPath },
