@@ -58,7 +58,7 @@ export class RequestPipeline {
   }
 
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
-    const startedMs = this.#logsRequests ? performance.now() : 0;
+    const startedMs = performance.now();
     let reply: Reply | Promise<Reply>;
     try {
       reply = this.#dispatch(incoming, traceId);
@@ -66,10 +66,11 @@ export class RequestPipeline {
       reply = this.failure(error, incoming, traceId);
     }
     if (reply instanceof Promise) {
-      reply = reply.catch((error: unknown) => this.failure(error, incoming, traceId));
-      return this.#logsRequests ? reply.then((done) => this.#logged(done, incoming, traceId, startedMs)) : reply;
+      return reply
+        .catch((error: unknown) => this.failure(error, incoming, traceId))
+        .then((done) => this.#logged(done, incoming, traceId, startedMs));
     }
-    return this.#logsRequests ? this.#logged(reply, incoming, traceId, startedMs) : reply;
+    return this.#logged(reply, incoming, traceId, startedMs);
   }
 
   #dispatch(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
@@ -100,13 +101,15 @@ export class RequestPipeline {
     );
   }
 
+  /** Every answer has a line with its trace id at debug; one that is an error has it at info. */
   #logged(reply: Reply, incoming: IncomingRequest, traceId: string, startedMs: number): Reply {
+    const isError = reply.status >= 400;
+    if (!isError && !this.#logsRequests) return reply;
     const { method, path, query } = incoming;
     const durationMs = Math.round((performance.now() - startedMs) * 1000) / 1000;
-    this.#log.debug(
-      { trace_id: traceId, method, path, query, status: reply.status, duration_ms: durationMs },
-      "request",
-    );
+    const line = { trace_id: traceId, method, path, query, status: reply.status, duration_ms: durationMs };
+    if (isError) this.#log.info(line, "request");
+    else this.#log.debug(line, "request");
     return reply;
   }
 }

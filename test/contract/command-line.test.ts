@@ -123,6 +123,22 @@ t.test("it says where it listens in one line on stdout, and logs JSON lines to s
   });
 });
 
+t.test("at the default level an answer that is an error has its line, one that is not has none", async (t) => {
+  const service = await start(t, { args: ["serve"] });
+  await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const refused = await rawRequest(service.port, "GET /runs?limit=0 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const { stderr } = await service.end();
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter((line) => line.msg === "request");
+  t.match(lines, [
+    { trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 },
+  ]);
+  t.equal(lines.length, 1);
+});
+
 t.test("options come from the environment and the file too", async (t) => {
   const folder = temporaryFolder(t);
   const config = join(folder, "config.json");
