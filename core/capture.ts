@@ -37,6 +37,11 @@ export function lineBytes(planes: Planes, width: number): { height: number; lumi
 /** One acknowledged batch of lines: in its extent all height rows, then all luminance rows. */
 export interface LineBatch extends Extent {
   lineCount: number;
+  /**
+   * CRC-32 of the frame's height plane from its first row to the end of this batch: of the last batch, that of the whole plane, so that
+   * a download is verified although it passes over the luminance that the extent's own CRC covers.
+   */
+  heightCrc32: number;
 }
 
 /** `open` takes lines; `incomplete` was open when its run ended: it stays listed, without formats. */

@@ -104,13 +104,14 @@ function decideFrameLines(world: World, message: FrameLines, payload: PayloadSto
   const bytes = lineBytes(frame.planes, frame.width);
   checkPayload(payload, message.line_count * (bytes.height + bytes.luminance));
   checkDocumentBytes(run, EXTENT_BYTES);
+  const heightCrc32 = payload.crc32(message.line_count * bytes.height, frame.batches.at(-1)?.heightCrc32 ?? 0);
   const extent = payload.store(run.id, "captures");
   return [
     {
       kind: "frame_lines_stored",
       runId: run.id,
       frameId: frame.id,
-      batch: { ...extent, lineCount: message.line_count },
+      batch: { ...extent, lineCount: message.line_count, heightCrc32 },
     },
   ];
 }

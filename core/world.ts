@@ -26,6 +26,8 @@ export interface World {
 /** The payload of the message at hand. */
 export interface PayloadStore {
   readonly lengthBytes: number;
+  /** CRC-32 (zlib) of the first `lengthBytes` of it, continued from `start`. */
+  crc32(lengthBytes: number, start: number): number;
   /**
    * Reserves the place of the payload in the run's capture or report file and starts to write it there. Called at most once a
    * message, and last: nothing can be refused any more.

@@ -28,7 +28,8 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
       lengthBytes: lineCount * heightLineBytes,
     }));
     const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
-    const body = storedStream({ slices: await openStoredSlices(run.id, "capture", heightSlices), head });
+    const slices = await openStoredSlices(run.id, "capture", heightSlices);
+    const body = storedStream({ slices, head, crc32: frame.batches.at(-1)?.heightCrc32 ?? 0 });
     return downloadReply(body, BINARY, frameFileName(frame.id, "npy"));
   }
 

@@ -135,12 +135,15 @@ function fill(cell: RecordedCell): void {
   cell.apply(us(14), { kind: "step_started", runId: RUN, index: 2 });
   cell.apply(us(15), begun(RUN, FRAME));
   let offset = 64;
+  let heightCrc32 = 0;
   for (const { stored } of BATCHES) {
+    const lineCount = stored.length / 15;
+    heightCrc32 = crc32(stored.subarray(0, lineCount * 10), heightCrc32);
     cell.apply(us(16), {
       kind: "frame_lines_stored",
       runId: RUN,
       frameId: FRAME,
-      batch: { offset, lengthBytes: stored.length, crc32: crc32(stored), lineCount: stored.length / 15 },
+      batch: { offset, lengthBytes: stored.length, crc32: crc32(stored), lineCount, heightCrc32 },
     });
     offset += stored.length + 8;
   }
@@ -268,7 +271,7 @@ function fill(cell: RecordedCell): void {
     kind: "frame_lines_stored",
     runId: REMOVED_RUN,
     frameId: REMOVED_FRAME,
-    batch: { offset: 0, lengthBytes: 3, crc32: 0, lineCount: 1 },
+    batch: { offset: 0, lengthBytes: 3, crc32: 0, lineCount: 1, heightCrc32: 0 },
   });
   cell.apply(us(44), { kind: "frame_ended", runId: REMOVED_RUN, frameId: REMOVED_FRAME });
   cell.end(
@@ -840,6 +843,13 @@ t.test("GET /sensor/frames/{frame_id}/files and file.npy", async (t) => {
     npy.body.equals((await client.get(`/runs/${RUN}/files/frame-${FRAME}.npy`)).body),
     "the manifest's file is the same",
   );
+  const captures = cell.files.get(`${RUN}/capture`) as Uint8Array;
+  // The last height row but one: the head and most of the body have gone out when the damage is found.
+  const at = 64 + (BATCHES[0]?.stored.length ?? 0) + 8 + (BATCHES[1]?.stored.length ?? 0) + 8 + 59_998 * 10;
+  captures[at] = (captures[at] ?? 0) ^ 1;
+  await t.rejects(client.get(`/sensor/frames/${FRAME}/file.npy`), "a damaged plane is never sent whole");
+  captures[at] = (captures[at] ?? 0) ^ 1;
+  t.equal((await client.get(`/sensor/frames/${FRAME}/file.npy`)).body.length, NPY_BYTES);
   for (const frame of [OPEN_FRAME, REMOVED_FRAME]) {
     t.match(await client.json(`/sensor/frames/${frame}/files`, "FrameFileInfo"), { available_formats: [], files: {} });
     const { params, retryable } = await client.error(`/sensor/frames/${frame}/file.npy`, 404, "format_not_available");

@@ -171,7 +171,8 @@ export class CellHistory {
     if (pending > 0 && random.chance(0.3)) return { kind: "step_started", runId, index: pending };
     if (open !== undefined && random.chance(0.6)) {
       if (random.chance(0.4)) return { kind: "frame_ended", runId, frameId: open.id };
-      const batch = { offset: open.lines * 8, lengthBytes: 16, crc32: random.integer(0, 2 ** 32 - 1), lineCount: 2 };
+      const crc32 = random.integer(0, 2 ** 32 - 1);
+      const batch = { offset: open.lines * 8, lengthBytes: 16, crc32, lineCount: 2, heightCrc32: crc32 };
       return { kind: "frame_lines_stored", runId, frameId: open.id, batch };
     }
     if (running > 0 && random.chance(0.4)) {

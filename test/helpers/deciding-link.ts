@@ -33,7 +33,7 @@ export class DecidingLink {
         const offset = kept.reduce((sum, bytes) => sum + bytes.length, 0);
         return { offset, lengthBytes: message.payload.length, crc32: 0 };
       };
-      const payload = { lengthBytes: message.payload.length, store };
+      const payload = { lengthBytes: message.payload.length, crc32: () => 0, store };
       for (const change of decideMessage(this.#world(), parsed, payload, ++this.#timeUs)) this.#apply(change);
       return undefined;
     } catch (error) {

@@ -77,7 +77,12 @@ export class PlainWorld implements World {
       return { offset, lengthBytes: payloadBytes, crc32: offset + 1 };
     };
     try {
-      const changes = decideMessage(this, message, { lengthBytes: payloadBytes, store }, this.timeUs);
+      const changes = decideMessage(
+        this,
+        message,
+        { lengthBytes: payloadBytes, crc32: (lengthBytes: number, start: number) => start + lengthBytes, store },
+        this.timeUs,
+      );
       this.apply(changes, this.timeUs);
       return { changes, timeUs: this.timeUs };
     } catch (error) {

@@ -66,7 +66,7 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
   const begun: Change = { kind: "frame_begun", runId: run.id, frame: { ...run.frames[0], id: FRAME_ID } as never };
   const lines: Change = {
     ...{ kind: "frame_lines_stored", runId: run.id, frameId: FRAME_ID },
-    batch: { offset: 9, lengthBytes: 9, crc32: 1, lineCount: 1 },
+    batch: { offset: 9, lengthBytes: 9, crc32: 1, lineCount: 1, heightCrc32: 1 },
   };
   const cases: [string, EncodedRecord, number, string][] = [
     ["cell changes", encodeChanges(ORIGIN, [{ kind: "component_deleted", key: "plc" }], undefined), 16, ORIGIN_HEX],

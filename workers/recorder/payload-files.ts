@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture.js";
 import type { RunState } from "../../core/run-state.js";
 import type { PayloadStore } from "../../core/world.js";
@@ -67,6 +68,10 @@ export class MessagePayload implements PayloadStore {
 
   get lengthBytes(): number {
     return this.#bytes.length;
+  }
+
+  crc32(lengthBytes: number, start: number): number {
+    return crc32(this.#bytes.subarray(0, lengthBytes), start);
   }
 
   store(runId: string, kind: FileKind): Extent {

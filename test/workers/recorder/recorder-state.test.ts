@@ -35,7 +35,8 @@ class Writer {
     this.#sequences.set(producer, sequence);
     const origin = { producer, sequence };
     const timeUs = ++this.#timeUs;
-    const payload = { lengthBytes: payloadBytes, store: () => ({ offset: 0, lengthBytes: payloadBytes, crc32: 0 }) };
+    const store = () => ({ offset: 0, lengthBytes: payloadBytes, crc32: 0 });
+    const payload = { lengthBytes: payloadBytes, crc32: () => 0, store };
     try {
       const changes = decideMessage(this.state, parseCellMessage(body), payload, timeUs);
       const [first] = changes as [Change];
