@@ -2,9 +2,11 @@ import { crc32 } from "node:zlib";
 import type { Extent } from "../core/capture.js";
 import { type StoreFile, writeFully } from "./file-system.js";
 import type { Durable } from "./log-options.js";
+import type { WriteRoom } from "./write-room.js";
 
 /** What a capture file needs of its store. */
 export interface CaptureFileHost {
+  readonly room: WriteRoom;
   /** Opens the file, when a descriptor is to be had; the first time cuts what stands behind `keptBytes`, and for a new file sees to its folder. */
   open(path: string, keptBytes: number | null): Promise<StoreFile>;
   close(file: StoreFile): Promise<void>;
@@ -25,7 +27,8 @@ interface Handle {
 
 /**
  * The bytes of one run, of one kind. An append reserves its place at once and is written beside others; `makeDurable` is what a record
- * that names the place waits for. A failure of any write or sync is the store's, and final.
+ * that names the place waits for. A failure of any write or sync is the store's, and final. A write that finds no room waits for some and
+ * is made again at its place: no record names the place before every write of it is done, and nobody else writes there.
  */
 export class CaptureFile implements Durable {
   readonly path: string;
@@ -115,7 +118,12 @@ export class CaptureFile implements Durable {
   /** Never rejects: the host knows of the failure. */
   async #write(payload: Uint8Array, offset: number): Promise<void> {
     try {
-      await writeFully(await this.#opened(), payload, offset, this.path);
+      const file = await this.#opened();
+      await this.#host.room.attempt(() => {
+        // Of another attempt: something else may have failed while this one waited for room.
+        this.#host.assertWorking();
+        return writeFully(file, payload, offset, this.path);
+      });
     } catch (error) {
       this.#host.fail(error);
     }

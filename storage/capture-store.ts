@@ -3,13 +3,14 @@ import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, capturePath } from "./capture-path.js";
 import type { FileSystem, StoreFile } from "./file-system.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
+import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
 /** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 
 /**
  * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
- * it for good, as it does the log: nothing that waited for it is acknowledged.
+ * it for good, as it does the log: nothing that waited for it is acknowledged. Only for room it waits.
  */
 export class CaptureStore {
   readonly #fileSystem: FileSystem;
@@ -35,7 +36,10 @@ export class CaptureStore {
     maximumOpenFiles?: number;
     /** Called once. */
     onFailure?: (failure: StorageErrorData) => void;
+    /** What becomes of writes on a full disk; default: they fail, and the store with them. */
+    room?: WriteRoom;
   }) {
+    const room = options.room ?? FAILS_WITHOUT_ROOM;
     this.#fileSystem = options.fileSystem;
     this.#capturesPath = options.capturesPath;
     this.#onFailure = options.onFailure ?? (() => {});
@@ -46,7 +50,8 @@ export class CaptureStore {
       dispose: (_, file) => this.#release(file),
     });
     this.#host = {
-      open: (path, keptBytes) => this.#openFile(path, keptBytes),
+      room,
+      open: (path, keptBytes) => room.attempt(() => this.#openFile(path, keptBytes)),
       close: async (file) => {
         await file.close().finally(() => this.#leaveDescriptor());
       },
@@ -118,7 +123,12 @@ export class CaptureStore {
     try {
       await this.#ensureMonth(path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/")));
       const file = await this.#fileSystem.open(path, "createOrUpdate");
-      if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
+      try {
+        if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
+      } catch (error) {
+        await file.close();
+        throw error;
+      }
       return file;
     } catch (error) {
       this.#leaveDescriptor();
@@ -139,6 +149,8 @@ export class CaptureStore {
         .makeDirectory(`${this.#capturesPath}/${month}`)
         .then(() => this.#fileSystem.syncDirectory(this.#capturesPath));
       this.#months.set(month, ensured);
+      // A folder that there was no room for is made by the next attempt; after any other failure there is none.
+      ensured.catch(() => this.#months.delete(month));
     }
     return ensured;
   }

@@ -5,6 +5,7 @@
  *     lock/                  who has it: see directory-lock.ts
  *     meta/                  segments of the log: see segment.ts
  *     captures/<yyyymm>/     stored bytes of runs: see capture-path.ts
+ *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            bytes that were damaged, as they were found
  *     cell.sock              the cell link's socket
  */

@@ -67,12 +67,14 @@ export interface FileSystem {
 /** A failure of the disk or of the file system under it, with the system's error code. */
 export class FileSystemError extends Error {
   readonly code: string;
+  readonly operation: string;
   readonly path: string;
 
   constructor(code: string, operation: string, path: string, detail?: string) {
     super(`${operation} ${path}: ${code}${detail === undefined ? "" : ` (${detail})`}`);
     this.name = "FileSystemError";
     this.code = code;
+    this.operation = operation;
     this.path = path;
   }
 }
@@ -80,6 +82,21 @@ export class FileSystemError extends Error {
 /** True for the error of a file or folder that does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
+}
+
+const NO_ROOM_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+/** What says that there is no room before it does anything: afterwards all is as if it had not been tried, or partly written. */
+const REPEATABLE_OPERATIONS: ReadonlySet<string> = new Set(["open", "mkdir", "write", "ftruncate", "rename"]);
+
+/**
+ * True when an operation failed for want of room and can be repeated from its start once there is some: the system refused to take the
+ * bytes. Never of a sync: ENOSPC from fdatasync or fsync says that bytes which the system *had* taken did not reach the disk, and which
+ * of them is not to be known. Nor of a close, which must not be repeated.
+ */
+export function isNoRoom(error: unknown): error is FileSystemError {
+  return (
+    error instanceof FileSystemError && NO_ROOM_CODES.has(error.code) && REPEATABLE_OPERATIONS.has(error.operation)
+  );
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { FileSystem } from "./file-system.js";
 import type { CommittedBatch } from "./log-batch.js";
 import type { StorageErrorData } from "./storage-error.js";
+import type { WriteRoom } from "./write-room.js";
 
 /**
  * When a record counts as committed, which is when its producer gets the acknowledgement:
@@ -75,6 +76,8 @@ export interface LogOptions {
   /** Called once, when a write or sync failed. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
+  /** What becomes of writes on a full disk; default: they fail, and the log with them. */
+  room?: WriteRoom;
   /** 32 random bits for each new segment. */
   createSalt?(): number;
 }

@@ -1,4 +1,4 @@
-import { writeFully } from "./file-system.js";
+import { isNoRoom, writeFully } from "./file-system.js";
 import { LogGroup } from "./log-group.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
@@ -6,6 +6,7 @@ import { randomSalt, recoverLog } from "./recovery.js";
 import type { RecoveryReport } from "./recovery-report.js";
 import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";
 import { StorageError } from "./storage-error.js";
+import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
 const DEFAULT_INTERVAL_MS = 100;
@@ -24,8 +25,15 @@ interface Waiter {
 
 /**
  * The log: one writer, group commit. Records are encoded as they are appended, straight into the bytes of the next group; while a
- * group is written and synced the next one fills. A failed write or sync is never retried and ends the log for good: nothing that
- * waited is acknowledged, `append` throws, and what is committed can still be read.
+ * group is written and synced the next one fills. A failed write or sync ends the log for good: nothing that waited is acknowledged,
+ * `append` throws, and what is committed can still be read.
+ *
+ * The one exception is a write that failed for want of room: its group stays, and is written again, the same records under the same
+ * numbers at the same place, when there is room (`LogOptions.room`). The owner has folded these records in already, and what it decided
+ * since stands on them, so they cannot be dropped. It is safe because nobody knows of the group yet: it has not been synced, no record
+ * claims it, nothing of it was acknowledged or delivered; and because a refused write, unlike a failed sync, says nothing bad of the
+ * bytes before it: those were synced, or a later sync of the same file will tell. What the write left behind the last committed record is
+ * cut, and would be overwritten in any case; a crash before either finds a torn tail, as after any crash within a write.
  */
 export class Log {
   /** Reads the log that is there, or creates it, and delivers all its records: see `LogOptions`. */
@@ -41,6 +49,7 @@ export class Log {
   readonly #segmentBytes: number;
   readonly #maximumPendingBytes: number;
   readonly #timers: Timers;
+  readonly #room: WriteRoom;
   #segment: WritableSegment;
   /** Fills; belongs to the segment and the offset that it was begun for. */
   #filling: LogGroup;
@@ -73,6 +82,7 @@ export class Log {
     this.#segmentBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES;
     this.#maximumPendingBytes = options.maximumPendingBytes ?? DEFAULT_MAXIMUM_PENDING_BYTES;
     this.#timers = options.timers ?? nodeTimers;
+    this.#room = options.room ?? FAILS_WITHOUT_ROOM;
     this.recovery = recovered.report;
     this.#segment = recovered.segment;
     this.#nextSequence = recovered.nextSequence;
@@ -241,7 +251,7 @@ export class Log {
     }
     const claim = this.#durableSequence;
     const bytes = group.seal(claim);
-    await writeFully(segment.file, bytes, group.offset, segment.path);
+    await this.#room.attempt(() => this.#write(segment, bytes, group.offset));
     segment.endOffset = group.endOffset;
     this.#claimedSequence = claim;
     if (isFull) {
@@ -268,6 +278,17 @@ export class Log {
     if (rotation !== null) await this.#rotate(rotation);
   }
 
+  async #write(segment: WritableSegment, bytes: Uint8Array, offset: number): Promise<void> {
+    // Of another attempt: a sync may have failed while it waited for room.
+    if (this.#failure !== null) throw failed(this.#failure);
+    try {
+      await writeFully(segment.file, bytes, offset, segment.path);
+    } catch (error) {
+      if (isNoRoom(error)) await cutBack(segment, offset);
+      throw error;
+    }
+  }
+
   /** Decided when a group leaves, so that the opening state is that of everything appended so far. */
   #planRotation(group: LogGroup): { base: number; salt: number; start: Uint8Array } {
     const salt = (this.#options.createSalt ?? randomSalt)();
@@ -281,7 +302,9 @@ export class Log {
     if (this.#failure !== null) return;
     const { fileSystem, directory } = this.#options;
     const closed = this.#segment;
-    this.#segment = await createSegment(fileSystem, directory, rotation.base, rotation.salt, rotation.start);
+    const { base, salt, start } = rotation;
+    // Repeatable: until it succeeds nothing has been written to the segment but its start, which is the same each time.
+    this.#segment = await this.#room.attempt(() => createSegment(fileSystem, directory, base, salt, start));
     this.#claimedSequence = rotation.base - 1;
     await closed.file.close();
   }
@@ -375,6 +398,16 @@ const nodeTimers: Timers = {
   set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
 };
+
+/** Gives back the room that a write took before it found no more, and leaves the segment as it was. */
+async function cutBack(segment: WritableSegment, endOffset: number): Promise<void> {
+  try {
+    await segment.file.truncate(endOffset);
+  } catch (error) {
+    // A file system that needs room to cut leaves what the next attempt overwrites.
+    if (!isNoRoom(error)) throw error;
+  }
+}
 
 function failed(failure: LogFailure): StorageError {
   return new StorageError(failure.code, failure.message, failure.params);

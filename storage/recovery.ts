@@ -7,6 +7,7 @@ import { type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "./segment.js";
 import { scanSegment } from "./segment-scan.js";
 import { StorageError } from "./storage-error.js";
+import { FAILS_WITHOUT_ROOM } from "./write-room.js";
 
 export interface RecoveredLog {
   segment: WritableSegment;
@@ -27,7 +28,7 @@ export interface RecoveredLog {
  * of them; until then the new segment's base says that they do not count.
  */
 export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
-  const { fileSystem, directory, quarantineDirectory } = options;
+  const { fileSystem, directory, quarantineDirectory, room = FAILS_WITHOUT_ROOM } = options;
   const builder = new RecoveryReportBuilder();
   const { report } = builder;
   const end = await walkLog({
@@ -38,7 +39,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
     builder,
     onRecords: (batch) => options.onRecords(batch),
     quarantine: (segment, file, offset, lengthBytes) =>
-      quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes),
+      room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),
     deliversTail: false,
   });
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
@@ -100,10 +101,12 @@ async function beginSegment(
   const tail = newest !== null && newest.tail.endOffset > newest.tail.offset ? newest.tail : null;
   if (tail !== null) builder.decided("tail_records");
   else if (newest !== null && newest.salt !== null) builder.decided("newest_ends_in_damage");
-  const segment = await createSegment(fileSystem, directory, base, salt, start, async (file, path, endOffset) => {
-    if (newest === null || tail === null || newest.salt === null) return endOffset;
-    return await copyTail(options, newest, newest.salt, { file, path, salt, endOffset });
-  });
+  const create = () =>
+    createSegment(fileSystem, directory, base, salt, start, async (file, path, endOffset) => {
+      if (newest === null || tail === null || newest.salt === null) return endOffset;
+      return await copyTail(options, newest, newest.salt, { file, path, salt, endOffset });
+    });
+  const segment = await (options.room ?? FAILS_WITHOUT_ROOM).attempt(create);
   try {
     if (newest !== null && newest.salt !== null && newest.base !== base) {
       await shorten(fileSystem, `${directory}/${newest.name}`, newest.tail.offset);

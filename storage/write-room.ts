@@ -1,0 +1,11 @@
+/** What becomes of an operation that finds no room on the disk. */
+export interface WriteRoom {
+  /**
+   * Runs the operation, and again from its start when it failed for want of room (`isNoRoom`) and there may be some now. It must be
+   * repeatable after such a failure. Any other failure is passed on at once, and so is this one when there is no more waiting.
+   */
+  attempt<T>(operation: () => Promise<T>): Promise<T>;
+}
+
+/** Where nobody waits for room, a full disk is a failure like any other. */
+export const FAILS_WITHOUT_ROOM: WriteRoom = { attempt: (operation) => operation() };
