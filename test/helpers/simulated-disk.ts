@@ -11,6 +11,13 @@ export class SimulatedDisk implements FileSystem {
   operations = 0;
   /** Decides what befalls an operation; undefined: nothing. */
   onOperation: (operation: DiskOperation) => DiskFault | undefined = () => undefined;
+  /** Fails a read with the code that it gives. */
+  onRead: (path: string, position: number) => string | undefined = () => undefined;
+  /**
+   * What fits on it, names included: beyond, a write is short, then it and every new name fail with ENOSPC. What was unlinked is free at
+   * once.
+   */
+  limitBytes = Number.POSITIVE_INFINITY;
   #names: Map<string, Inode>;
   #durableNames: Map<string, Inode>;
   #directories: Set<string>;
@@ -98,6 +105,7 @@ export class SimulatedDisk implements FileSystem {
     if (!exists && (mode === "create" || mode === "createOrUpdate")) {
       if (!this.#directories.has(parentOf(path))) throw new FileSystemError("ENOENT", "open", path);
       this.#operation("create", path);
+      this.#takeName("open", path);
       this.#names.set(path, new Inode());
     } else if (exists && mode === "create") {
       throw new FileSystemError("EEXIST", "open", path);
@@ -125,6 +133,7 @@ export class SimulatedDisk implements FileSystem {
   async makeDirectory(path: string): Promise<boolean> {
     if (this.#directories.has(path)) return false;
     this.#operation("mkdir", path);
+    this.#takeName("mkdir", path);
     for (let at = path; at !== "" && at !== "."; at = parentOf(at)) this.#directories.add(at);
     return true;
   }
@@ -168,7 +177,19 @@ export class SimulatedDisk implements FileSystem {
   }
 
   async room(): Promise<{ freeBytes: number; totalBytes: number }> {
-    return { freeBytes: 2 ** 40, totalBytes: 2 ** 41 };
+    if (this.limitBytes === Number.POSITIVE_INFINITY) return { freeBytes: 2 ** 40, totalBytes: 2 ** 41 };
+    return { freeBytes: Math.max(0, this.limitBytes - this.usedBytes), totalBytes: this.limitBytes };
+  }
+
+  /** Of `limitBytes`. */
+  get usedBytes(): number {
+    let bytes = (this.#names.size + this.#directories.size) * NAME_BYTES;
+    for (const inode of new Set(this.#names.values())) bytes += inode.size;
+    return bytes;
+  }
+
+  #takeName(operation: string, path: string): void {
+    if (this.usedBytes + NAME_BYTES > this.limitBytes) throw new FileSystemError("ENOSPC", operation, path);
   }
 
   #file(path: string): StoreFile {
@@ -182,17 +203,21 @@ export class SimulatedDisk implements FileSystem {
       write: async (bytes, position) => {
         use();
         const fault = this.#operation("write", path);
-        const count = fault?.short === undefined ? bytes.length : Math.min(fault.short, bytes.length);
+        const count = Math.min(fault?.short ?? bytes.length, this.#fits(inode, bytes.length, position));
+        if (count === 0 && bytes.length > 0 && fault?.short === undefined)
+          throw new FileSystemError("ENOSPC", "write", path);
         inode.write(bytes.slice(0, count), position);
         if (fault?.dies) this.#die();
         return count;
       },
       read: async (into, position) => {
         use();
+        this.#assertReadable(path, position);
         return inode.read(into, position);
       },
       readSync: (into, position) => {
         use();
+        this.#assertReadable(path, position);
         return inode.read(into, position);
       },
       datasync: async () => {
@@ -220,6 +245,17 @@ export class SimulatedDisk implements FileSystem {
     };
   }
 
+  #fits(inode: Inode, lengthBytes: number, position: number): number {
+    if (this.limitBytes === Number.POSITIVE_INFINITY) return lengthBytes;
+    const end = inode.size + Math.max(0, this.limitBytes - this.usedBytes);
+    return Math.max(0, Math.min(lengthBytes, end - position));
+  }
+
+  #assertReadable(path: string, position: number): void {
+    const code = this.onRead(path, position);
+    if (code !== undefined) throw new FileSystemError(code, "read", path);
+  }
+
   #inode(operation: string, path: string): Inode {
     this.#assertAlive();
     const inode = this.#names.get(path);
@@ -230,7 +266,7 @@ export class SimulatedDisk implements FileSystem {
   #operation(kind: DiskOperation["kind"], path: string): DiskFault | undefined {
     this.#assertAlive();
     const fault = this.onOperation({ kind, path, number: this.operations++ });
-    if (fault?.error !== undefined) throw new FileSystemError(fault.error, kind, path);
+    if (fault?.error !== undefined) throw new FileSystemError(fault.error, SYSTEM_CALLS[kind] ?? kind, path);
     if (fault?.dies && fault.short === undefined) this.#die();
     return fault;
   }
@@ -261,6 +297,16 @@ export interface DiskFault {
 }
 
 const SECTOR_BYTES = 512;
+/** What a name takes up. */
+const NAME_BYTES = 32;
+
+/** As the machine's own file system names the operations in its errors. */
+const SYSTEM_CALLS: Partial<Record<DiskOperation["kind"], string>> = {
+  create: "open",
+  truncate: "ftruncate",
+  datasync: "fdatasync",
+  syncDirectory: "fsync",
+};
 
 class Inode {
   #durable = new Uint8Array(0);

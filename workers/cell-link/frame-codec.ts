@@ -149,6 +149,11 @@ export interface FrameParserOptions {
   onFrame(frame: Frame): void;
   /** Where payloads come from; one for all connections of a thread. */
   buffers: Pick<PayloadBuffers, "take" | "release">;
+  /**
+   * Asked before a payload is read, and again before its message is delivered: false holds the stream there until `proceed`. Default:
+   * always true.
+   */
+  mayTakePayload?(): boolean;
 }
 
 /**
@@ -156,11 +161,17 @@ export interface FrameParserOptions {
  * are copied once, into a buffer of their size; nothing grows by concatenation.
  *
  * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB), which is asked for only when
- * header and body before it were good; the system gives its pages as bytes arrive.
+ * header and body before it were good; the system gives its pages as bytes arrive. While it is held, what was pushed behind that place
+ * stays too: its user reads no further chunk.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
   readonly #buffers: FrameParserOptions["buffers"];
+  readonly #mayTakePayload: () => boolean;
+  /** Where it is held, if it is: before a payload, or before the delivery of one that is whole. */
+  #held: "payload" | "delivery" | null = null;
+  /** Pushed behind the place where it is held. */
+  #rest: Uint8Array = NO_BYTES;
   #state: "header" | "body" | "payload" | "closed" = "header";
   #fault: BadFrame | undefined;
 
@@ -180,24 +191,45 @@ export class FrameParser {
   constructor(options: FrameParserOptions) {
     this.#onFrame = options.onFrame;
     this.#buffers = options.buffers;
+    this.#mayTakePayload = () => options.mayTakePayload?.() ?? true;
   }
 
   /** Gives the first fault of the stream, again for every later chunk; no frame is delivered behind it. */
   push(chunk: Uint8Array): BadFrame | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     let offset = 0;
-    while (offset < bytes.length && this.#state !== "closed") {
+    while (offset < bytes.length && this.#state !== "closed" && this.#held === null) {
       if (this.#state === "header") offset = this.#readHeader(bytes, offset);
       else if (this.#state === "body") offset = this.#readBody(bytes, offset);
       else offset = this.#readPayload(bytes, offset);
     }
+    if (this.#held !== null && offset < bytes.length) this.#rest = Buffer.concat([this.#rest, bytes.subarray(offset)]);
     return this.#fault;
+  }
+
+  /** Whether the stream stands still before a payload that may not be taken now. */
+  get isHeld(): boolean {
+    return this.#held !== null;
+  }
+
+  /** Goes on where it was held, unless it may still not; as `push`. */
+  proceed(): BadFrame | undefined {
+    if (this.#held === null || !this.#mayTakePayload()) return this.#fault;
+    const held = this.#held;
+    const rest = this.#rest;
+    this.#held = null;
+    this.#rest = NO_BYTES;
+    if (held === "payload") this.#beginPayload();
+    else this.#endPayload();
+    return rest.length === 0 ? this.#fault : this.push(rest);
   }
 
   /** Ends reading and gives the buffer of a payload that is not whole back. */
   close(): void {
     if (this.#state === "payload") this.#buffers.release(this.#payload);
     this.#state = "closed";
+    this.#held = null;
+    this.#rest = NO_BYTES;
     this.#payload = NO_BYTES;
     this.#bodyScratch = NO_BYTES;
   }
@@ -270,6 +302,11 @@ export class FrameParser {
       return;
     }
     this.#bodyScratch = owned ? bodyAndPadding : Uint8Array.prototype.slice.call(bodyAndPadding);
+    if (this.#mayTakePayload()) this.#beginPayload();
+    else this.#held = "payload";
+  }
+
+  #beginPayload(): void {
     this.#payload = this.#buffers.take(this.#payloadLength);
     this.#state = "payload";
   }
@@ -280,11 +317,16 @@ export class FrameParser {
     this.#filled += end - offset;
     if (this.#filled === this.#payloadLength) {
       this.#filled = 0;
-      const payload = this.#payload;
-      this.#payload = NO_BYTES;
-      this.#deliver(this.#bodyScratch, payload);
+      if (this.#mayTakePayload()) this.#endPayload();
+      else this.#held = "delivery";
     }
     return end;
+  }
+
+  #endPayload(): void {
+    const payload = this.#payload;
+    this.#payload = NO_BYTES;
+    this.#deliver(this.#bodyScratch, payload);
   }
 
   #deliver(bodyAndPadding: Uint8Array, payload: Uint8Array): void {

@@ -42,6 +42,7 @@ export class LinkServer {
     claimLimitBytes: LIMITS.linkClaimedPayloadBytes,
   });
   #isPaused = false;
+  #arePayloadsHeld = false;
   #ticking: unknown = null;
   #isClosed = false;
   #onIdle: (() => void) | undefined;
@@ -53,6 +54,7 @@ export class LinkServer {
       intake: options.intake,
       buffers: new PayloadBuffers(),
       budget: this.#budget,
+      mayTakePayloads: () => !this.#arePayloadsHeld,
       entered: (session, producer) => this.#entered(session, producer),
       hasAnswers: (session) => this.#answering.add(session),
       ended: (session) => this.#ended(session),
@@ -124,9 +126,20 @@ export class LinkServer {
 
   /** Stops reading from all connections, or goes on: for when the service itself cannot keep up. */
   setPaused(paused: boolean): void {
-    if (this.#isPaused === paused) return;
+    // Once it stopped reading for good, nothing makes it go on.
+    if (this.#isPaused === paused || (this.#isClosed && !paused)) return;
     this.#isPaused = paused;
     for (const session of this.#sessions) session.setServicePaused(paused);
+  }
+
+  /**
+   * Holds back messages with a payload, which are captures (cell-link.md, Messages), or lets them go on: a connection is read up to the
+   * first of them, which is not taken. Others go on.
+   */
+  setPayloadsHeld(held: boolean): void {
+    if (this.#arePayloadsHeld === held) return;
+    this.#arePayloadsHeld = held;
+    if (!held && !this.#isClosed) for (const session of this.#sessions) session.takeHeldPayload();
   }
 
   /** The service takes no more messages: tells all connections so and closes them. New ones are answered the same. */

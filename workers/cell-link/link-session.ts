@@ -2,7 +2,14 @@ import type { Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/refusal.js";
 import { boundedRefusal } from "./bounded-refusal.js";
-import { encodeFrame, type Frame, FrameParser, type FrameToSend, PROTOCOL_VERSION } from "./frame-codec.js";
+import {
+  type BadFrame,
+  encodeFrame,
+  type Frame,
+  FrameParser,
+  type FrameToSend,
+  PROTOCOL_VERSION,
+} from "./frame-codec.js";
 import { readHello } from "./hello.js";
 import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
@@ -13,6 +20,8 @@ export interface SessionHost {
   readonly intake: MessageIntake;
   readonly buffers: PayloadBuffers;
   readonly budget: LinkBudget;
+  /** False while messages with a payload must wait. */
+  mayTakePayloads(): boolean;
   /** A session has said who it is: an older one of the same name is closed by now. */
   entered(session: LinkSession, producer: ProducerProgress): void;
   /** The session has something to send at the end of this group of commits. */
@@ -30,7 +39,14 @@ export interface SessionHost {
  */
 type Phase = "hello" | "welcome" | "open" | "closing" | "closed";
 
-type PauseReason = "welcome" | "unread answers" | "own messages" | "all messages" | "payload room" | "service";
+type PauseReason =
+  | "welcome"
+  | "unread answers"
+  | "own messages"
+  | "all messages"
+  | "payload room"
+  | "disk room"
+  | "service";
 
 /** After its last frame a connection has so long to take it and end. */
 const CLOSING_TICKS = 2;
@@ -81,6 +97,8 @@ export class LinkSession {
         },
         release: (payload) => buffers.release(payload),
       },
+      // Before hello a payload is a fault, and none that is taken.
+      mayTakePayload: () => this.#phase === "hello" || host.mayTakePayloads(),
     });
     socket.on("data", (chunk) => this.#read(chunk));
     socket.on("drain", () => this.#resume("unread answers"));
@@ -101,6 +119,13 @@ export class LinkSession {
   setServicePaused(paused: boolean): void {
     if (paused) this.#pause("service");
     else this.#resume("service");
+  }
+
+  /** Goes on with the payload that was held back, if one was. */
+  takeHeldPayload(): void {
+    if (!this.#parser.isHeld || this.#phase === "closing" || this.#phase === "closed") return;
+    this.#afterParsing(this.#parser.proceed());
+    if (!this.#parser.isHeld) this.#resume("disk room");
   }
 
   /** Everything up to `producer.committed` is committed: sends the welcome if it waited for that, and what is due. */
@@ -149,7 +174,8 @@ export class LinkSession {
 
   /** Called once a second. */
   tick(): void {
-    this.#ticks++;
+    // A connection that the service does not read cannot say hello.
+    if (this.#phase !== "hello" || !this.#pauses.has("service")) this.#ticks++;
     if (this.#phase === "closing") {
       if (this.#ticks >= CLOSING_TICKS) this.#socket.destroy();
       return;
@@ -164,7 +190,7 @@ export class LinkSession {
       this.close();
       return;
     }
-    if (this.#claim?.granted === true) this.#claimTicks++;
+    if (this.#claim?.granted === true && !this.#pauses.has("disk room")) this.#claimTicks++;
     // A payload that trickles in holds its memory; that is harmless until others wait for it.
     if (this.#claimTicks * 1000 >= LIMITS.linkSilenceTimeoutMs && this.#host.budget.hasWaitingClaims) this.close();
   }
@@ -172,7 +198,10 @@ export class LinkSession {
   #read(chunk: Buffer): void {
     this.#silentTicks = 0;
     if (this.#phase === "closing" || this.#phase === "closed") return;
-    const fault = this.#parser.push(chunk);
+    this.#afterParsing(this.#parser.push(chunk));
+  }
+
+  #afterParsing(fault: BadFrame | undefined): void {
     if (fault !== undefined) this.refuseConnection(fault);
     else if (this.#payloadBeforeHello) this.refuseConnection(badFrame("kind", "message", "hello first"));
     this.flush();
@@ -328,6 +357,7 @@ export class LinkSession {
     // A message over the limit is let in while nothing else is pending: the payload being read is not among these.
     if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) this.#pause("own messages");
     if (this.#claim?.granted === false) this.#pause("payload room");
+    if (this.#parser.isHeld) this.#pause("disk room");
     if (budget.isFull && this.#turn === undefined) {
       this.#pause("all messages");
       this.#turn = budget.waitForTurn(() => {

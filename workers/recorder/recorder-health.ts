@@ -1,19 +1,11 @@
 import type { ComponentRow, ComponentStatusValue } from "../../core/health.js";
-import type { FileSystem } from "../../storage/file-system.js";
-import type { LogFailure, Timers } from "../../storage/log-options.js";
+import type { LogFailure } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
-
-const INTERVAL_MS = 5_000;
-const GIB = 1024 ** 3;
-/** Below this share of the disk, or this many bytes where the disk is large, somebody should look. */
-const LOW_ROOM_SHARE = 0.05;
-const LOW_ROOM_BYTES = 10 * GIB;
-/** Below this the next captures may not fit. */
-const CRITICAL_ROOM_BYTES = 256 * 1024 ** 2;
 
 export interface HealthSources {
   recovery: RecoveryReport;
   logFailure(): LogFailure | null;
+  disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, for people; null while it works. */
   recorderFailure(): string | null;
   /** Runs of which the log lost records. */
@@ -26,59 +18,25 @@ export interface HealthSources {
 /** The recorder's rows of health: log, disk, recorder. Sent when one changes. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
-  readonly #fileSystem: FileSystem;
-  readonly #directory: string;
-  readonly #timers: Timers;
   readonly #send: (rows: ComponentRow[]) => void;
-  #diskRow: ComponentRow = row("disk", "healthy", null);
   #lastSent = "";
-  #timer: unknown = null;
-  #isStopped = false;
 
   constructor(options: {
     sources: HealthSources;
-    fileSystem: FileSystem;
-    /** Whose disk is looked at. */
-    directory: string;
-    timers: Timers;
     send: (rows: ComponentRow[]) => void;
   }) {
     this.#sources = options.sources;
-    this.#fileSystem = options.fileSystem;
-    this.#directory = options.directory;
-    this.#timers = options.timers;
     this.#send = options.send;
-  }
-
-  /** Looks at the disk and sends the rows; from then on every five seconds. */
-  async start(): Promise<void> {
-    await this.#lookAtDisk();
-    this.update();
-    this.#later();
   }
 
   /** Sends the rows if one changed. */
   update(): void {
-    const rows = [this.#logRow(), this.#diskRow, this.#recorderRow()];
+    const disk = this.#sources.disk();
+    const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow()];
     const text = JSON.stringify(rows);
     if (text === this.#lastSent) return;
     this.#lastSent = text;
     this.#send(rows);
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    this.#timers.clear(this.#timer);
-  }
-
-  #later(): void {
-    this.#timer = this.#timers.set(() => {
-      void this.#lookAtDisk().then(() => {
-        if (this.#isStopped) return;
-        this.update();
-        this.#later();
-      });
-    }, INTERVAL_MS);
   }
 
   #logRow(): ComponentRow {
@@ -106,19 +64,6 @@ export class RecorderHealth {
     }
     const connections = this.#sources.connections();
     return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected`);
-  }
-
-  async #lookAtDisk(): Promise<void> {
-    try {
-      const { freeBytes, totalBytes } = await this.#fileSystem.room(this.#directory);
-      const low = Math.min(LOW_ROOM_BYTES, totalBytes * LOW_ROOM_SHARE);
-      const status = freeBytes < CRITICAL_ROOM_BYTES ? "down" : freeBytes < low ? "degraded" : "healthy";
-      // In tenths of a GiB: a row that changed with every write would be sent with every look.
-      const detail = `${(freeBytes / GIB).toFixed(1)} of ${(totalBytes / GIB).toFixed(1)} GiB free`;
-      this.#diskRow = row("disk", status, detail);
-    } catch (error) {
-      this.#diskRow = row("disk", "down", `the disk does not answer: ${(error as Error).message}`);
-    }
   }
 }
 

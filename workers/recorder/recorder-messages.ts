@@ -7,6 +7,7 @@ import type { JsonObject } from "../../core/json.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
+import type { DiskRoomOptions } from "./disk-room.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
@@ -24,11 +25,13 @@ export interface RecorderOptions {
   finalizeTimeoutMs: number;
   /** How long a run's producer may stay away before the service fails the run; null: for ever. */
   orphanTimeoutMs: number | null;
+  /** When captures, and when all messages, wait for room on the disk; without it the defaults. */
+  diskRoom?: DiskRoomOptions;
 }
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
 
-/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
+/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `disk_failed`, `recorder_crashed`. */
 export interface RecorderErrorData {
   code: string;
   message: string;

@@ -20,6 +20,7 @@ import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
 import { BatchStream } from "./batch-stream.js";
+import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { MessagePayload, PayloadFiles } from "./payload-files.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
@@ -102,6 +103,8 @@ export class Recorder implements MessageIntake {
   readonly #endings: RunEndings;
   readonly #captures: CaptureStore;
   readonly #files: PayloadFiles;
+  readonly #room: DiskRoom;
+  #roomLevel: RoomLevel = "enough";
   /** Messages whose records are not committed yet, in order. */
   #inFlight: InFlight[] = [];
   #log: Log | undefined;
@@ -123,8 +126,8 @@ export class Recorder implements MessageIntake {
     this.#directory = directory;
     this.#stream = new BatchStream({
       send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
-      onBehind: (isBehind) => {
-        this.#link.setPaused(isBehind);
+      onBehind: () => {
+        this.#pauseLink();
         this.#health?.update();
       },
     });
@@ -142,9 +145,20 @@ export class Recorder implements MessageIntake {
       endRun: (run, ending) => this.#endRun(run, ending),
       report: (error) => this.#report("a run's end could not be recorded", error, {}),
     });
+    this.#room = new DiskRoom({
+      fileSystem: environment.fileSystem,
+      directory: directory.path,
+      timers: environment.timers,
+      wallUs: environment.wallUs,
+      thresholds: options.diskRoom ?? { low: null, critical: null, ballastBytes: null },
+      pendingBytes: () => this.#captures.pendingBytes + (this.#log?.pendingBytes ?? 0),
+      onChange: () => this.#roomChanged(),
+      report: (what, error) => this.#report(what, error, {}),
+    });
     this.#captures = new CaptureStore({
       fileSystem: environment.fileSystem,
       capturesPath: directory.capturesPath,
+      room: this.#room,
     });
     this.#files = new PayloadFiles(this.#captures, (id) => this.#state.activeRun(id));
   }
@@ -152,6 +166,7 @@ export class Recorder implements MessageIntake {
   async #open(): Promise<void> {
     const { fileSystem, timers } = this.#environment;
     const state = this.#state;
+    await this.#room.prepare();
     const log = await Log.open({
       fileSystem,
       directory: this.#directory.metaPath,
@@ -168,6 +183,7 @@ export class Recorder implements MessageIntake {
       onCommitted: (batch) => this.#committed(batch),
       onFailure: (failure) => this.#fail(failure.message),
       timers,
+      room: this.#room,
     });
     this.#log = log;
     const damagedRuns = state.finishReplay();
@@ -186,17 +202,16 @@ export class Recorder implements MessageIntake {
       sources: {
         recovery: log.recovery,
         logFailure: () => log.failure,
+        disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         damagedRuns: damagedRuns.length,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
       },
-      fileSystem,
-      directory: this.#directory.path,
-      timers,
       send: (rows) => this.#environment.send({ kind: "health", rows }),
     });
-    await this.#health.start();
+    await this.#room.start();
+    this.#health.update();
     await this.#listen(log);
   }
 
@@ -219,6 +234,25 @@ export class Recorder implements MessageIntake {
     });
   }
 
+  /** Low water holds captures back, critical water everything; reads go on. */
+  #pauseLink(): void {
+    this.#link.setPaused(this.#stream.isBehind || this.#room.level === "critical");
+    this.#link.setPayloadsHeld(this.#room.level !== "enough");
+  }
+
+  #roomChanged(): void {
+    const { level, row } = this.#room;
+    if (level !== this.#roomLevel) {
+      this.#roomLevel = level;
+      this.#pauseLink();
+      const detail = { level, detail: row.detail };
+      if (level === "enough") this.#line("info", "the disk has room again: everything goes on", detail);
+      else if (level === "low") this.#line("warn", "the disk has little room: captures wait", detail);
+      else this.#line("error", "the disk is full: all messages wait", detail);
+    }
+    this.#health?.update();
+  }
+
   #receive(message: FrontToRecorder): void {
     if (message.kind === "batch_taken") this.#stream.taken(message.bytes);
     else void this.stop();
@@ -239,7 +273,8 @@ export class Recorder implements MessageIntake {
     }
     this.#link.stopReading();
     this.#endings.stop();
-    this.#health?.stop();
+    // What still waits for room is not acknowledged: it is the producers' to send again.
+    await this.#room.stop();
     const log = this.#log;
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
@@ -256,7 +291,7 @@ export class Recorder implements MessageIntake {
   async #closeAfterFailedStart(): Promise<void> {
     this.#link.stopReading();
     this.#endings.stop();
-    this.#health?.stop();
+    await this.#room.stop();
     await this.#link.close();
     await this.#close();
   }
@@ -351,6 +386,9 @@ export class Recorder implements MessageIntake {
     const input = { ...record, timeUs };
     const sequence = this.#openLog().append(needs === undefined ? input : { ...input, needs });
     this.#state.apply(origin, changes, timeUs);
+    this.#room.spend(
+      record.index.length + record.body.length + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)),
+    );
     return sequence;
   }
 
