@@ -1,3 +1,4 @@
+import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { LOG_LEVELS, type LogLevel } from "./service-log.js";
 
@@ -78,6 +79,28 @@ function parseDurationMs(text: string): number | undefined {
 
 const DURATION = "a duration such as 30 (seconds), 500ms, 2m or 1h, at most 24 days";
 
+const UNIT_BYTES: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
+
+function parseRoomAmount(text: string): RoomAmount | undefined {
+  const share = /^(\d{1,2}(?:\.\d{1,3})?)%$/.exec(text);
+  if (share !== null) return { share: Number(share[1]) / 100 };
+  const bytes = /^(\d{1,16})(KiB|MiB|GiB|TiB)?$/.exec(text);
+  if (bytes === null) return undefined;
+  const value = Number(bytes[1]) * (UNIT_BYTES[bytes[2] ?? ""] ?? 1);
+  return Number.isSafeInteger(value) ? { bytes: value } : undefined;
+}
+
+function roomAmount(description: string, shownFallback: string) {
+  return option<RoomAmount | null>({
+    placeholder: "<room>",
+    description,
+    allowed: "bytes such as 1073741824, 512MiB or 1GiB, or a share of the disk below 100% such as 5%",
+    parse: parseRoomAmount,
+    fallback: null,
+    shownFallback,
+  });
+}
+
 export interface HostPort {
   host: string;
   port: number;
@@ -144,6 +167,8 @@ export const SERVE_OPTIONS = {
     fallback: null,
     shownFallback: "off",
   }),
+  "disk-low-bytes": roomAmount("captures wait while less room is left on the disk", "1GiB, at most 5%"),
+  "disk-critical-bytes": roomAmount("all messages wait while less room is left on the disk", "256MiB, at most 1%"),
   "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
   "cell-listen": option<HostPort | null>({
     placeholder: "<host:port>",

@@ -1,4 +1,5 @@
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { ServeOptions } from "./command-options.js";
 import { UsageError } from "./resolve-options.js";
@@ -66,6 +67,13 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
   if (listen !== null && tokenFile === null) {
     throw new UsageError("--cell-listen needs --cell-token-file: producers over TCP prove themselves with its token");
   }
+  const low = options["disk-low-bytes"];
+  const critical = options["disk-critical-bytes"];
+  if (low !== null && critical !== null && isMore(critical, low)) {
+    throw new UsageError(
+      "--disk-critical-bytes is above --disk-low-bytes: captures must wait before everything else does",
+    );
+  }
   return {
     dataDirectory: options.data.length > 1 ? options.data.replace(/\/+$/, "") : options.data,
     durability: options.durability,
@@ -75,7 +83,14 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     cellToken: tokenFile === null ? null : await readToken(tokenFile),
     finalizeTimeoutMs: options["finalize-timeout"],
     orphanTimeoutMs: options["orphan-timeout"],
+    diskRoom: { low, critical, ballastBytes: null },
   };
+}
+
+/** Of amounts that can be compared without knowing the disk. */
+function isMore(left: RoomAmount, right: RoomAmount): boolean {
+  if ("bytes" in left) return "bytes" in right && left.bytes > right.bytes;
+  return "share" in right && left.share > right.share;
 }
 
 /** The file's text without the line's end. */

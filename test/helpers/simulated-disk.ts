@@ -37,6 +37,11 @@ export class SimulatedDisk implements FileSystem {
    */
   crash(mode: "drop" | "keep" | "tear", random: Random): SimulatedDisk {
     this.#isDead = true;
+    return this.fork(mode, random);
+  }
+
+  /** What `crash` would leave now; this disk goes on. */
+  fork(mode: "drop" | "keep" | "tear", random: Random): SimulatedDisk {
     const keeps = (): boolean => mode === "keep" || (mode === "tear" && random.chance(0.5));
     const names = new Map(this.#durableNames);
     const directories = new Set(this.#durableDirectories);

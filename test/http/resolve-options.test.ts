@@ -25,6 +25,8 @@ t.test("the defaults are those of the contract", async (t) => {
     durability: "full",
     "finalize-timeout": 30_000,
     "orphan-timeout": null,
+    "disk-low-bytes": null,
+    "disk-critical-bytes": null,
     "cell-socket": null,
     "cell-listen": null,
     "cell-token-file": null,
@@ -67,6 +69,11 @@ t.test("values are read as what they are", async (t) => {
       port: 0,
     },
   );
+  t.match(await resolve({ "disk-low-bytes": "2.5%", "disk-critical-bytes": "512MiB" }), {
+    "disk-low-bytes": { share: 0.025 },
+    "disk-critical-bytes": { bytes: 512 * 1024 * 1024 },
+  });
+  t.match(await resolve({ "disk-critical-bytes": "7" }), { "disk-critical-bytes": { bytes: 7 } });
   t.match(await resolve({ "cell-listen": "0.0.0.0:0", "finalize-timeout": "500ms", "orphan-timeout": "off" }), {
     "cell-listen": { host: "0.0.0.0", port: 0 },
     "finalize-timeout": 500,
@@ -92,6 +99,10 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
     ["finalize-timeout", "-1", /duration/],
     ["finalize-timeout", "25h25", /duration/],
     ["orphan-timeout", "600h", /24 days/],
+    ["disk-low-bytes", "100%", /below 100%/],
+    ["disk-critical-bytes", "1GB", /1GiB/],
+    ["disk-critical-bytes", "-1", /bytes/],
+    ["disk-critical-bytes", "9999999999999TiB", /bytes/],
     ["cell-listen", "7000", /HOST:PORT/],
     ["cell-listen", "x:70000", /HOST:PORT/],
     ["log-level", "loud", /one of trace/],

@@ -42,6 +42,11 @@ export type RoomLevel = "enough" | "low" | "critical";
 /** With enough room a look costs nothing that shows; without, what waits goes on soon after there is some. */
 const LOOK_INTERVAL_MS = 5_000;
 const SCARCE_LOOK_INTERVAL_MS = 1_000;
+/**
+ * So many looks pass before the ballast that was given back, or had no room, is made again: where a quota is used up the disk itself
+ * shows room, and the ballast would take what little there is from the writes again and again.
+ */
+const LOOKS_BEFORE_BALLAST = 12;
 /** A level is left only with so much more room than it begins at: else it would come and go with every file. */
 const HYSTERESIS = 1 / 8;
 
@@ -67,6 +72,7 @@ export class DiskRoom implements WriteRoom {
   readonly #onChange: () => void;
   readonly #report: (what: string, error: unknown) => void;
   #ballast: Ballast | null = null;
+  #looksBeforeBallast = 0;
   #measure: Measure | null = null;
   /** Why the disk could not be looked at; null when it could. */
   #silence: string | null = null;
@@ -123,6 +129,7 @@ export class DiskRoom implements WriteRoom {
   async start(): Promise<void> {
     this.#isStarted = true;
     await this.#look();
+    this.#restoreBallast();
     this.#arm();
   }
 
@@ -152,16 +159,17 @@ export class DiskRoom implements WriteRoom {
           return await operation();
         } catch (error) {
           if (!isNoRoom(error)) throw error;
+          if (!isWaiting) this.#waitingCount++;
+          isWaiting = true;
+          // From here on the level is critical, and nothing makes the ballast again beside the attempts.
+          this.#refusal = error;
+          this.#judge();
           if (await this.#ballast?.release()) {
-            this.#lookSoon();
+            this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
             continue;
           }
           // At start nothing is served yet, and at the end nobody waits: whoever starts or ends the service is told.
           if (!this.#isStarted || this.#isStopped) throw error;
-          if (!isWaiting) this.#waitingCount++;
-          isWaiting = true;
-          this.#refusal = error;
-          this.#judge();
           await new Promise<void>((resolve) => this.#wake.push(resolve));
           if (this.#isStopped) throw error;
         }
@@ -232,6 +240,7 @@ export class DiskRoom implements WriteRoom {
         if (this.#isStopped) return;
         // Also when the disk shows no more room than before: a quota does not show in it.
         this.#wakeAll();
+        this.#restoreBallast();
         this.#arm();
       });
     }, delayMs);
@@ -267,16 +276,27 @@ export class DiskRoom implements WriteRoom {
     }
     this.#judge();
     this.#onChange();
-    if (this.#level === "enough" && !this.#isStopped) this.#restoreBallast();
   }
 
   /** Beside everything else, once it leaves more than low water behind it. */
   #restoreBallast(): void {
     const ballast = this.#ballast;
     const measure = this.#measure;
-    if (ballast === null || measure === null || ballast.isThere) return;
+    if (ballast === null || measure === null || ballast.isThere || this.#level !== "enough" || this.#isStopped) return;
+    if (this.#looksBeforeBallast > 0) {
+      this.#looksBeforeBallast--;
+      return;
+    }
     if (measure.freeBytes - ballast.sizeBytes < measure.lowBytes * (1 + HYSTERESIS)) return;
-    ballast.create().catch((error: unknown) => this.#report("the ballast file could not be made", error));
+    ballast
+      .create()
+      .then((isMade) => {
+        if (!isMade) this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
+      })
+      .catch((error: unknown) => {
+        this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
+        this.#report("the ballast file could not be made", error);
+      });
   }
 }
 
