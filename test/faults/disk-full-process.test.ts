@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
@@ -76,7 +76,9 @@ t.test(
     t.match(await untilDisk(service, "down"), /since .*no room \(write .*EFBIG\), all messages wait/);
     const before = acknowledged;
     t.ok(before < 12);
-    t.equal(await filesOf(service, runId), before, "reads go on");
+    // An acknowledgement may still be on its way.
+    const shown = await filesOf(service, runId);
+    t.ok(shown >= before && shown < 12, `reads go on: ${shown} files`);
     t.ok(succeeds("prlimit", ["--pid", String(service.pid), "--fsize=unlimited:unlimited"]));
     await Promise.all(deliveries);
     await untilDisk(service, "healthy");
@@ -123,7 +125,6 @@ t.test(
     } catch (error) {
       t.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
     }
-    t.equal(statfsSync(mount).bavail, 0);
     await untilDisk(service, "down");
     const late = other.deliver(event);
     const before = await filesOf(service, runId);

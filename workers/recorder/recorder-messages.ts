@@ -31,7 +31,7 @@ export interface RecorderOptions {
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
 
-/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `disk_failed`, `recorder_crashed`. */
+/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
 export interface RecorderErrorData {
   code: string;
   message: string;

@@ -35,14 +35,6 @@ function errorData(error: unknown): RecorderErrorData {
     return { code: "file_system_failed", message: error.message, params: { code: error.code, path: error.path } };
   }
   if (error instanceof LinkListenError) return { code: error.code, message: error.message, params: {} };
-  if (error instanceof FileSystemError) {
-    const { code, operation, path, message } = error;
-    return {
-      code: "disk_failed",
-      message: `the store cannot be opened: ${message}`,
-      params: { code, operation, path },
-    };
-  }
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: "recorder_crashed", message, params: {} };
 }

@@ -214,3 +214,41 @@ t.test("mutated streams: a fault or frames, never a throw; buffers stay bounded"
   }
   t.ok(faults > rounds / 4, `${faults} of ${rounds} streams were refused`);
 });
+
+t.test("a stream that is held stands still before a payload, at any cut, and goes on whole", async (t) => {
+  const frames: FrameToSend[] = [
+    { kind: "message", sequence: 1, body: { type: "a" } },
+    { kind: "message", sequence: 2, body: { type: "b" }, payload: new Uint8Array(10).fill(2) },
+    { kind: "message", sequence: 3, body: { type: "c" } },
+    { kind: "message", sequence: 4, body: { type: "d" }, payload: new Uint8Array(3).fill(4) },
+    { kind: "ping", sequence: 5 },
+  ];
+  const stream = Buffer.concat(frames.flatMap((frame) => encodeFrame(frame)));
+  let wrong = 0;
+  let held = 0;
+  for (let heldFrom = 0; heldFrom <= stream.length; heldFrom++) {
+    for (const cut of [1, 7, 30, stream.length]) {
+      let mayTake = true;
+      const seen: [number, number][] = [];
+      const parser = new FrameParser({
+        onFrame: ({ sequence, payload }) => {
+          if (payload.length > 0 && !mayTake) wrong++;
+          seen.push([sequence, payload.reduce((sum, byte) => sum + byte, 0)]);
+        },
+        buffers: new PayloadBuffers(0),
+        mayTakePayload: () => mayTake,
+      });
+      for (let at = 0; at < stream.length; at += cut) {
+        if (at + cut > heldFrom) mayTake = false;
+        if (parser.push(stream.subarray(at, at + cut)) !== undefined) wrong++;
+      }
+      if (parser.isHeld) held++;
+      if (parser.proceed() !== undefined || (parser.isHeld && seen.some(([sequence]) => sequence === 5))) wrong++;
+      mayTake = true;
+      parser.proceed();
+      if (parser.isHeld || JSON.stringify(seen) !== "[[1,0],[2,20],[3,0],[4,12],[5,0]]") wrong++;
+    }
+  }
+  t.equal(wrong, 0);
+  t.ok(held > 100, `${held} held`);
+});
