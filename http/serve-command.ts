@@ -18,6 +18,8 @@ export async function startServing(options: ServeOptions): Promise<Service> {
         "with a later one): add --open if that is meant",
     );
   }
+  // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
+  process.on("SIGXFSZ", () => {});
   const log = createServiceLog(options["log-level"], SERVICE_VERSION);
   const service = await startService({
     recorder: await recorderOptions(options),
