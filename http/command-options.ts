@@ -65,6 +65,19 @@ function integer<Fallback>(description: string, minimum: number, maximum: number
   });
 }
 
+/** A bound that is off unless it is given. */
+function bound(description: string, maximum: number) {
+  const { parse, allowed } = integer(description, 1, maximum, null);
+  return option<number | null>({
+    placeholder: "<n>",
+    description,
+    allowed: `off, or ${allowed}`,
+    parse: (text) => (text === "off" ? null : parse(text)),
+    fallback: null,
+    shownFallback: "off",
+  });
+}
+
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 /** Timers of the platform end at 2^31 milliseconds. */
 const MAXIMUM_DURATION_MS = 24 * 24 * 3_600_000;
@@ -144,6 +157,11 @@ export const SERVE_OPTIONS = {
     fallback: null,
     shownFallback: "off",
   }),
+  "retain-days": bound("remove captures of runs that ended so many days ago; records and reports stay", 36_500),
+  "retain-bytes": bound(
+    "remove the oldest ended runs' captures beyond so many bytes in all; records and reports stay",
+    Number.MAX_SAFE_INTEGER,
+  ),
   "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
   "cell-listen": option<HostPort | null>({
     placeholder: "<host:port>",

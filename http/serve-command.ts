@@ -75,6 +75,7 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     cellToken: tokenFile === null ? null : await readToken(tokenFile),
     finalizeTimeoutMs: options["finalize-timeout"],
     orphanTimeoutMs: options["orphan-timeout"],
+    retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
   };
 }
 
