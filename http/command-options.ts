@@ -1,3 +1,4 @@
+import { isUuidV7 } from "../core/identifiers.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { LOG_LEVELS, type LogLevel } from "./service-log.js";
 
@@ -196,5 +197,19 @@ export const INSPECT_OPTIONS = {
   limit: integer("most records to print", 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, "all"),
 } as const satisfies OptionDeclarations;
 
+export const EXPORT_OPTIONS = {
+  ...CHECK_OPTIONS,
+  run: option<string | null>({
+    placeholder: "<id>",
+    description: "the run to export",
+    allowed: "the id of a run, a UUIDv7 in lower case",
+    parse: (text) => (isUuidV7(text) ? text : undefined),
+    fallback: null,
+  }),
+  to: path("folder to write; it must not exist, or be empty", null),
+  config: path("JSON file with options by their long names", null),
+} as const satisfies OptionDeclarations;
+
+export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;
