@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json.js";
 
-/** Where stored bytes lie: a slice of the run's capture or report file, with the CRC-32 (zlib) of that slice. */
+/** Where stored bytes lie: a slice of one of the run's two files, with the CRC-32 (zlib) of that slice. */
 export interface Extent {
   offset: number;
   lengthBytes: number;

@@ -6,6 +6,7 @@ import { acceptingRun, illegalTransition, stepOfRun } from "./decide-run.js";
 import { LIMITS } from "./limits.js";
 import { type FileType, fileNameFault } from "./manifest.js";
 import { RefusedError } from "./refusal.js";
+import { storedKindOf } from "./run-files.js";
 import type { RunState } from "./run-state.js";
 import { parseTimeUs } from "./timestamps.js";
 import type { PayloadStore, World } from "./world.js";
@@ -211,15 +212,18 @@ function decideFilePut(world: World, message: FilePut, payload: PayloadStore): C
   }
   if (run.files.length >= LIMITS.filesPerRun) throw tooMany("files of a run", "/name", LIMITS.filesPerRun);
   checkDocumentBytes(run, EXTENT_BYTES);
-  const extent = payload.store(run.id, "reports");
+  const type = message.file_type ?? fileTypeOf(message.content_type);
+  const kind = storedKindOf(type);
+  const extent = payload.store(run.id, kind);
   return [
     {
       kind: "file_stored",
       runId: run.id,
       file: {
         ...extent,
+        ...(kind === "captures" && { storedIn: kind }),
         name,
-        type: message.file_type ?? fileTypeOf(message.content_type),
+        type,
         contentType: message.content_type,
         description: message.description ?? null,
         stepIndex: message.step_index ?? null,

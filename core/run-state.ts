@@ -37,7 +37,10 @@ export interface JobState {
   error: string | null;
 }
 
-/** A file that file.put brought; its bytes are an extent of the run's report file. */
+/** The two files of a run's stored bytes. Retention removes the captures; the reports stay (decisions.md, Retention). */
+export type StoredKind = "captures" | "reports";
+
+/** A file that file.put brought; its bytes are an extent of one of the run's two files. */
 export interface StoredFile {
   name: string;
   type: FileType;
@@ -48,6 +51,8 @@ export interface StoredFile {
   offset: number;
   lengthBytes: number;
   crc32: number;
+  /** Absent: reports. */
+  storedIn?: StoredKind;
   createdAtUs: number;
 }
 

@@ -1,7 +1,7 @@
 import type { Extent } from "./capture.js";
 import type { CellIdentity } from "./change.js";
 import type { ProgramDocument } from "./program.js";
-import type { RunState } from "./run-state.js";
+import type { RunState, StoredKind } from "./run-state.js";
 
 /** What deciding a message needs to know: the recorder's state, read only, with every accepted message applied. */
 export interface World {
@@ -29,8 +29,8 @@ export interface PayloadStore {
   /** CRC-32 (zlib) of the first `lengthBytes` of it, continued from `start`. */
   crc32(lengthBytes: number, start: number): number;
   /**
-   * Reserves the place of the payload in the run's capture or report file and starts to write it there. Called at most once a
+   * Reserves the place of the payload in the run's file of that kind and starts to write it there. Called at most once a
    * message, and last: nothing can be refused any more.
    */
-  store(runId: string, file: "captures" | "reports"): Extent;
+  store(runId: string, kind: StoredKind): Extent;
 }

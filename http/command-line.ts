@@ -3,19 +3,23 @@ import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import {
   CHECK_OPTIONS,
   DEMO_OPTIONS,
+  EXPORT_OPTIONS,
   INSPECT_OPTIONS,
   type OptionDeclarations,
   type OptionValues,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { demo } from "./demo-command.js";
+import { exportRun } from "./export-command.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
 import { serve } from "./serve-command.js";
 import { SERVICE_VERSION } from "./service-version.js";
 import { check, inspect } from "./store-commands.js";
 
 const KNOWN_NAMES = new Set(
-  [SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS].flatMap((options) => Object.keys(options)),
+  [SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS, EXPORT_OPTIONS].flatMap((options) =>
+    Object.keys(options),
+  ),
 );
 
 /** The command line of decisions.md. An action resolves with the process's exit code. */
@@ -28,6 +32,7 @@ export function commandLine(): Command {
   addCommand(program, "demo", "serve, beside a cell that produces runs over the cell link", DEMO_OPTIONS, demo);
   addCommand(program, "check", "verify every byte of a store; exit 1 if anything is wrong", CHECK_OPTIONS, check);
   addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, inspect);
+  addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, exportRun);
   return program;
 }
 

@@ -1,3 +1,4 @@
+import { isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { LOG_LEVELS, type LogLevel } from "./service-log.js";
@@ -63,6 +64,19 @@ function integer<Fallback>(description: string, minimum: number, maximum: number
     },
     fallback,
     ...(shown !== undefined && { shownFallback: shown }),
+  });
+}
+
+/** A bound that is off unless it is given. */
+function bound(description: string, maximum: number) {
+  const { parse, allowed } = integer(description, 1, maximum, null);
+  return option<number | null>({
+    placeholder: "<n>",
+    description,
+    allowed: `off, or ${allowed}`,
+    parse: (text) => (text === "off" ? null : parse(text)),
+    fallback: null,
+    shownFallback: "off",
   });
 }
 
@@ -169,6 +183,11 @@ export const SERVE_OPTIONS = {
   }),
   "disk-low-bytes": roomAmount("captures wait while less room is left on the disk", "1GiB, at most 5%"),
   "disk-critical-bytes": roomAmount("all messages wait while less room is left on the disk", "256MiB, at most 1%"),
+  "retain-days": bound("remove captures of runs that ended so many days ago; records and reports stay", 36_500),
+  "retain-bytes": bound(
+    "remove the oldest ended runs' captures beyond so many bytes in all; records and reports stay",
+    Number.MAX_SAFE_INTEGER,
+  ),
   "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
   "cell-listen": option<HostPort | null>({
     placeholder: "<host:port>",
@@ -203,5 +222,19 @@ export const INSPECT_OPTIONS = {
   limit: integer("most records to print", 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, "all"),
 } as const satisfies OptionDeclarations;
 
+export const EXPORT_OPTIONS = {
+  ...CHECK_OPTIONS,
+  run: option<string | null>({
+    placeholder: "<id>",
+    description: "the run to export",
+    allowed: "the id of a run, a UUIDv7 in lower case",
+    parse: (text) => (isUuidV7(text) ? text : undefined),
+    fallback: null,
+  }),
+  to: path("folder to write; it must not exist, or be empty", null),
+  config: path("JSON file with options by their long names", null),
+} as const satisfies OptionDeclarations;
+
+export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

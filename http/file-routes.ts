@@ -1,45 +1,43 @@
-import { type FrameState, lineBytes } from "../core/capture.js";
+import type { FrameState } from "../core/capture.js";
 import { frameFilesResponse, frameResponse } from "../core/frame-response.js";
 import { frameFileName } from "../core/manifest.js";
-import { npyHeader } from "../core/npy-header.js";
-import { availableFormats, type ManifestEntry, manifestOf } from "../core/run-files.js";
+import { availableFormats, manifestOf } from "../core/run-files.js";
 import { manifestResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
-import type { CaptureKind } from "../storage/capture-path.js";
-import type { Slice, SliceReader } from "../storage/capture-reader.js";
+import { StorageError } from "../storage/storage-error.js";
 import type { View } from "../storage/view.js";
 import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID } from "./declared-parameters.js";
+import { entryBody, npyBody, type OpenStoredSlices } from "./entry-body.js";
 import { downloadReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { requireRun } from "./run-routes.js";
-import { storedStream } from "./stored-stream.js";
-
-/** Opens parts of what the store keeps of a run: its captures, or the files that producers put. Rejects when the file is not there. */
-export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Slice[]) => Promise<SliceReader>;
 
 const BINARY = "application/octet-stream";
 
 export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Route[] {
-  async function npyReply(run: RunState, frame: FrameState): Promise<Reply> {
-    const heightLineBytes = lineBytes(frame.planes, frame.width).height;
-    const heightSlices = frame.batches.map(({ offset, lineCount }) => ({
-      offset,
-      lengthBytes: lineCount * heightLineBytes,
-    }));
-    const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
-    const slices = await openStoredSlices(run.id, "capture", heightSlices);
-    const body = storedStream({ slices, head, crc32: frame.batches.at(-1)?.heightCrc32 ?? 0 });
-    return downloadReply(body, BINARY, frameFileName(frame.id, "npy"));
+  async function fileReply(runId: string, name: string): Promise<Reply> {
+    const run = await requireRun(view, runId);
+    const entry = manifestOf(run).find((one) => one.name === name);
+    const shown = { field: "name", in: "path", value: name };
+    if (entry === undefined) throw new ServiceError("file_not_found", "the run has no file of this name", shown);
+    if (entry.deletedAtUs !== null) {
+      throw new ServiceError("file_removed", "retention removed the file's bytes", shown);
+    }
+    return downloadReply(await entryBody(run, entry, openStoredSlices), BINARY, entry.name);
   }
 
-  async function entryReply(run: RunState, entry: ManifestEntry): Promise<Reply> {
-    const { source } = entry;
-    if (source.kind === "frame") return npyReply(run, source.frame);
-    const { offset, lengthBytes, crc32 } = source.file;
-    const slices = await openStoredSlices(run.id, "report", [{ offset, lengthBytes }]);
-    const body = storedStream({ slices, head: NOTHING, crc32 });
-    return downloadReply(body, BINARY, entry.name);
+  async function npyReply(frameId: string): Promise<Reply> {
+    const { run, frame } = await requireFrame(frameId);
+    const available = availableFormats(run, frame);
+    if (!available.includes("npy")) {
+      throw new ServiceError("format_not_available", "the frame does not have this format, or not yet", {
+        frame_id: frame.id,
+        format: "npy",
+        available_formats: available,
+      });
+    }
+    return downloadReply(await npyBody(run, frame, openStoredSlices), BINARY, frameFileName(frame.id, "npy"));
   }
 
   async function requireFrame(id: string): Promise<{ run: RunState; frame: FrameState }> {
@@ -83,17 +81,7 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
       responses: { 200: binaryResponse(BINARY, "The file's bytes.") },
       errors: ["file_removed"],
       scope: "read",
-      async handle({ params }) {
-        const run = await requireRun(view, params.run_id as string);
-        const name = params.name as string;
-        const entry = manifestOf(run).find((one) => one.name === name);
-        const shown = { field: "name", in: "path", value: name };
-        if (entry === undefined) throw new ServiceError("file_not_found", "the run has no file of this name", shown);
-        if (entry.deletedAtUs !== null) {
-          throw new ServiceError("file_removed", "retention removed the file's bytes", shown);
-        }
-        return entryReply(run, entry);
-      },
+      handle: ({ params }) => lookingAgain(() => fileReply(params.run_id as string, params.name as string)),
     }),
     defineRoute({
       method: "GET",
@@ -135,20 +123,20 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
       responses: { 200: binaryResponse(BINARY, "The array in NPY format 1.0.") },
       errors: ["format_not_available"],
       scope: "read",
-      async handle({ params }) {
-        const { run, frame } = await requireFrame(params.frame_id as string);
-        const available = availableFormats(run, frame);
-        if (!available.includes("npy")) {
-          throw new ServiceError("format_not_available", "the frame does not have this format, or not yet", {
-            frame_id: frame.id,
-            format: "npy",
-            available_formats: available,
-          });
-        }
-        return npyReply(run, frame);
-      },
+      handle: ({ params }) => lookingAgain(() => npyReply(params.frame_id as string)),
     }),
   ];
 }
 
-const NOTHING = new Uint8Array(0);
+/**
+ * Retention may remove a file between the look at its run and its opening. The run then says so at a second look; bytes that are missing
+ * without that are lost, which is an error.
+ */
+async function lookingAgain(reply: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await reply();
+  } catch (error) {
+    if (error instanceof StorageError && error.code === "capture_missing") return reply();
+    throw error;
+  }
+}

@@ -4,11 +4,20 @@ import { StorageError } from "../storage/storage-error.js";
 import { RecorderError } from "../workers/recorder/recorder-handle.js";
 import { commandLine } from "./command-line.js";
 import { DemoCellError } from "./demo-command.js";
+import { ExportError } from "./export-command.js";
 import { UsageError } from "./resolve-options.js";
 import { HttpServerError } from "./uws-server.js";
 
 /** Errors whose message says all that the person who started the service needs; of others the stack is shown. */
-const EXPECTED = [UsageError, HttpServerError, RecorderError, StorageError, FileSystemError, DemoCellError];
+const EXPECTED = [
+  UsageError,
+  HttpServerError,
+  RecorderError,
+  StorageError,
+  FileSystemError,
+  DemoCellError,
+  ExportError,
+];
 
 try {
   await commandLine().parseAsync();

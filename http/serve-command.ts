@@ -86,6 +86,7 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     finalizeTimeoutMs: options["finalize-timeout"],
     orphanTimeoutMs: options["orphan-timeout"],
     diskRoom: { low, critical, ballastBytes: null },
+    retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
   };
 }
 

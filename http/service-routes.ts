@@ -1,6 +1,7 @@
 import type { ComponentRow } from "../core/health.js";
 import type { View } from "../storage/view.js";
-import { fileRoutes, type OpenStoredSlices } from "./file-routes.js";
+import type { OpenStoredSlices } from "./entry-body.js";
+import { fileRoutes } from "./file-routes.js";
 import { programRoutes } from "./program-routes.js";
 import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";

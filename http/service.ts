@@ -1,6 +1,6 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { ComponentRow } from "../core/health.js";
-import { capturePath } from "../storage/capture-path.js";
+import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader } from "../storage/capture-reader.js";
 import { nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
@@ -41,6 +41,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { dataDirectory } = recorderOptions;
   const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
   const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
+  const capturePathOf = (runId: string, kind: CaptureKind) => `${dataDirectory}/captures/${capturePath(runId, kind)}`;
   const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"));
   const view = new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let ownRows: ComponentRow[] = [];
@@ -53,6 +54,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ownRows = rows;
     },
     onLog: ({ level, message, fields }) => log[level](fields, message),
+    onCapturesRemoved: (runIds) => {
+      for (const runId of runIds) captureReader.forget(capturePathOf(runId, "capture"));
+    },
     onFailure: (error) => {
       log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
       ownRows = rowsWithoutRecorder(ownRows, error);
@@ -73,8 +77,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     );
     const routes = serviceRoutes({
       view,
-      openStoredSlices: (runId, kind, slices) =>
-        captureReader.openSlices(`${dataDirectory}/captures/${capturePath(runId, kind)}`, slices),
+      openStoredSlices: (runId, kind, slices) => captureReader.openSlices(capturePathOf(runId, kind), slices),
       health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
     });

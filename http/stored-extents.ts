@@ -1,13 +1,14 @@
 import type { Extent } from "../core/capture.js";
 import type { Change } from "../core/change.js";
-import { type CaptureKind, capturePath } from "../storage/capture-path.js";
+import { type CaptureKind, capturePath, FILE_OF_KIND } from "../storage/capture-path.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import type { NamedExtents } from "../storage/check-store.js";
 import type { LogRecord } from "../storage/log-batch.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
 
 /**
- * Decodes a record and gives the stored bytes that it is the first to name: a consolidated record repeats those of the run's deltas.
+ * Decodes a record and gives the stored bytes that it is the first to name: a consolidated record repeats those of the run's deltas,
+ * but may be the tombstone of its captures.
  * @throws RecordDecodeError
  */
 export function extentsFirstNamedBy(record: LogRecord): NamedExtents[] {
@@ -28,7 +29,11 @@ function extentsOf(change: Change): NamedExtents[] {
     case "series_appended":
       return [named(change.runId, "capture", change.append)];
     case "file_stored":
-      return change.file.lengthBytes === 0 ? [] : [named(change.runId, "report", change.file)];
+      if (change.file.lengthBytes === 0) return [];
+      return [named(change.runId, FILE_OF_KIND[change.file.storedIn ?? "reports"], change.file)];
+    case "run_ended":
+      if (change.run.capturesRemovedAtUs === null) return [];
+      return [{ path: capturePath(change.runId, "capture"), extents: [], isRemoved: true }];
     default:
       return [];
   }

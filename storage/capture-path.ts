@@ -1,12 +1,16 @@
 import { uuidV7TimeMs } from "../core/identifiers.js";
+import type { StoredKind } from "../core/run-state.js";
 
 /**
- * What a run stores beside its records, in two files: `capture` (ending .cap) takes frames and series, which retention removes;
- * `report` (ending .rep) takes the bytes of file.put, which stay.
+ * What a run stores beside its records, in two files: `capture` (ending .cap) takes frames, series and what was made from them, which
+ * retention removes; `report` (ending .rep) takes reports, which stay.
  */
 export type CaptureKind = "capture" | "report";
 
 const ENDINGS = { capture: "cap", report: "rep" } as const;
+
+/** The file of each kind of stored bytes. */
+export const FILE_OF_KIND: Readonly<Record<StoredKind, CaptureKind>> = { captures: "capture", reports: "report" };
 
 /**
  * `<yyyymm>/<run id>-000.<cap|rep>` below the captures folder. The month is the run id's own (UTC), so that the path follows from the id,
@@ -16,7 +20,8 @@ export function capturePath(runId: string, kind: CaptureKind): string {
   return `${captureMonth(runId)}/${runId}-000.${ENDINGS[kind]}`;
 }
 
-function captureMonth(runId: string): string {
+/** The folder of the run's files: `yyyymm`. */
+export function captureMonth(runId: string): string {
   const time = new Date(uuidV7TimeMs(runId));
   return `${String(time.getUTCFullYear()).padStart(4, "0")}${String(time.getUTCMonth() + 1).padStart(2, "0")}`;
 }

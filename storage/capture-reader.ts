@@ -34,6 +34,8 @@ interface OpenFile {
 export class CaptureReader {
   readonly #fileSystem: FileSystem;
   readonly #open: LRUCache<string, OpenFile>;
+  /** Counts calls of `forget`: a file that was being opened meanwhile may be the one that goes. */
+  #forgotten = 0;
 
   constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number }) {
     this.#fileSystem = options.fileSystem;
@@ -82,6 +84,12 @@ export class CaptureReader {
     };
   }
 
+  /** The file is about to be unlinked: whoever reads it reads to the end, nobody else gets at it, and then it is closed. */
+  forget(path: string): void {
+    this.#forgotten++;
+    this.#open.delete(path);
+  }
+
   /** Closes what is open once nobody reads it. */
   close(): void {
     this.#open.clear();
@@ -93,9 +101,11 @@ export class CaptureReader {
       known.readers++;
       return known;
     }
+    const forgotten = this.#forgotten;
     try {
       const open = { file: await this.#fileSystem.open(path, "read"), readers: 1, isEvicted: false };
-      this.#open.set(path, open);
+      if (forgotten === this.#forgotten) this.#open.set(path, open);
+      else open.isEvicted = true;
       return open;
     } catch (error) {
       throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
-import { type CaptureKind, capturePath } from "./capture-path.js";
-import type { FileSystem, StoreFile } from "./file-system.js";
+import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
+import { type FileSystem, isMissing, isNotEmpty, type StoreFile } from "./file-system.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
 import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
@@ -115,14 +115,47 @@ export class CaptureStore {
     this.#releases.add(release);
   }
 
+  /**
+   * Removes captures of ended runs for good: unlinks the files, then makes that durable, then removes the folders of months that nothing
+   * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again.
+   *
+   * @param mayRemoveMonth false for a month that new runs can still fall into
+   * @throws FileSystemError; some files may be removed then
+   */
+  async removeCaptures(runIds: readonly string[], mayRemoveMonth: (month: string) => boolean): Promise<void> {
+    const months = new Set<string>();
+    for (const runId of runIds) {
+      try {
+        await this.#fileSystem.unlink(`${this.#capturesPath}/${capturePath(runId, "capture")}`);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+      months.add(captureMonth(runId));
+    }
+    let hasRemovedMonth = false;
+    for (const month of months) {
+      const path = `${this.#capturesPath}/${month}`;
+      try {
+        // Also where every file was gone: what removed it may not have come as far as this.
+        await this.#fileSystem.syncDirectory(path);
+        if (!mayRemoveMonth(month)) continue;
+        this.#months.delete(month);
+        await this.#fileSystem.removeDirectory(path);
+        hasRemovedMonth = true;
+      } catch (error) {
+        if (!isMissing(error) && !isNotEmpty(error)) throw error;
+      }
+    }
+    if (hasRemovedMonth) await this.#fileSystem.syncDirectory(this.#capturesPath);
+  }
+
   async #openFile(path: string, keptBytes: number | null): Promise<StoreFile> {
     while (this.#descriptors >= this.#maximumDescriptors) {
       await new Promise<void>((resolve) => this.#waiters.push(resolve));
     }
     this.#descriptors++;
     try {
-      await this.#ensureMonth(path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/")));
-      const file = await this.#fileSystem.open(path, "createOrUpdate");
+      const file = await this.#openInMonth(path);
       try {
         if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
       } catch (error) {
@@ -133,6 +166,20 @@ export class CaptureStore {
     } catch (error) {
       this.#leaveDescriptor();
       throw error;
+    }
+  }
+
+  async #openInMonth(path: string): Promise<StoreFile> {
+    const month = path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/"));
+    await this.#ensureMonth(month);
+    try {
+      return await this.#fileSystem.open(path, "createOrUpdate");
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      // Retention found the folder empty just now. It does not come back to it within this moment.
+      this.#months.delete(month);
+      await this.#ensureMonth(month);
+      return this.#fileSystem.open(path, "createOrUpdate");
     }
   }
 

@@ -6,13 +6,14 @@
  * | 16 | cell changes | origin | `{changes: CellChange[]}` |
  * | 17 | run created | origin, run summary | `{changes: [run_created]}` |
  * | 18 | run delta | origin, run delta | `{changes: RunChange[]}` of one run |
- * | 19 | run ended | origin, run summary with its frame ids | `{run: RunState}` |
+ * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  */
 import { Encoder, encode } from "@msgpack/msgpack";
 import type { CellChange, Change, RunEnded } from "../core/change.js";
 import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
+import { storedEnd } from "../core/run-files.js";
 import { type RunState, summarizeRun } from "../core/run-state.js";
 import { decodeMessagePack } from "./message-pack.js";
 import {
@@ -62,6 +63,7 @@ export function encodeChanges(
           encodeOrigin(origin),
           summarizeRun(first.run),
           first.run.frames.map((frame) => frame.id),
+          { bytes: storedEnd(first.run, "captures"), removedAtUs: first.run.capturesRemovedAtUs },
         ),
         body: encode({ run: first.run }),
       };
@@ -70,7 +72,7 @@ export function encodeChanges(
       if (first.kind === "run_created") {
         return {
           type: RECORD_TYPE.runCreated,
-          index: encodeSummary(encodeOrigin(origin), summarizeRun(run), []),
+          index: encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null),
           body: messageEncoder.encode({ changes }),
         };
       }

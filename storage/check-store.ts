@@ -13,6 +13,8 @@ import { StorageError } from "./storage-error.js";
 export interface NamedExtents {
   path: string;
   extents: readonly Extent[];
+  /** The record is the tombstone of the file: from here on it may be missing. */
+  isRemoved?: boolean;
 }
 
 export interface CheckOptions {
@@ -27,7 +29,7 @@ export interface CheckOptions {
 }
 
 export interface CheckFinding {
-  /** A code of the recovery table, or `record_undecodable`, `capture_damaged`, `capture_missing`, `format_unsupported`, … */
+  /** A code of the recovery table, or `record_undecodable`, `capture_damaged`, `capture_missing`, `capture_left`, `format_unsupported`, … */
   code: string;
   /** File, relative to the data directory. */
   file: string;
@@ -71,6 +73,20 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (findings.length < MAXIMUM_LISTED_FINDINGS) findings.push(finding);
   };
 
+  /** Files that records name and that are not there: lost, unless a tombstone comes. */
+  const missing = new Map<string, { finding: CheckFinding; count: number }>();
+  const checkNamed = async (item: NamedExtents): Promise<void> => {
+    if (item.isRemoved) {
+      missing.delete(item.path);
+      if (await fileSystem.exists(`${dataDirectory.capturesPath}/${item.path}`)) add(left(item.path), false);
+      return;
+    }
+    for (const finding of await checkExtents(fileSystem, dataDirectory.capturesPath, item)) {
+      if (finding.code !== "capture_missing") add(finding, true);
+      else missing.set(item.path, { finding, count: (missing.get(item.path)?.count ?? 0) + 1 });
+    }
+  };
+
   const builder = new RecoveryReportBuilder();
   const progress = { bytes: 0, records: 0 };
   try {
@@ -101,7 +117,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
         for (const item of named) {
           extents += item.extents.length;
           for (const extent of item.extents) extentBytes += extent.lengthBytes;
-          for (const finding of await checkExtents(fileSystem, dataDirectory.capturesPath, item)) add(finding, true);
+          await checkNamed(item);
         }
         progress.bytes += batch.bytes.length;
         onProgress?.({ ...progress });
@@ -111,6 +127,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (!(error instanceof StorageError)) throw error;
     add({ code: error.code, file: "meta", offset: 0, lengthBytes: 0, message: error.message }, true);
   }
+  for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
   for (const finding of report.findings) {
     const lost = finding.firstLost === null ? "" : `, lost: ${finding.firstLost} to ${finding.lastLost ?? "?"}`;
@@ -150,6 +167,11 @@ async function checkExtents(
     if (!(error instanceof StorageError)) throw error;
     return [{ code: error.code, file, offset: 0, lengthBytes: 0, message: error.message }];
   }
+}
+
+function left(path: string): CheckFinding {
+  const message = "retention has removed the run's captures; their file goes when the service starts next";
+  return { code: "capture_left", file: `captures/${path}`, offset: 0, lengthBytes: 0, message };
 }
 
 function messageOf(error: unknown): string {

@@ -52,6 +52,8 @@ export interface FileSystem {
   unlink(path: string): Promise<void>;
   /** Creates the folder and its missing parents; nothing when it is there. True when it created the last one. */
   makeDirectory(path: string): Promise<boolean>;
+  /** Removes the folder if nothing is in it: ENOTEMPTY when something is, ENOENT when there is no folder. */
+  removeDirectory(path: string): Promise<void>;
   openDirectory(path: string): Promise<OpenDirectory>;
   /** In no particular order. */
   readDirectory(path: string): Promise<DirectoryEntry[]>;
@@ -97,6 +99,11 @@ export function isNoRoom(error: unknown): error is FileSystemError {
   return (
     error instanceof FileSystemError && NO_ROOM_CODES.has(error.code) && REPEATABLE_OPERATIONS.has(error.operation)
   );
+}
+
+/** True for the error of a folder that cannot be removed because something is in it. */
+export function isNotEmpty(error: unknown): boolean {
+  return error instanceof FileSystemError && error.code === "ENOTEMPTY";
 }
 
 /**
@@ -270,6 +277,15 @@ export const nodeFileSystem: FileSystem = {
   async makeDirectory(path) {
     const created = await translated("mkdir", path, fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE }));
     return created !== undefined;
+  },
+  async removeDirectory(path) {
+    try {
+      await fs.promises.rmdir(path);
+    } catch (error) {
+      // POSIX allows either for a folder that is not empty.
+      const isNotEmpty = (error as NodeJS.ErrnoException).code === "EEXIST";
+      throw isNotEmpty ? new FileSystemError("ENOTEMPTY", "rmdir", path) : wrapped("rmdir", path, error);
+    }
   },
   async openDirectory(path) {
     const fd = await translated("open", path, openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));

@@ -168,6 +168,18 @@ export class Log {
     });
   }
 
+  /**
+   * Resolves when the record has been synced, under every durability mode: for what must not be done before. Rejects with `log_failed`
+   * when it will not be.
+   */
+  async whenDurable(sequence: number): Promise<void> {
+    await this.whenCommitted(sequence);
+    while (this.#durableSequence < sequence) {
+      await this.#syncAll();
+      if (this.#failure !== null) throw failed(this.#failure);
+    }
+  }
+
   /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
   close(): Promise<void> {
     this.#closing ??= this.#close();

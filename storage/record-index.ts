@@ -32,6 +32,13 @@
  * | 81 | 4 x 4 | bytes of program name, serial number, error message, metadata as JSON text |
  * | 97 | 4 | f, count of frames |
  * | 101 | … | the four texts, then f frame ids of 16 bytes |
+ *
+ * And behind it, of run ended, what retention goes by. Records of before it had none of it end here.
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 8 | bytes of the run's capture file that the record names |
+ * | 8 | 8 | when retention removed them |
  */
 import bin from "typed-binary";
 import type { RunChange } from "../core/change.js";
@@ -48,12 +55,26 @@ export interface Origin {
   sequence: number;
 }
 
+/** What an ended run keeps of captured bytes. */
+export interface CapturesIndex {
+  /** Bytes of the run's capture file; null in a record of before retention, which does not say. */
+  bytes: number | null;
+  /** When retention removed them; null while they are there. With it the record is the tombstone of the file. */
+  removedAtUs: number | null;
+}
+
 /** What the index section tells, without the body. */
 export type RecordIndex =
   | { type: typeof RECORD_TYPE.cellChanges; origin: Origin | null }
   | { type: typeof RECORD_TYPE.refusal; origin: Origin | null }
   | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: RunSummary }
-  | { type: typeof RECORD_TYPE.runEnded; origin: Origin | null; summary: RunSummary; frameIds: string[] }
+  | {
+      type: typeof RECORD_TYPE.runEnded;
+      origin: Origin | null;
+      summary: RunSummary;
+      frameIds: string[];
+      captures: CapturesIndex;
+    }
   | {
       type: typeof RECORD_TYPE.runDelta;
       origin: Origin | null;
@@ -89,6 +110,14 @@ const SUMMARY_HEAD = bin.object({
   frameCount: bin.u32,
 });
 const SUMMARY_HEAD_BYTES = 16 + 16 + 1 + 4 * 17;
+
+const CAPTURES = bin.object({
+  bytesLow: bin.u32,
+  bytesHigh: bin.u32,
+  removedAtLow: bin.u32,
+  removedAtHigh: bin.u32,
+});
+const CAPTURES_BYTES = 16;
 
 const DELTA = bin.object({ runId: bin.u8Array(16), statusAfter: bin.u8, change: bin.u8, frameId: bin.u8Array(16) });
 const DELTA_BYTES = 34;
@@ -126,7 +155,7 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
     case RECORD_TYPE.runCreated:
       return { type, origin, summary: reader.summary().summary };
     case RECORD_TYPE.runEnded:
-      return { type, origin, ...reader.summary() };
+      return { type, origin, ...reader.summary(), captures: reader.captures() };
     case RECORD_TYPE.runDelta:
       return { type, origin, ...reader.delta() };
   }
@@ -154,7 +183,13 @@ function writeOrigin(origin: Origin | null): number {
   return ORIGIN_HEAD_BYTES + name.length;
 }
 
-export function encodeSummary(head: Uint8Array, summary: RunSummary, frameIds: readonly string[]): Uint8Array {
+/** @param captures null for a run that has not ended */
+export function encodeSummary(
+  head: Uint8Array,
+  summary: RunSummary,
+  frameIds: readonly string[],
+  captures: { bytes: number; removedAtUs: number | null } | null,
+): Uint8Array {
   const texts = [
     summary.programName,
     summary.serialNumber,
@@ -163,7 +198,8 @@ export function encodeSummary(head: Uint8Array, summary: RunSummary, frameIds: r
   ].map((text) => (text === null ? null : textEncoder.encode(text)));
   const [programName, serialNumber, errorMessage, metadata] = texts;
   const textBytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
-  const bytes = new Uint8Array(head.length + SUMMARY_HEAD_BYTES + textBytes + 16 * frameIds.length);
+  const capturesBytes = captures === null ? 0 : CAPTURES_BYTES;
+  const bytes = new Uint8Array(head.length + SUMMARY_HEAD_BYTES + textBytes + 16 * frameIds.length + capturesBytes);
   bytes.set(head);
   const runId = new Uint8Array(16);
   writeUuid(summary.id, runId, 0);
@@ -201,6 +237,15 @@ export function encodeSummary(head: Uint8Array, summary: RunSummary, frameIds: r
   for (const frameId of frameIds) {
     writeUuid(frameId, bytes, at);
     at += 16;
+  }
+  if (captures !== null) {
+    const removedAtUs = captures.removedAtUs ?? 0;
+    CAPTURES.write(new bin.BufferWriter(bytes.buffer, { endianness: "little", byteOffset: at }), {
+      bytesLow: captures.bytes % HIGH,
+      bytesHigh: Math.floor(captures.bytes / HIGH),
+      removedAtLow: removedAtUs % HIGH,
+      removedAtHigh: Math.floor(removedAtUs / HIGH),
+    });
   }
   return bytes;
 }
@@ -314,6 +359,13 @@ class IndexReader {
       },
       frameIds,
     };
+  }
+
+  captures(): CapturesIndex {
+    if (this.#at === this.#bytes.length) return { bytes: null, removedAtUs: null };
+    const at = this.#take(CAPTURES_BYTES);
+    const removedAtUs = this.#u53(at + 8);
+    return { bytes: this.#u53(at), removedAtUs: removedAtUs === 0 ? null : removedAtUs };
   }
 
   end(): void {

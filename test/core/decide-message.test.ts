@@ -492,7 +492,9 @@ t.test("files", async (t) => {
   };
   for (const [contentType, type] of Object.entries(types)) {
     world.send(put(`${type}.x`, { content_type: contentType }), 1);
-    t.equal(runOf(world).files.at(-1)?.type, type, `type follows ${contentType}`);
+    const file = runOf(world).files.at(-1);
+    t.equal(file?.type, type, `type follows ${contentType}`);
+    t.equal(file?.storedIn, type === "report" ? undefined : "captures", "reports lie apart");
   }
   world.send(put("c.x", { file_type: "array", content_type: "image/png" }), 1);
   t.match(runOf(world).files.at(-1), {
@@ -500,7 +502,8 @@ t.test("files", async (t) => {
     type: "array",
     stepIndex: null,
     frameId: null,
-    offset: 9,
+    storedIn: "captures",
+    offset: 12,
     lengthBytes: 1,
   });
 });

@@ -7,7 +7,7 @@ import type { ProgramDocument } from "../../core/program.js";
 import { type Refusal, RefusedError } from "../../core/refusal.js";
 import { endRun } from "../../core/run-end.js";
 import { foldRun } from "../../core/run-fold.js";
-import { isTerminal, type RunState } from "../../core/run-state.js";
+import { isTerminal, type RunState, type StoredKind } from "../../core/run-state.js";
 import type { World } from "../../core/world.js";
 
 /** A message decided: its changes at its time, or a refusal. */
@@ -69,7 +69,7 @@ export class PlainWorld implements World {
   send(message: CellMessage, payloadBytes = 0): Decision {
     this.timeUs += 1_000_000;
     let calls = 0;
-    const store = (runId: string, file: "captures" | "reports"): Extent => {
+    const store = (runId: string, file: StoredKind): Extent => {
       if (++calls > 1) throw new Error("a payload is stored at most once");
       const key = `${runId} ${file}`;
       const offset = this.stored.get(key) ?? 0;

@@ -24,6 +24,8 @@ import { RawProducer } from "./raw-producer.js";
 
 export interface HarnessOptions extends Partial<RecorderOptions> {
   fileSystem?: FileSystem;
+  /** Default: the wall clock. */
+  wallUs?: () => number;
   /** False: the front takes no batches until `takeBatches`. */
   takesBatches?: boolean;
 }
@@ -45,6 +47,10 @@ export class RecorderHarness {
   readonly refusals: { origin: Origin | null; refusal: Refusal }[] = [];
   readonly recordTimesUs: number[] = [];
   health: ComponentRow[] = [];
+  /** What retention asked the front to let go of. */
+  readonly askedToLetGo: (readonly string[])[] = [];
+  /** False: the front does not answer. */
+  letsGo = true;
   batchBytes = 0;
   #takesBatches: boolean;
   #untaken: number[] = [];
@@ -59,7 +65,7 @@ export class RecorderHarness {
   }
 
   static async start(t: Test, directory: string, options: HarnessOptions = {}): Promise<RecorderHarness> {
-    const { fileSystem = nodeFileSystem, takesBatches = true, ...recorderOptions } = options;
+    const { fileSystem = nodeFileSystem, wallUs = wallClockUs, takesBatches = true, ...recorderOptions } = options;
     const harness = new RecorderHarness(directory, takesBatches);
     harness.#recorder = await Recorder.start(
       {
@@ -71,12 +77,13 @@ export class RecorderHarness {
         cellToken: null,
         finalizeTimeoutMs: 30_000,
         orphanTimeoutMs: null,
+        retention: { days: null, bytes: null },
         ...recorderOptions,
       },
       {
         fileSystem,
         timers: harness.timers,
-        wallUs: wallClockUs,
+        wallUs,
         send: (message) => harness.#take(message),
         onMessage: (receive) => {
           harness.#receive = receive;
@@ -143,6 +150,10 @@ export class RecorderHarness {
         break;
       case "ready":
         this.#ready = message;
+        break;
+      case "let_go_of_captures":
+        this.askedToLetGo.push(message.runIds);
+        if (this.letsGo) queueMicrotask(() => this.#receive({ kind: "captures_let_go" }));
         break;
       default:
         break;

@@ -13,10 +13,12 @@ const recorder = startRecorder(
     cellToken: null,
     finalizeTimeoutMs: 30_000,
     orphanTimeoutMs: null,
+    retention: { days: null, bytes: null },
   },
   {
     onBatch: () => {},
     onHealth: () => {},
+    onCapturesRemoved: () => {},
     onLog: (line) => {
       if (line.level === "warn" || line.level === "error") console.error(JSON.stringify(line));
     },

@@ -7,7 +7,7 @@ import { type FileSystem, FileSystemError, type OpenMode, type StoreFile } from 
  * `datasync` behaves as ext4's does: the bytes stay readable, count as clean, and no later sync writes them.
  */
 export class SimulatedDisk implements FileSystem {
-  /** Operations so far that can fail or be the last one: write, truncate, datasync, rename, unlink, create, mkdir, syncDirectory. */
+  /** Operations so far that can fail or be the last one: write, truncate, datasync, rename, unlink, create, mkdir, rmdir, syncDirectory. */
   operations = 0;
   /** Decides what befalls an operation; undefined: nothing. */
   onOperation: (operation: DiskOperation) => DiskFault | undefined = () => undefined;
@@ -45,8 +45,11 @@ export class SimulatedDisk implements FileSystem {
     const keeps = (): boolean => mode === "keep" || (mode === "tear" && random.chance(0.5));
     const names = new Map(this.#durableNames);
     const directories = new Set(this.#durableDirectories);
-    for (const directory of this.#directories) {
-      if (!directories.has(directory) && keeps()) directories.add(directory);
+    for (const directory of new Set([...this.#directories, ...directories])) {
+      const isThere = this.#directories.has(directory);
+      if (isThere === directories.has(directory) || !keeps()) continue;
+      if (isThere) directories.add(directory);
+      else directories.delete(directory);
     }
     for (const path of new Set([...this.#names.keys(), ...names.keys()])) {
       const inode = this.#names.get(path);
@@ -143,6 +146,15 @@ export class SimulatedDisk implements FileSystem {
     return true;
   }
 
+  async removeDirectory(path: string): Promise<void> {
+    this.#assertAlive();
+    if (!this.#directories.has(path)) throw new FileSystemError("ENOENT", "rmdir", path);
+    const held = [...this.#names.keys(), ...this.#directories].some((name) => parentOf(name) === path);
+    if (held) throw new FileSystemError("ENOTEMPTY", "rmdir", path);
+    this.#operation("rmdir", path);
+    this.#directories.delete(path);
+  }
+
   async openDirectory(path: string): Promise<{ shortPath: string; close(): Promise<void> }> {
     return { shortPath: path, close: async () => {} };
   }
@@ -176,8 +188,10 @@ export class SimulatedDisk implements FileSystem {
       else this.#durableNames.set(name, inode);
     }
     this.#durableDirectories.add(path);
-    for (const directory of this.#directories) {
-      if (parentOf(directory) === path) this.#durableDirectories.add(directory);
+    for (const directory of new Set([...this.#directories, ...this.#durableDirectories])) {
+      if (parentOf(directory) !== path) continue;
+      if (this.#directories.has(directory)) this.#durableDirectories.add(directory);
+      else this.#durableDirectories.delete(directory);
     }
   }
 
@@ -287,7 +301,7 @@ export class SimulatedDisk implements FileSystem {
 }
 
 export interface DiskOperation {
-  kind: "write" | "truncate" | "datasync" | "rename" | "unlink" | "create" | "mkdir" | "syncDirectory";
+  kind: "write" | "truncate" | "datasync" | "rename" | "unlink" | "create" | "mkdir" | "rmdir" | "syncDirectory";
   path: string;
   number: number;
 }

@@ -27,6 +27,8 @@ t.test("the defaults are those of the contract", async (t) => {
     "orphan-timeout": null,
     "disk-low-bytes": null,
     "disk-critical-bytes": null,
+    "retain-days": null,
+    "retain-bytes": null,
     "cell-socket": null,
     "cell-listen": null,
     "cell-token-file": null,
@@ -47,6 +49,11 @@ t.test("command line before environment before file before default", async (t) =
   t.match(values, { port: 1, host: "127.0.0.2", durability: "none", open: true, data: "data", "log-level": "info" });
   const byVariable = await resolve({}, { INSPECTION_CONFIG: "some.json", INSPECTION_OPEN: "false" }, configuration);
   t.match(byVariable, { port: 3, host: "::1", open: false, config: "some.json" });
+  const retention = { INSPECTION_RETAIN_DAYS: "off", INSPECTION_RETAIN_BYTES: "1" };
+  t.match(await resolve({}, retention), { "retain-days": null, "retain-bytes": 1 });
+  for (const text of ["0", "-1", "1.5", "36501", ""]) {
+    await t.rejects(resolve({ "retain-days": text }), /--retain-days: .* must be off, or an integer from 1 to 36500/);
+  }
   t.equal(environmentName("cell-token-file"), "INSPECTION_CELL_TOKEN_FILE");
 });
 

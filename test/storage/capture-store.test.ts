@@ -218,6 +218,50 @@ t.test("slices of a file read as one, at any position and length", async (t) => 
   short.close();
 });
 
+t.test(
+  "a file that is forgotten is read to the end by who has it, and by nobody else, not even one who is just opening it",
+  async (t) => {
+    const disk = await createDisk();
+    const file = openStore(disk).file(runId(), "capture", 0);
+    const slices = [file.append(random.bytes(100))];
+    await file.makeDurable();
+    let open = 0;
+    let gate: Promise<void> | undefined;
+    const counting = {
+      open: async (path: string) => {
+        await gate;
+        const inner = await disk.open(path, "read");
+        open++;
+        return {
+          ...inner,
+          close: async () => {
+            open--;
+          },
+        };
+      },
+    };
+    const captures = new CaptureReader({ fileSystem: counting as never });
+    const reading = await captures.openSlices(file.path, slices);
+    let proceed = (): void => {};
+    captures.forget(file.path);
+    gate = new Promise((resolve) => {
+      proceed = resolve;
+    });
+    const opening = captures.openSlices(file.path, slices);
+    captures.forget(file.path);
+    proceed();
+    const late = await opening;
+    disk.removeFile(file.path);
+    t.equal(open, 2);
+    t.equal((await reading.read(0, 100)).length, 100);
+    t.equal((await late.read(0, 100)).length, 100);
+    await t.rejects(captures.openSlices(file.path, slices), { code: "capture_missing" });
+    reading.close();
+    late.close();
+    t.equal(open, 0, "and then nothing holds the space");
+  },
+);
+
 t.test("verification names each damaged extent", async (t) => {
   const disk = await createDisk();
   const store = openStore(disk);

@@ -3,6 +3,7 @@ import t from "tap";
 import type { Change } from "../../core/change.js";
 import type { JsonObject } from "../../core/json.js";
 import { createRandom, type Random } from "../../core/random.js";
+import { storedEnd } from "../../core/run-files.js";
 import { RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
 import {
   decodeChanges,
@@ -41,6 +42,7 @@ function goldenRun(): RunState {
     startedAtUs: 0x0006_1122_3344_5568,
     completedAtUs: null,
     errorMessage: "",
+    capturesRemovedAtUs: 0x0006_1122_3344_5569,
   };
 }
 
@@ -92,7 +94,8 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
       "run ended",
       encodeChanges(null, [ended], undefined),
       19,
-      `00 00000000 00000000 ${SUMMARY_HEX} 01000000 47c3a9 7b2261223a317d ${FRAME_ID.replaceAll("-", "")}`,
+      `00 00000000 00000000 ${SUMMARY_HEX} 01000000 47c3a9 7b2261223a317d ${FRAME_ID.replaceAll("-", "")}
+        09000000 00000000 69554433 22110600`,
     ],
     ["refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "m", params: {} }), 20, ORIGIN_HEX],
   ];
@@ -103,6 +106,10 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
   }
   t.same(decodeIndex(RECORD_TYPE.runEnded, unhex(cases[4]?.[3] ?? "")), {
     ...{ type: 19, origin: null, summary: summarizeRun(run), frameIds: [FRAME_ID] },
+    captures: { bytes: 9, removedAtUs: run.capturesRemovedAtUs },
+  });
+  t.match(decodeIndex(RECORD_TYPE.runEnded, unhex(cases[4]?.[3] ?? "").slice(0, -16)), {
+    ...{ frameIds: [FRAME_ID], captures: { bytes: null, removedAtUs: null } },
   });
   t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases[2]?.[3] ?? "")), {
     ...{ type: 18, origin: ORIGIN, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
@@ -155,7 +162,10 @@ t.test("random runs come back as they were, and so do their summaries", async (t
       ? null
       : { producer: "p".repeat(random.integer(1, 64)), sequence: random.integer(0, 2 ** 53 - 1) };
     const record = encodeChanges(origin, [{ kind: "run_ended", runId: run.id, run }], undefined);
-    const expected = { type: 19, origin, summary: summarizeRun(run), frameIds: run.frames.map((frame) => frame.id) };
+    const expected = {
+      ...{ type: 19, origin, summary: summarizeRun(run), frameIds: run.frames.map((frame) => frame.id) },
+      captures: { bytes: storedEnd(run, "captures"), removedAtUs: run.capturesRemovedAtUs },
+    };
     const index = decodeIndex(record.type, record.index);
     const [change] = decodeChanges(record.type, record.body);
     if (JSON.stringify(index) !== JSON.stringify(expected))
@@ -209,6 +219,8 @@ function decodes(decode: () => unknown): boolean {
 t.test("an index section cut anywhere, or with a byte behind, is an error", async (t) => {
   for (const { type, index } of someRecords()) {
     for (let length = 0; length < index.length; length++) {
+      // A run's end of before retention says nothing of captures.
+      if (type === RECORD_TYPE.runEnded && length === index.length - 16) continue;
       if (decodes(() => decodeIndex(type, index.slice(0, length)))) return void t.fail(`type ${type} at ${length}`);
     }
     t.notOk(

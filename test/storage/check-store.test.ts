@@ -111,6 +111,27 @@ t.test("missing and shortened files are found and named", async (t) => {
   t.match(await check(log), { ok: false, findings: [{ code: "sequences_missing" }] });
 });
 
+t.test(
+  "captures that have a tombstone may be missing; what a crash left of them is told and is no damage",
+  async (t) => {
+    const disk = await createStore();
+    const checkWith = (tombstoneAt: number): Promise<CheckResult> =>
+      checkStore({
+        dataDirectory: directory,
+        fileSystem: disk,
+        understandsType: () => true,
+        inspectRecord: ({ index, sequence }) =>
+          sequence === tombstoneAt ? [{ path: PATH, extents: [], isRemoved: true }] : namedExtents(index),
+      });
+    t.match(await checkWith(13), { ok: true, findings: [{ code: "capture_left", file: `captures/${PATH}` }] });
+    disk.removeFile(`${CAPTURES}/${PATH}`);
+    t.match(await checkWith(13), { ok: true, findings: [], summary: { damages: 0 } });
+    const early = await checkWith(7);
+    t.equal(early.ok, false, "what is named behind the tombstone must be there");
+    t.match(early.findings[0], { code: "capture_missing" });
+  },
+);
+
 t.test("a torn tail is told and is no damage; a record that cannot be decoded is one", async (t) => {
   const torn = await createStore();
   const path = torn

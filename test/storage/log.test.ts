@@ -1,4 +1,5 @@
 import t from "tap";
+import { createRandom } from "../../core/random.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Durable } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
@@ -214,6 +215,25 @@ t.test("none: nothing is synced until a segment or the log is closed", async (t)
   t.match({ syncs, durable: log.durableSequence }, { syncs: 2, durable: 4 });
   const { recovery } = (await openLog(disk)).log;
   t.match(recovery, { provenSequence: 3, lastSequence: 4, newSegmentBase: null });
+});
+
+t.test("what must be durable before something else is done is, in every mode; a failed sync says so", async (t) => {
+  for (const durability of ["full", "interval", "none"] as const) {
+    const disk = await createDisk();
+    const { log } = await openLog(disk, { durability });
+    const sequence = log.append(recordOf("a"));
+    await log.whenDurable(sequence);
+    t.ok(log.durableSequence >= sequence, durability);
+    const { seen } = await openLog(disk.crash("drop", createRandom(1)));
+    t.same(
+      seen.map(({ name }) => name),
+      ["a"],
+    );
+    const failing = await createDisk();
+    const other = (await openLog(failing, { durability })).log;
+    failing.onOperation = ({ kind }) => (kind === "datasync" ? { error: "EIO" } : undefined);
+    await t.rejects(other.whenDurable(other.append(recordOf("a"))), { code: "log_failed" });
+  }
 });
 
 t.test("close commits what is pending, proves it, and refuses what comes after", async (t) => {

@@ -1,39 +1,24 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture.js";
-import type { RunState } from "../../core/run-state.js";
+import { storedEnd } from "../../core/run-files.js";
+import type { RunState, StoredKind } from "../../core/run-state.js";
 import type { PayloadStore } from "../../core/world.js";
 import type { CaptureFile } from "../../storage/capture-file.js";
+import { FILE_OF_KIND } from "../../storage/capture-path.js";
 import type { CaptureStore } from "../../storage/capture-store.js";
-
-type FileKind = "captures" | "reports";
-
-/** Where in a run's files the bytes end that its records name: what stands behind was never acknowledged. */
-function committedEnd(run: RunState, kind: FileKind): number {
-  let end = 0;
-  const reach = (extent: Extent): void => {
-    if (extent.offset + extent.lengthBytes > end) end = extent.offset + extent.lengthBytes;
-  };
-  if (kind === "reports") {
-    run.files.forEach(reach);
-  } else {
-    for (const frame of run.frames) frame.batches.forEach(reach);
-    for (const series of run.series) series.appends.forEach(reach);
-  }
-  return end;
-}
 
 /** The files of active runs. A file is looked up once a run, so that an append costs no walk over the run's extents. */
 export class PayloadFiles {
   readonly #store: CaptureStore;
   readonly #activeRun: (id: string) => RunState | undefined;
-  readonly #files = new Map<string, Partial<Record<FileKind, CaptureFile>>>();
+  readonly #files = new Map<string, Partial<Record<StoredKind, CaptureFile>>>();
 
   constructor(store: CaptureStore, activeRun: (id: string) => RunState | undefined) {
     this.#store = store;
     this.#activeRun = activeRun;
   }
 
-  get(runId: string, kind: FileKind): CaptureFile {
+  get(runId: string, kind: StoredKind): CaptureFile {
     let files = this.#files.get(runId);
     if (files === undefined) {
       files = {};
@@ -42,8 +27,9 @@ export class PayloadFiles {
     let file = files[kind];
     if (file === undefined) {
       const run = this.#activeRun(runId);
-      const end = run === undefined ? 0 : committedEnd(run, kind);
-      file = this.#store.file(runId, kind === "captures" ? "capture" : "report", end);
+      // What stands behind the bytes that records name was never acknowledged.
+      const end = run === undefined ? 0 : storedEnd(run, kind);
+      file = this.#store.file(runId, FILE_OF_KIND[kind], end);
       files[kind] = file;
     }
     return file;
@@ -74,7 +60,7 @@ export class MessagePayload implements PayloadStore {
     return crc32(this.#bytes.subarray(0, lengthBytes), start);
   }
 
-  store(runId: string, kind: FileKind): Extent {
+  store(runId: string, kind: StoredKind): Extent {
     this.file = this.#files.get(runId, kind);
     return this.file.append(this.#bytes);
   }

@@ -30,6 +30,8 @@ export interface RecorderCallbacks {
   /** The recorder's rows of health (log, disk, recorder): all of them, each time one changes. */
   onHealth(rows: ComponentRow[]): void;
   onLog(line: LogLine): void;
+  /** What is kept open of these runs' captures is closed, downloads under way apart. Called after the batches with their tombstones. */
+  onCapturesRemoved(runIds: readonly string[]): void;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;
 }
@@ -103,6 +105,12 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         return;
       case "log":
         callbacks.onLog(message.line);
+        return;
+      case "let_go_of_captures":
+        taken = taken
+          .then(() => callbacks.onCapturesRemoved(message.runIds))
+          .then(() => post({ kind: "captures_let_go" }))
+          .catch(crashed);
         return;
       case "failed":
         fail(message.error);

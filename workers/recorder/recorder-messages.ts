@@ -27,6 +27,15 @@ export interface RecorderOptions {
   orphanTimeoutMs: number | null;
   /** When captures, and when all messages, wait for room on the disk; without it the defaults. */
   diskRoom?: DiskRoomOptions;
+  retention: RetentionPolicy;
+}
+
+/** How long captures stay, and how many; null: without end. */
+export interface RetentionPolicy {
+  /** Captures of runs that ended so many days ago go. */
+  days: number | null;
+  /** Of the captures of ended runs, the oldest go beyond so many bytes. */
+  bytes: number | null;
 }
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
@@ -64,6 +73,11 @@ export type RecorderToFront =
   /** The recorder's own rows of health (log, disk, recorder), all of them, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[] }
   | { kind: "log"; line: LogLine }
+  /**
+   * The captures of these runs have tombstones, in batches sent before this, and their files are unlinked next, or just have been: the
+   * front answers when it keeps none of them open beyond the downloads under way, which read on to their end.
+   */
+  | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is committed and closed. The last message. */
@@ -72,5 +86,7 @@ export type RecorderToFront =
 export type FrontToRecorder =
   /** The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. */
   | { kind: "batch_taken"; bytes: number }
+  /** The answer to `let_go_of_captures`; one is asked at a time. */
+  | { kind: "captures_let_go" }
   /** Close the link, commit what was taken, close the store, end the thread. */
   | { kind: "stop" };

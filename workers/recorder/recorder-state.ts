@@ -8,6 +8,7 @@
  * | frames: id and run | every frame, as above | 25 to 31 a frame |
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
+ * | ended runs that keep captures (only with retention on) | the captures on the disk | 48 each |
  * | programs | `LIMITS.programs` | their documents |
  * | components | `LIMITS.components` | some 300 each |
  * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
@@ -26,8 +27,9 @@ import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState, RunSummary } from "../../core/run-state.js";
 import type { World } from "../../core/world.js";
+import { CaptureLedger, keptCaptures } from "../../storage/capture-ledger.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
-import type { LogRecord } from "../../storage/log-batch.js";
+import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
@@ -64,6 +66,7 @@ interface UnfoldedRecord {
 
 export class RecorderState implements World {
   readonly producers = new ProducerTable();
+  readonly captures: CaptureLedger;
   readonly #runs = new UuidTable();
   /** Frame id → the run's entry in `#runs`. */
   readonly #frames = new UuidTable();
@@ -77,6 +80,10 @@ export class RecorderState implements World {
   #lastTimeUs = 0;
   #activeDocumentBytes = 0;
   #unfolded: Map<string, UnfoldedRecord[]> | undefined = new Map();
+
+  constructor(captures = new CaptureLedger({ keepsRuns: false })) {
+    this.captures = captures;
+  }
 
   cell(): CellIdentity {
     return this.#cell;
@@ -242,7 +249,7 @@ export class RecorderState implements World {
   }
 
   /** Takes in a record that the log held at open. After the last one, `finishReplay`. */
-  replay(record: LogRecord): void {
+  replay(record: LogRecord, location: RecordLocation): void {
     if (this.#unfolded === undefined) throw new Error("the replay is over");
     if (record.type === LOG_RECORD_TYPE.openingState) {
       this.#restoreOpeningState(record.body);
@@ -273,6 +280,9 @@ export class RecorderState implements World {
         this.#unfolded.delete(index.summary.id);
         const entry = this.#runs.entryOf(index.summary.id);
         for (const frameId of index.frameIds) this.#frames.set(frameId, entry);
+        const { removedAtUs } = index.captures;
+        if (removedAtUs === null) this.captures.keep(keptCaptures(index, location));
+        else this.captures.removed(index.summary.createdAtUs, index.summary.id, removedAtUs);
         return;
       }
       case RECORD_TYPE.runDelta:

@@ -4,9 +4,12 @@ import { LIMITS } from "../../core/limits.js";
 import { parseCellMessage } from "../../core/parse-cell-message.js";
 import { RefusedError } from "../../core/refusal.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
+import { withoutCaptures } from "../../core/run-files.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import { CaptureLedger } from "../../storage/capture-ledger.js";
+import { captureMonth } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 import { type DataDirectory, openDataDirectory } from "../../storage/data-directory.js";
@@ -14,6 +17,7 @@ import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
+import { LogReader } from "../../storage/log-reader.js";
 import { isChangeRecordType, type Origin } from "../../storage/record-index.js";
 import { boundedRefusal } from "../cell-link/bounded-refusal.js";
 import { LinkServer } from "../cell-link/link-server.js";
@@ -25,6 +29,7 @@ import { MessagePayload, PayloadFiles } from "./payload-files.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
+import { Retention } from "./retention.js";
 import { RunEndings } from "./run-endings.js";
 
 /**
@@ -97,7 +102,7 @@ export class Recorder implements MessageIntake {
   readonly #options: RecorderOptions;
   readonly #environment: RecorderEnvironment;
   readonly #directory: DataDirectory;
-  readonly #state = new RecorderState();
+  readonly #state: RecorderState;
   readonly #stream: BatchStream;
   readonly #link: LinkServer;
   readonly #endings: RunEndings;
@@ -105,6 +110,9 @@ export class Recorder implements MessageIntake {
   readonly #files: PayloadFiles;
   readonly #room: DiskRoom;
   #roomLevel: RoomLevel = "enough";
+  readonly #reader: LogReader;
+  #retention: Retention | undefined;
+  #whenLetGo: (() => void) | null = null;
   /** Messages whose records are not committed yet, in order. */
   #inFlight: InFlight[] = [];
   #log: Log | undefined;
@@ -124,6 +132,9 @@ export class Recorder implements MessageIntake {
     this.#options = options;
     this.#environment = environment;
     this.#directory = directory;
+    const { days, bytes } = options.retention;
+    this.#state = new RecorderState(new CaptureLedger({ keepsRuns: days !== null || bytes !== null }));
+    this.#reader = new LogReader({ fileSystem: environment.fileSystem, directory: directory.metaPath });
     this.#stream = new BatchStream({
       send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
       onBehind: () => {
@@ -176,7 +187,7 @@ export class Recorder implements MessageIntake {
       understandsType: isChangeRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
-        forEachRecord(batch, (record) => state.replay(record));
+        forEachRecord(batch, (record, location) => state.replay(record, location));
         this.#stream.send(batch);
         return this.#stream.caughtUp();
       },
@@ -197,6 +208,7 @@ export class Recorder implements MessageIntake {
     this.#reportRecovery(log);
     this.#clock = createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
     this.#unavailable = null;
+    this.#retention = this.#createRetention(log);
     this.#endings.resume(state.activeRuns(), state.lastWriters());
     this.#health = new RecorderHealth({
       sources: {
@@ -213,6 +225,49 @@ export class Recorder implements MessageIntake {
     await this.#room.start();
     this.#health.update();
     await this.#listen(log);
+    this.#retention.start();
+  }
+
+  #createRetention(log: Log): Retention {
+    const { timers, wallUs } = this.#environment;
+    return new Retention({
+      policy: this.#options.retention,
+      ledger: this.#state.captures,
+      timers,
+      wallUs,
+      read: (location) => this.#reader.read(location),
+      appendTombstone: (run) => {
+        const timeUs = this.#clock.tick();
+        const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: withoutCaptures(run, timeUs) };
+        return { sequence: this.#append(null, [tombstone], timeUs), timeUs };
+      },
+      whenDurable: (sequence) => log.whenDurable(sequence),
+      letGo: (runIds) => this.#letGo(runIds),
+      removeCaptures: (runIds) => this.#captures.removeCaptures(runIds, (month) => this.#isPastMonth(month)),
+      line: (level, message, fields) => this.#line(level, message, fields),
+    });
+  }
+
+  /** True for a month that no new run can fall into: ids ascend. */
+  #isPastMonth(month: string): boolean {
+    const { lastRunId } = this.#state;
+    return lastRunId !== null && month < captureMonth(lastRunId);
+  }
+
+  #letGo(runIds: readonly string[]): Promise<void> {
+    if (this.#stopping !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenLetGo = resolve;
+      this.#environment.send({ kind: "let_go_of_captures", runIds });
+    });
+  }
+
+  async #stopRetention(): Promise<void> {
+    const stopped = this.#retention?.stop();
+    // The front may be gone: what it was asked is asked again at the next start.
+    this.#whenLetGo?.();
+    await stopped;
+    this.#reader.close();
   }
 
   async #listen(log: Log): Promise<void> {
@@ -254,8 +309,17 @@ export class Recorder implements MessageIntake {
   }
 
   #receive(message: FrontToRecorder): void {
-    if (message.kind === "batch_taken") this.#stream.taken(message.bytes);
-    else void this.stop();
+    switch (message.kind) {
+      case "batch_taken":
+        this.#stream.taken(message.bytes);
+        return;
+      case "captures_let_go":
+        this.#whenLetGo?.();
+        return;
+      case "stop":
+        void this.stop();
+        return;
+    }
   }
 
   /** Takes no more messages, commits and answers those that were taken, closes the store. Never rejects. */
@@ -275,6 +339,7 @@ export class Recorder implements MessageIntake {
     this.#endings.stop();
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
+    await this.#stopRetention();
     const log = this.#log;
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
@@ -385,6 +450,7 @@ export class Recorder implements MessageIntake {
     const needs = payload?.file;
     const input = { ...record, timeUs };
     const sequence = this.#openLog().append(needs === undefined ? input : { ...input, needs });
+    if (changes[0]?.kind === "run_ended") this.#retention?.endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
     this.#room.spend(
       record.index.length + record.body.length + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)),
@@ -436,6 +502,7 @@ export class Recorder implements MessageIntake {
   #committed(batch: CommittedBatch): void {
     try {
       this.#stream.send(batch);
+      this.#retention?.committed(batch);
       const inFlight = this.#inFlight;
       let count = 0;
       for (; count < inFlight.length; count++) {
@@ -459,6 +526,7 @@ export class Recorder implements MessageIntake {
     this.#unavailable = message;
     this.#inFlight = [];
     this.#endings.stop();
+    void this.#retention?.stop();
     this.#link.refuseAll(message);
     this.#line("error", "the recorder takes no more messages", { cause: message });
     this.#health?.update();

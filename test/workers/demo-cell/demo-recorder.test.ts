@@ -32,6 +32,7 @@ t.test(
       cellToken: null,
       finalizeTimeoutMs: DEFAULT_FINALIZE_TIMEOUT_MS,
       orphanTimeoutMs: null,
+      retention: { days: null, bytes: null },
     };
     const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: join(folder, "meta") });
     const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
@@ -50,6 +51,7 @@ t.test(
         },
         onHealth() {},
         onLog() {},
+        onCapturesRemoved() {},
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;

@@ -25,6 +25,7 @@ function start(
       cellToken: null,
       finalizeTimeoutMs: 30_000,
       orphanTimeoutMs: null,
+      retention: { days: null, bytes: null },
       ...options,
     },
     {
@@ -32,6 +33,7 @@ function start(
       onHealth: (rows) => {
         seen.health = rows;
       },
+      onCapturesRemoved: () => {},
       onLog: (line) => seen.lines.push(line.message),
       onFailure: (error) => {
         seen.failures++;

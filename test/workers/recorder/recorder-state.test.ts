@@ -10,6 +10,7 @@ import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
 
+const NOWHERE = { segmentBase: 1, offset: 64, length: 64 };
 const SEED = Number(process.env.TEST_SEED ?? 17);
 
 interface Written extends EncodedRecord {
@@ -123,7 +124,7 @@ function answers(state: RecorderState, written: Writer) {
 function replay(records: readonly EncodedRecord[], times: readonly number[]): RecorderState {
   const state = new RecorderState();
   for (const [at, record] of records.entries()) {
-    state.replay({ ...record, flags: 0, sequence: at + 1, timeUs: times[at] ?? 0 });
+    state.replay({ ...record, flags: 0, sequence: at + 1, timeUs: times[at] ?? 0 }, NOWHERE);
   }
   return state;
 }
@@ -154,7 +155,7 @@ t.test("an opening state carries producers, refusals, the clock and the last run
   const { body, index } = writer.state.openingState();
   const opening = { type: LOG_RECORD_TYPE.openingState, flags: 0, sequence: 1, timeUs: 1, index, body };
   const fresh = new RecorderState();
-  fresh.replay(opening);
+  fresh.replay(opening, NOWHERE);
   fresh.finishReplay();
   const { producers, lastRunId, lastTimeUs } = answers(writer.state, writer);
   t.match(answers(fresh, writer), { producers, lastRunId, lastTimeUs });
@@ -162,12 +163,12 @@ t.test("an opening state carries producers, refusals, the clock and the last run
   const middle = Math.floor(writer.records.length / 2);
   const whole = new RecorderState();
   for (const [at, record] of writer.records.entries()) {
-    whole.replay({ ...record, flags: 0, sequence: at + 1 });
-    if (at === middle) whole.replay(opening);
+    whole.replay({ ...record, flags: 0, sequence: at + 1 }, NOWHERE);
+    if (at === middle) whole.replay(opening, NOWHERE);
   }
   whole.finishReplay();
   t.strictSame(answers(whole, writer).producers, producers);
-  t.throws(() => fresh.replay(opening), /replay is over/);
+  t.throws(() => fresh.replay(opening, NOWHERE), /replay is over/);
   t.end();
 });
 

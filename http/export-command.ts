@@ -1,0 +1,165 @@
+import { fileNameFault } from "../core/manifest.js";
+import { manifestOf } from "../core/run-files.js";
+import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../core/run-response.js";
+import type { RunState } from "../core/run-state.js";
+import { capturePath } from "../storage/capture-path.js";
+import { CaptureReader, verifyExtents } from "../storage/capture-reader.js";
+import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
+import { type FileSystem, isMissing, nodeFileSystem, writeFully } from "../storage/file-system.js";
+import { readRun } from "../storage/read-run.js";
+import type { ExportCommandOptions } from "./command-options.js";
+import { entryBody, type OpenStoredSlices } from "./entry-body.js";
+import type { StreamBody } from "./reply.js";
+import { UsageError } from "./resolve-options.js";
+
+const PIECE_BYTES = 1024 * 1024;
+/** Names in a folder, of all file systems in use. */
+const MAXIMUM_NAME_BYTES = 255;
+const INCOMPLETE = ".incomplete";
+
+/** What stands in the store cannot be exported as it was stored. Its message says what, and where the rest is. */
+export class ExportError extends Error {
+  override name = "ExportError";
+}
+
+/**
+ * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and the bytes
+ * of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
+ */
+export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<void> {
+  if (runId === null) throw new UsageError("--run is needed: the id of the run to export");
+  if (to === null) throw new UsageError("--to is needed: the folder to write");
+  const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  try {
+    const run = await readRun({ dataDirectory, runId });
+    if (run === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
+    const target = to.length > 1 ? to.replace(/\/+$/, "") : to;
+    const counts = await writeRun(nodeFileSystem, dataDirectory, run, target);
+    console.log(
+      `run ${runId} (${run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target}` +
+        (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
+    );
+  } finally {
+    await dataDirectory.release();
+  }
+}
+
+async function writeRun(
+  fileSystem: FileSystem,
+  dataDirectory: DataDirectory,
+  run: RunState,
+  target: string,
+): Promise<{ files: number; bytes: number; removed: number }> {
+  const folder = `${target}${INCOMPLETE}`;
+  await refuseTaken(fileSystem, target);
+  if (await fileSystem.exists(folder)) {
+    throw new UsageError(`--to: ${folder} is there, what an earlier export left when it failed: remove it first`);
+  }
+  const entries = manifestOf(run);
+  const kept = entries.filter((entry) => entry.deletedAtUs === null);
+  const names = plainNames(kept.map(({ name, source }) => ({ name, isPut: source.kind === "stored" })));
+  await refuseDamaged(fileSystem, dataDirectory, run);
+
+  const reader = new CaptureReader({ fileSystem });
+  const open: OpenStoredSlices = (id, kind, slices) =>
+    reader.openSlices(`${dataDirectory.capturesPath}/${capturePath(id, kind)}`, slices);
+  let bytes = 0;
+  try {
+    await fileSystem.makeDirectory(`${folder}/files`);
+    const answers = {
+      "run.json": runResponse(run, ""),
+      "quality-report.json": qualityReportResponse(run),
+      "defects.json": defectsResponse(run),
+      "files.json": manifestResponse(run, ""),
+    };
+    for (const [name, answer] of Object.entries(answers)) {
+      await writeFile(fileSystem, `${folder}/${name}`, bodyOf(Buffer.from(`${JSON.stringify(answer, null, 2)}\n`)));
+    }
+    for (const [at, entry] of kept.entries()) {
+      const body = await entryBody(run, entry, open);
+      try {
+        await writeFile(fileSystem, `${folder}/files/${names[at]}`, body);
+      } finally {
+        body.release();
+      }
+      if (names[at] !== entry.name) console.log(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
+      bytes += body.totalBytes;
+    }
+    await fileSystem.syncDirectory(`${folder}/files`);
+    await fileSystem.syncDirectory(folder);
+    // Over an empty folder of this name it goes too; one that was filled meanwhile refuses it.
+    await fileSystem.rename(folder, target);
+    await fileSystem.syncDirectory(parentOf(target));
+  } catch (error) {
+    throw new ExportError(`${(error as Error).message}; what was written so far is in ${folder}`);
+  } finally {
+    reader.close();
+  }
+  return { files: kept.length, bytes, removed: entries.length - kept.length };
+}
+
+async function refuseTaken(fileSystem: FileSystem, target: string): Promise<void> {
+  try {
+    if ((await fileSystem.readDirectory(target)).length === 0) return;
+  } catch (error) {
+    if (isMissing(error)) return;
+    throw new UsageError(`--to: ${(error as Error).message}`);
+  }
+  throw new UsageError(`--to: ${target} is not empty; nothing is overwritten`);
+}
+
+/** Every stored byte of the run against its CRC, before anything is written: the parts that a format takes have none of their own. */
+async function refuseDamaged(fileSystem: FileSystem, dataDirectory: DataDirectory, run: RunState): Promise<void> {
+  if (run.capturesRemovedAtUs !== null) return;
+  const extents = run.frames.flatMap((frame) => frame.batches).filter(({ lengthBytes }) => lengthBytes > 0);
+  if (extents.length === 0) return;
+  const path = capturePath(run.id, "capture");
+  const [damage] = await verifyExtents(fileSystem, `${dataDirectory.capturesPath}/${path}`, extents);
+  if (damage === undefined) return;
+  const { offset, lengthBytes } = damage.extent;
+  throw new ExportError(`captures/${path}, ${lengthBytes} bytes at ${offset}: ${damage.reason}; nothing was written`);
+}
+
+/** Names of the files to write: those of the manifest, but for one that is too long for a file system, which is then said. */
+function plainNames(entries: readonly { name: string; isPut: boolean }[]): string[] {
+  const taken = new Set(entries.map(({ name }) => name));
+  return entries.map(({ name, isPut }, at) => {
+    // Refused on the link already; here such a name would write outside of the folder.
+    const fault = isPut ? fileNameFault(name) : undefined;
+    if (fault !== undefined)
+      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}, not ${fault}`);
+    if (Buffer.byteLength(name) <= MAXIMUM_NAME_BYTES) return name;
+    let plain = `file-${at + 1}`;
+    while (taken.has(plain)) plain += "-";
+    taken.add(plain);
+    return plain;
+  });
+}
+
+async function writeFile(fileSystem: FileSystem, path: string, body: StreamBody): Promise<void> {
+  const file = await fileSystem.open(path, "create");
+  try {
+    for (let position = 0; position < body.totalBytes; ) {
+      const piece = await body.read(position, Math.min(PIECE_BYTES, body.totalBytes - position));
+      await writeFully(file, piece, position, path);
+      position += piece.length;
+    }
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+function bodyOf(bytes: Uint8Array): StreamBody {
+  return {
+    totalBytes: bytes.length,
+    read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
+    release: () => {},
+  };
+}
+
+function parentOf(path: string): string {
+  const at = path.lastIndexOf("/");
+  if (at < 0) return ".";
+  return at === 0 ? "/" : path.slice(0, at);
+}

@@ -1,0 +1,200 @@
+import type { RunSummary } from "../core/run-state.js";
+import type { RecordLocation } from "./log-batch.js";
+import type { CapturesIndex } from "./record-index.js";
+
+/**
+ * Most runs that one slice of retention marks, and so the most whose files a crash can leave behind: a slice's files are unlinked, durably,
+ * before the next slice is marked. A store may have been left so by an earlier release: this number may grow and never shrink.
+ */
+export const RETENTION_SLICE_RUNS = 32;
+
+/** An ended run that keeps captured bytes. */
+export interface KeptCaptures {
+  /** Of the run; no two runs have the same, and it rises with the run's id. */
+  createdAtUs: number;
+  completedAtUs: number;
+  /** Bytes of the capture file; null where the record, of before retention, does not say. */
+  bytes: number | null;
+  /** Of the run's consolidated record. */
+  location: RecordLocation;
+}
+
+/** What the consolidated record of a run says, by its index section. */
+export function keptCaptures(
+  { summary, captures }: { summary: RunSummary; captures: CapturesIndex },
+  location: RecordLocation,
+): KeptCaptures {
+  const { createdAtUs, completedAtUs, updatedAtUs } = summary;
+  return { createdAtUs, completedAtUs: completedAtUs ?? updatedAtUs, bytes: captures.bytes, location };
+}
+
+const STRIDE = 6;
+const INITIAL_ROWS = 256;
+const UNKNOWN = -1;
+
+/**
+ * What retention goes by, folded from the index sections of consolidated records: the runs that keep captures, oldest first, with
+ * their bytes, 48 bytes a run; and the runs removed last, whose files may still be there. Without `keepsRuns` only the latter.
+ */
+export class CaptureLedger {
+  readonly #keepsRuns: boolean;
+  /** Rows of createdAtUs, completedAtUs, bytes, segmentBase, offset, length; ascending by the first. */
+  #rows = new Float64Array(INITIAL_ROWS * STRIDE);
+  #head = 0;
+  #end = 0;
+  #bytes = 0;
+  #unknown = 0;
+  /** Oldest first. */
+  #lastRemoved: { runId: string; removedAtUs: number }[] = [];
+
+  constructor(options: { keepsRuns: boolean }) {
+    this.#keepsRuns = options.keepsRuns;
+  }
+
+  /** Runs that keep captures. */
+  get runs(): number {
+    return this.#end - this.#head;
+  }
+
+  /** Captured bytes of these runs, as far as they are known. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get bytesUsed(): number {
+    return this.#rows.byteLength;
+  }
+
+  /** Creation of the oldest run that keeps captures. */
+  get oldestCreatedAtUs(): number | null {
+    return this.runs === 0 ? null : this.#at(this.#head, 0);
+  }
+
+  /** A run has ended with captures, or its record has moved. */
+  keep(run: KeptCaptures): void {
+    if (!this.#keepsRuns || run.bytes === 0) return;
+    let row = this.#lowerBound(run.createdAtUs);
+    if (this.#isRow(row, run.createdAtUs)) this.#count(row, -1);
+    else row = this.#insert(row);
+    this.#rows.set(
+      [
+        run.createdAtUs,
+        run.completedAtUs,
+        run.bytes ?? UNKNOWN,
+        run.location.segmentBase,
+        run.location.offset,
+        run.location.length,
+      ],
+      row * STRIDE,
+    );
+    this.#count(row, 1);
+  }
+
+  /** The run's captures count no more: they have a tombstone, there are none, or nothing can be done about them. */
+  drop(createdAtUs: number): void {
+    const row = this.#lowerBound(createdAtUs);
+    if (!this.#isRow(row, createdAtUs)) return;
+    this.#count(row, -1);
+    // What goes is the oldest, or close to it: the few before it move up.
+    this.#rows.copyWithin((this.#head + 1) * STRIDE, this.#head * STRIDE, row * STRIDE);
+    this.#head++;
+  }
+
+  /** A tombstone was recorded: the file may still be there. */
+  removed(createdAtUs: number, runId: string, removedAtUs: number): void {
+    this.drop(createdAtUs);
+    const last = this.#lastRemoved;
+    let at = last.length;
+    // Nearly always behind all others: the log is in order of time, but for what compaction moved.
+    while (at > 0 && (last[at - 1]?.removedAtUs ?? 0) > removedAtUs) at--;
+    last.splice(at, 0, { runId, removedAtUs });
+    if (last.length > RETENTION_SLICE_RUNS) last.shift();
+  }
+
+  /** Runs with a tombstone whose files may still be there. */
+  unfinished(): string[] {
+    return this.#lastRemoved.map(({ runId }) => runId);
+  }
+
+  /** Their files are gone, durably. */
+  finish(): void {
+    this.#lastRemoved = [];
+  }
+
+  /** The first run created after that whose bytes are not known. */
+  nextUnknown(createdAfterUs: number): KeptCaptures | undefined {
+    if (this.#unknown === 0) return undefined;
+    for (let row = this.#lowerBound(createdAfterUs + 1); row < this.#end; row++) {
+      if (this.#at(row, 2) === UNKNOWN) return this.#run(row);
+    }
+    return undefined;
+  }
+
+  /**
+   * The run to remove next: the oldest while there are more than `maximumBytes`, else the oldest that ended at `endedByUs` or before.
+   * Null: that bound is off.
+   */
+  next(endedByUs: number | null, maximumBytes: number | null): KeptCaptures | undefined {
+    if (this.runs === 0) return undefined;
+    if (maximumBytes !== null && this.#bytes > maximumBytes) return this.#run(this.#head);
+    if (endedByUs === null) return undefined;
+    // A run ends after it was created: behind the first that is too young, all are.
+    for (let row = this.#head; row < this.#end && this.#at(row, 0) <= endedByUs; row++) {
+      if (this.#at(row, 1) <= endedByUs) return this.#run(row);
+    }
+    return undefined;
+  }
+
+  #run(row: number): KeptCaptures {
+    const bytes = this.#at(row, 2);
+    return {
+      createdAtUs: this.#at(row, 0),
+      completedAtUs: this.#at(row, 1),
+      bytes: bytes === UNKNOWN ? null : bytes,
+      location: { segmentBase: this.#at(row, 3), offset: this.#at(row, 4), length: this.#at(row, 5) },
+    };
+  }
+
+  #at(row: number, field: number): number {
+    return this.#rows[row * STRIDE + field] as number;
+  }
+
+  #isRow(row: number, createdAtUs: number): boolean {
+    return row < this.#end && this.#at(row, 0) === createdAtUs;
+  }
+
+  #count(row: number, sign: 1 | -1): void {
+    const bytes = this.#at(row, 2);
+    if (bytes === UNKNOWN) this.#unknown += sign;
+    else this.#bytes += sign * bytes;
+  }
+
+  /** The first row whose run was not created before. */
+  #lowerBound(createdAtUs: number): number {
+    let low = this.#head;
+    let high = this.#end;
+    if (high > low && this.#at(high - 1, 0) < createdAtUs) return high;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#at(middle, 0) < createdAtUs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Makes room for a row there; gives the place that it has then. */
+  #insert(row: number): number {
+    let at = row;
+    if ((this.#end + 1) * STRIDE > this.#rows.length) {
+      const rows = new Float64Array(Math.max(INITIAL_ROWS, 2 * (this.runs + 1)) * STRIDE);
+      rows.set(this.#rows.subarray(this.#head * STRIDE, this.#end * STRIDE));
+      at -= this.#head;
+      this.#end -= this.#head;
+      this.#head = 0;
+      this.#rows = rows;
+    }
+    this.#rows.copyWithin((at + 1) * STRIDE, at * STRIDE, this.#end * STRIDE);
+    this.#end++;
+    return at;
+  }
+}

@@ -1,0 +1,133 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { capturePath } from "../../storage/capture-path.js";
+import { ContractClient } from "../helpers/contract-client.js";
+import { CAPTURED_BYTES, IMAGE, REPORT, runWithCaptures } from "../helpers/kept-captures.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+
+const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+/** Longer as a file's name than a file system takes. */
+const LONG_NAME = `${"測".repeat(100)}.pdf`;
+
+t.test("export writes the interface's answers with relative links, and the bytes that are there", async (t) => {
+  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", String(CAPTURED_BYTES)] });
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const client = new ContractClient(t, service.port);
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const removed = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: removed.id });
+  const whole = await runWithCaptures(producer, 2);
+  const check = { type: "check.add", run_id: whole.id, check: { name: "gap", status: "failed", value: 1.5 } };
+  await producer.accept(check);
+  await producer.accept({ type: "defect.add", run_id: whole.id, defect: { type: "dent", confidence: 0.5 } });
+  const put = { type: "file.put", run_id: whole.id, content_type: "application/pdf" };
+  await producer.accept({ ...put, name: LONG_NAME }, REPORT);
+  await producer.accept({ ...put, name: "empty.pdf" });
+  await producer.accept({ type: "run.finish", id: whole.id });
+  const active = await runWithCaptures(producer, 3);
+  const file = (name: string) => client.get(`/runs/${whole.id}/files/${encodeURIComponent(name)}`);
+  const npy = `frame-${whole.frameId}.npy`;
+  for (let isRemoved = false; !isRemoved; ) {
+    isRemoved = (await client.get(`/runs/${removed.id}/files/marked.png`)).status === 410;
+  }
+  const served = new Map<string, Buffer>();
+  for (const name of [npy, "report.pdf", "marked.png", "empty.pdf"]) served.set(name, (await file(name)).body);
+  t.equal(served.get("empty.pdf")?.length, 0, "a file without bytes is a file");
+  const answers = {
+    "run.json": await client.json(`/runs/${whole.id}`, "ProgramRunResponse"),
+    "quality-report.json": await client.json(`/runs/${whole.id}/quality-report`, "QualityReportResponse"),
+    "defects.json": await client.json(`/runs/${whole.id}/defects`, "RunDefectsResponse"),
+    "files.json": await client.json(`/runs/${whole.id}/files`, "FileMetadataList"),
+  };
+  const to = join(data, "out", "one");
+  const args = (run: string, folder: string) => ["export", "--data", data, "--run", run, "--to", folder];
+  const refused = await runCommand(args(whole.id, to));
+  t.equal(refused.code, 1, "not while it is served");
+  t.match(refused.stderr, new RegExp(`in use by process ${service.pid}\\b`));
+  t.notOk(existsSync(join(data, "out")));
+  await service.end();
+
+  const exported = await runCommand(args(whole.id, to));
+  t.match(exported, { code: 0, stderr: "" });
+  t.match(exported.stdout, /5 files, \d+ bytes in /);
+  t.match(exported.stdout, /^files\/file-\d is "測/m, "a name that no file can have is said");
+  t.same(readdirSync(to).sort(), ["defects.json", "files", "files.json", "quality-report.json", "run.json"]);
+  const relative = (value: unknown) => JSON.parse(JSON.stringify(value).replaceAll('"http://cell:8000/', '"/'));
+  for (const [name, answer] of Object.entries(answers)) t.same(json(join(to, name)), relative(answer), name);
+  t.equal(readdirSync(join(to, "files")).length, 5);
+  for (const [name, bytes] of served) t.same(readFileSync(join(to, "files", name)), bytes, name);
+  t.same(readFileSync(join(to, "files", "marked.png")), IMAGE);
+  t.equal(
+    readFileSync(join(to, "files", npy))
+      .subarray(1, 6)
+      .toString(),
+    "NUMPY",
+  );
+
+  const again = await runCommand(args(whole.id, to));
+  t.match(again, { code: 1, stderr: /is not empty; nothing is overwritten/ });
+  const empty = join(data, "out", "empty");
+  mkdirSync(empty);
+  t.match(await runCommand(args(removed.id, empty)), { code: 0, stdout: /2 files that retention removed/ });
+  t.same(readdirSync(join(empty, "files")), ["report.pdf"], "removed files are in files.json only");
+  t.equal(
+    json(join(empty, "files.json")).filter((entry: { deleted_at: unknown }) => entry.deleted_at !== null).length,
+    2,
+  );
+  t.match(await runCommand(args(active.id, join(data, "out", "active"))), { code: 0, stdout: /\(running\): 3 files/ });
+
+  const usage: [string[], RegExp][] = [
+    [["export", "--data", data, "--to", join(data, "x")], /--run is needed/],
+    [["export", "--data", data, "--run", whole.id], /--to is needed/],
+    [args("no-id", join(data, "x")), /--run: "no-id" is not allowed; it must be the id of a run/],
+    [args(whole.frameId, join(data, "x")), /has no run/],
+    [args(whole.id, join(to, "run.json")), /--to: .*ENOTDIR/],
+    [["export", "--data", join(data, "nothing"), "--run", whole.id, "--to", to], /holds no store/],
+  ];
+  for (const [command, message] of usage) {
+    const ended = await runCommand(command);
+    t.equal(ended.code, 1, command.join(" "));
+    t.match(ended.stderr, message);
+    t.notMatch(ended.stderr, /^\s+at /m);
+  }
+  t.notOk(existsSync(join(data, "x")));
+  const environment = { INSPECTION_DATA: data, INSPECTION_RUN: whole.id };
+  const file2 = join(data, "options.json");
+  writeFileSync(file2, JSON.stringify({ to: join(data, "out", "by-file") }));
+  t.match(await runCommand(["export", "--config", file2], environment), { code: 0 });
+});
+
+t.test("damaged or missing bytes are not exported, and nothing that looks whole is left", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const run = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: run.id });
+  await service.end();
+  const to = join(data, "out");
+  const args = ["export", "--data", data, "--run", run.id, "--to", to];
+  const captures = join(data, "captures", capturePath(run.id, "capture"));
+  const bytes = readFileSync(captures);
+  bytes[3]! ^= 1;
+  writeFileSync(captures, bytes);
+  t.match(await runCommand(args), { code: 1, stderr: /do not match their CRC; nothing was written/ });
+  rmSync(captures);
+  t.match(await runCommand(args), { code: 1, stderr: /is not there/ });
+  bytes[3]! ^= 1;
+  writeFileSync(captures, bytes);
+  const report = join(data, "captures", capturePath(run.id, "report"));
+  const intact = readFileSync(report);
+  writeFileSync(report, Buffer.alloc(intact.length));
+  t.match(await runCommand(args), { code: 1, stderr: /damaged.*; what was written so far is in .*out\.incomplete/ });
+  t.notOk(existsSync(to));
+  writeFileSync(report, intact);
+  t.match(await runCommand(args), { code: 1, stderr: /out\.incomplete is there.*remove it first/ });
+  rmSync(`${to}.incomplete`, { recursive: true });
+  appendFileSync(report, "what was never acknowledged");
+  t.match(await runCommand(args), { code: 0, stderr: "" });
+  t.same(readFileSync(join(to, "files", "report.pdf")), REPORT);
+});

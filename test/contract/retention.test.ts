@@ -1,0 +1,238 @@
+import { existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { capturePath } from "../../storage/capture-path.js";
+import { ContractClient } from "../helpers/contract-client.js";
+import { CAPTURED_BYTES, digest, REPORT, runWithCaptures } from "../helpers/kept-captures.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 20261120);
+/** More than what sockets hold between the service and a client that does not read. */
+const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
+
+interface FileEntry {
+  name: string;
+  deleted_at: string | null;
+  updated_at: string;
+}
+interface Run {
+  id: string;
+  status: string;
+  updated_at: string;
+  files: FileEntry[];
+}
+
+async function until<T>(look: () => Promise<T>, condition: (value: T) => boolean): Promise<T> {
+  for (;;) {
+    const value = await look();
+    if (condition(value)) return value;
+  }
+}
+
+/** A download that begins and then is not read. */
+function begin(port: number, path: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    get({ port, path, agent: false }, resolve).on("error", reject);
+  });
+}
+
+async function bytesOf(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** What a descriptor is open on; empty for one that is closed meanwhile. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
+
+function captureFiles(dataDirectory: string): string[] {
+  const months = readdirSync(join(dataDirectory, "captures"), { withFileTypes: true });
+  return months.flatMap(({ name }) =>
+    readdirSync(join(dataDirectory, "captures", name)).filter((file) => file.endsWith(".cap")),
+  );
+}
+
+t.test(
+  "retention as a client sees it: 410 and 404, what stays, the sync, a download under way, a restart",
+  async (t) => {
+    let service = await ServiceProcess.start({
+      args: ["serve", "--retain-bytes", String(BIG.length + 2 * CAPTURED_BYTES)],
+    });
+    t.teardown(() => service.dispose());
+    let client = new ContractClient(t, service.port);
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const first = await runWithCaptures(producer, 1);
+    const put = { type: "file.put", run_id: first.id, name: "big.png", content_type: "image/png" };
+    await producer.accept(put, BIG);
+    await producer.accept({ type: "run.finish", id: first.id });
+    const runPath = `/runs/${first.id}`;
+    const before = (await until(
+      () => client.json(runPath, "ProgramRunResponse"),
+      (run) => (run as Run).status === "completed",
+    )) as Run;
+    t.same(
+      before.files.map(({ deleted_at }) => deleted_at),
+      [null, null, null, null],
+    );
+    const download = await begin(service.port, `${runPath}/files/big.png`);
+    t.equal(download.statusCode, 200);
+
+    const second = await runWithCaptures(producer, 2);
+    await producer.accept({ type: "run.finish", id: second.id });
+    const third = await runWithCaptures(producer, 3);
+    await producer.accept({ type: "run.finish", id: third.id });
+    const isRemoved = (run: unknown) => (run as Run).files.some(({ deleted_at }) => deleted_at !== null);
+    const after = (await until(() => client.json(runPath, "ProgramRunResponse"), isRemoved)) as Run;
+
+    const look = async () => {
+      t.same(
+        after.files.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
+        [
+          [`frame-${first.frameId}.npy`, true],
+          ["report.pdf", false],
+          ["marked.png", true],
+          ["big.png", true],
+        ],
+      );
+      t.same(await client.json(`${runPath}/files`, "FileMetadataList"), after.files, "the manifest keeps every entry");
+      t.same(
+        { ...after, files: null, updated_at: null },
+        { ...before, files: null, updated_at: null },
+        "all else stays",
+      );
+      for (const name of [`frame-${first.frameId}.npy`, "marked.png", "big.png"]) {
+        t.match(await client.error(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
+      }
+      t.same((await client.get(`${runPath}/files/report.pdf`)).body, REPORT);
+      await client.error(`/sensor/frames/${first.frameId}/file.npy`, 404, "format_not_available");
+      t.match(await client.json(`/sensor/frames/${first.frameId}/files`, "FrameFileInfo"), {
+        available_formats: [],
+        files: {},
+      });
+      t.match(await client.json(`/sensor/frames/${first.frameId}`, "CapturedFrameResponse"), { id: first.frameId });
+      const sync = (await client.json(`/runs?updated_since=${before.updated_at}`, "ProgramRunSummaryListResponse")) as {
+        runs: Run[];
+      };
+      t.match(
+        sync.runs.find(({ id }) => id === first.id),
+        { updated_at: after.updated_at, status: "completed" },
+        "a sync sees the change",
+      );
+      t.equal((await client.get(`/runs/${second.id}/files/marked.png`)).status, 200, "what is younger is all there");
+      t.equal((await client.get(`/sensor/frames/${third.frameId}/file.npy`)).status, 200);
+      t.equal((await client.get("/health")).status, 200);
+    };
+    await look();
+    await until(
+      async () => existsSync(join(service.dataDirectory, "captures", capturePath(first.id, "capture"))),
+      (there) => !there,
+    );
+    t.equal(digest(await bytesOf(download)), digest(BIG), "a download under way has its bytes to the last");
+    if (existsSync("/proc/self/fd")) {
+      const folder = `/proc/${service.pid}/fd`;
+      const links = async () => readdirSync(folder).map((fd) => linkOf(join(folder, fd)));
+      const open = await until(
+        links,
+        (paths) => !paths.some((path) => path.includes(first.id) && path.includes(".cap")),
+      );
+      t.ok(open.length > 0, "and then nothing holds the space any more");
+    }
+    t.match((await client.json("/health", "SystemStateResponse")) as object, { status: /healthy|degraded/ });
+
+    await service.end("SIGKILL");
+    service = await ServiceProcess.start({ dataDirectory: service.dataDirectory });
+    client = new ContractClient(t, service.port);
+    await look();
+    t.match(await service.end(), { code: 0 });
+    t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: / 0 damages\nok\n$/ });
+    rmSync(service.dataDirectory, { recursive: true, force: true });
+  },
+);
+
+t.test("the log says what was removed; bytes that are missing without a tombstone are an error, not 410", async (t) => {
+  let service = await ServiceProcess.start({ environment: { INSPECTION_RETAIN_BYTES: String(CAPTURED_BYTES) } });
+  t.teardown(() => service.dispose());
+  const folder = service.dataDirectory;
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const first = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: first.id });
+  const second = await runWithCaptures(producer, 2);
+  await producer.accept({ type: "run.finish", id: second.id });
+  await until(
+    async () => captureFiles(folder).length,
+    (count) => count === 1,
+  );
+  const ended = await service.end();
+  const lines = ended.stderr.split("\n").filter((line) => line.includes("retention removed captures"));
+  t.match(
+    lines.map((line) => JSON.parse(line)),
+    [{ level: 30, runs: 1, bytes: CAPTURED_BYTES, kept_runs: 1, kept_bytes: CAPTURED_BYTES }],
+  );
+  const path = join(folder, "captures", capturePath(second.id, "capture"));
+  t.equal(statSync(path).size, CAPTURED_BYTES, "what is counted is what is on the disk");
+  rmSync(path);
+  service = await ServiceProcess.start({ dataDirectory: folder });
+  const client = new ContractClient(t, service.port);
+  await client.error(`/runs/${second.id}/files/marked.png`, 500, "internal_error");
+  await client.error(`/sensor/frames/${second.frameId}/file.npy`, 500, "internal_error");
+  await client.error(`/runs/${first.id}/files/marked.png`, 410, "file_removed");
+  await service.end();
+  t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
+});
+
+t.test(
+  "kill -9 while retention works: check finds no byte gone without its tombstone, and the next start goes on",
+  async (t) => {
+    t.comment(`TEST_SEED=${SEED}`);
+    const random = createRandom(SEED);
+    let service = await ServiceProcess.start();
+    const folder = service.dataDirectory;
+    t.teardown(() => service.dispose());
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const count = 100;
+    for (let n = 0; n < count; n++) {
+      const run = await runWithCaptures(producer, n);
+      await producer.accept({ type: "run.cancel", id: run.id });
+    }
+    await service.end();
+    let kills = 0;
+    let left = 0;
+    while (captureFiles(folder).length > 0 && kills < 5) {
+      const there = captureFiles(folder).length;
+      const below = there - random.integer(0, 30);
+      const starting = ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+      service = await starting;
+      await until(
+        () => new Promise<number>((resolve) => setImmediate(() => resolve(captureFiles(folder).length))),
+        (files) => files <= Math.max(0, below),
+      );
+      await service.end("SIGKILL");
+      kills++;
+      const check = await runCommand(["check", "--data", folder]);
+      t.equal(check.code, 0, check.stdout.slice(-500));
+      left += check.stdout.match(/capture_left/g)?.length ?? 0;
+    }
+    service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+    const client = new ContractClient(t, service.port);
+    await until(
+      async () => captureFiles(folder).length,
+      (files) => files === 0,
+    );
+    const list = (await client.json("/runs?limit=1000", "ProgramRunSummaryListResponse")) as { total: number };
+    t.equal(list.total, count, "every record stays");
+    await service.end();
+    t.match(await runCommand(["check", "--data", folder]), { code: 0, stdout: / 0 findings, 0 damages\nok\n$/ });
+    t.comment(`${kills} kills, ${left} files left behind and taken up`);
+  },
+);

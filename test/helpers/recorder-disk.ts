@@ -1,0 +1,22 @@
+import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
+import type { SimulatedDisk } from "./simulated-disk.js";
+
+/** A recorder's file system on a simulated disk: all but its lock, which is a socket, in a real folder of the same path. */
+export function recorderDisk(disk: SimulatedDisk): FileSystem {
+  const at = (path: string): FileSystem =>
+    /\/lock(?:\/|$)/.test(path) || path.startsWith("/proc/") ? nodeFileSystem : disk;
+  return {
+    open: (path, mode) => at(path).open(path, mode),
+    openSync: (path) => at(path).openSync(path),
+    rename: (from, to) => at(from).rename(from, to),
+    unlink: (path) => at(path).unlink(path),
+    makeDirectory: (path) => at(path).makeDirectory(path),
+    removeDirectory: (path) => at(path).removeDirectory(path),
+    openDirectory: (path) => at(path).openDirectory(path),
+    readDirectory: (path) => at(path).readDirectory(path),
+    exists: (path) => at(path).exists(path),
+    sizeOf: (path) => at(path).sizeOf(path),
+    syncDirectory: (path) => at(path).syncDirectory(path),
+    room: (path) => at(path).room(path),
+  };
+}

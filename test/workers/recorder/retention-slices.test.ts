@@ -1,0 +1,176 @@
+import t from "tap";
+import type { RunState } from "../../../core/run-state.js";
+import { CaptureLedger, keptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/capture-ledger.js";
+import { encodeChanges } from "../../../storage/change-record.js";
+import type { LogRecord } from "../../../storage/log-batch.js";
+import { StorageError } from "../../../storage/storage-error.js";
+import type { LogLine } from "../../../workers/recorder/recorder-messages.js";
+import { Retention, type RetentionOptions } from "../../../workers/recorder/retention.js";
+import { idOf, RUN_ID, worldWithRun } from "../../helpers/cell-messages.js";
+import { ManualTimers } from "../../helpers/manual-timers.js";
+
+const END_US = 1_000_000;
+
+/** Retention over records in memory; every step of it is written down. */
+class Stage {
+  readonly ledger = new CaptureLedger({ keepsRuns: true });
+  readonly timers = new ManualTimers();
+  readonly steps: string[] = [];
+  readonly lines: LogLine[] = [];
+  readonly records = new Map<number, LogRecord>();
+  nowUs = 100 * END_US;
+  #sequence = 0;
+  #changed: (() => void)[] = [];
+
+  /** An ended run whose record does or does not say how many bytes it keeps. */
+  add(n: number, bytes: number | null, storedBytes = 9): void {
+    const base = structuredClone(worldWithRun("completed").runs.get(RUN_ID)) as RunState;
+    const batches =
+      storedBytes === 0 ? [] : [{ offset: 0, lengthBytes: storedBytes, crc32: 1, lineCount: 1, heightCrc32: 1 }];
+    const frames = base.frames.map((frame) => ({ ...frame, batches }));
+    const run = { ...base, id: idOf(n), createdAtUs: n, completedAtUs: END_US + n, frames };
+    const { type, index, body } = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined);
+    this.records.set(n, { type, flags: 0, sequence: n, timeUs: n, index, body });
+    const location = { segmentBase: 1, offset: n, length: body.length };
+    this.ledger.keep({
+      ...keptCaptures({ summary: { ...run, progress: {} } as never, captures: { bytes, removedAtUs: null } }, location),
+    });
+  }
+
+  start(options: Partial<RetentionOptions> = {}): Retention {
+    const note = (step: string): void => {
+      this.steps.push(step);
+    };
+    const retention = new Retention({
+      policy: { days: null, bytes: 1 },
+      ledger: this.ledger,
+      timers: this.timers,
+      wallUs: () => this.nowUs,
+      read: async ({ offset }) => {
+        const record = this.records.get(offset);
+        if (record === undefined) throw new StorageError("record_damaged", "not any more");
+        return record;
+      },
+      appendTombstone: (run) => {
+        note(`tombstone ${run.createdAtUs}`);
+        return { sequence: ++this.#sequence, timeUs: this.nowUs++ };
+      },
+      whenDurable: async (sequence) => note(`durable ${sequence}`),
+      letGo: async (runIds) => note(`let go ${runIds.length}`),
+      removeCaptures: async (runIds) => note(`remove ${runIds.length}`),
+      line: (level, message, fields) => {
+        this.lines.push({ level, message, fields });
+        for (const changed of this.#changed.splice(0)) changed();
+      },
+      ...options,
+    });
+    retention.start();
+    return retention;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
+  }
+}
+
+const removed = (stage: Stage) => stage.lines.filter(({ message }) => message === "retention removed captures");
+
+t.test("each slice in its order, and bounded", async (t) => {
+  const stage = new Stage();
+  for (let n = 1; n <= RETENTION_SLICE_RUNS + 2; n++) stage.add(n, 9);
+  stage.start();
+  await stage.until(() => removed(stage).length === 1);
+  const slice = (from: number, to: number) => [
+    ...Array.from({ length: to - from + 1 }, (_, at) => `tombstone ${from + at}`),
+    ...[`durable ${to}`, `let go ${to - from + 1}`, `remove ${to - from + 1}`, `let go ${to - from + 1}`],
+  ];
+  t.same(stage.steps, [
+    ...slice(1, RETENTION_SLICE_RUNS),
+    ...slice(RETENTION_SLICE_RUNS + 1, RETENTION_SLICE_RUNS + 2),
+  ]);
+  t.match(removed(stage)[0]?.fields, {
+    runs: RETENTION_SLICE_RUNS + 2,
+    bytes: 9 * (RETENTION_SLICE_RUNS + 2),
+    kept_runs: 0,
+  });
+});
+
+t.test("a long pass tells how far it is every ten seconds", async (t) => {
+  const stage = new Stage();
+  for (let n = 1; n <= 3 * RETENTION_SLICE_RUNS; n++) stage.add(n, 9);
+  stage.start({
+    removeCaptures: async () => {
+      stage.nowUs += 6_000_000;
+    },
+  });
+  await stage.until(() => removed(stage).length === 2);
+  t.same(
+    removed(stage).map(({ fields }) => fields.runs),
+    [2 * RETENTION_SLICE_RUNS, RETENTION_SLICE_RUNS],
+  );
+});
+
+t.test("records of before retention: their bytes are learned from their bodies", async (t) => {
+  const stage = new Stage();
+  stage.add(1, null, 40);
+  stage.add(2, null, 0);
+  stage.add(3, null, 50);
+  t.equal(stage.ledger.bytes, 0);
+  stage.start({ policy: { days: null, bytes: 60 } });
+  await stage.until(() => removed(stage).length === 1);
+  t.same(
+    stage.steps.filter((step) => step.startsWith("tombstone")),
+    ["tombstone 1"],
+  );
+  t.match(stage.ledger, { bytes: 50, runs: 1, oldestCreatedAtUs: 3 });
+});
+
+t.test("a run whose record cannot be read keeps its captures, is named, and holds up no other", async (t) => {
+  const stage = new Stage();
+  for (const n of [1, 2, 3]) stage.add(n, 9);
+  stage.records.delete(1);
+  stage.records.set(2, stage.records.get(3) as LogRecord);
+  stage.start();
+  await stage.until(() => removed(stage).length === 1);
+  t.same(stage.steps, ["tombstone 3", "durable 1", "let go 1", "remove 1", "let go 1"]);
+  t.match(stage.lines.slice(0, 2), [
+    { level: "error", fields: { created_at: "1970-01-01T00:00:00.000001Z", cause: "not any more" } },
+    { level: "error", fields: { created_at: "1970-01-01T00:00:00.000002Z", cause: /another record/ } },
+  ]);
+});
+
+t.test("when the log can take no more for now, what is marked goes on and the rest comes later", async (t) => {
+  const stage = new Stage();
+  for (const n of [1, 2, 3]) stage.add(n, 9);
+  let room = 2;
+  let sequence = 0;
+  stage.start({
+    appendTombstone: () => {
+      if (room-- <= 0) throw new StorageError("log_overloaded", "too much waits");
+      return { sequence: ++sequence, timeUs: sequence };
+    },
+  });
+  await stage.until(() => removed(stage).length === 1);
+  t.same(stage.steps, ["durable 2", "let go 2", "remove 2", "let go 2"]);
+  t.match(stage.lines[0], { level: "error", fields: { cause: "too much waits" } });
+  room = 9;
+  stage.timers.advance(60_000);
+  await stage.until(() => removed(stage).length === 2);
+  t.equal(stage.ledger.runs, 0);
+});
+
+t.test("a tombstone that does not become durable: nothing is unlinked any more", async (t) => {
+  const stage = new Stage();
+  for (const n of [1, 2]) stage.add(n, 9);
+  const retention = stage.start({
+    whenDurable: () => Promise.reject(new StorageError("log_failed", "EIO")),
+  });
+  await retention.stop();
+  stage.timers.advance(10 * 60_000);
+  await retention.stop();
+  t.same(
+    stage.steps.filter((step) => !step.startsWith("tombstone")),
+    [],
+  );
+  t.same(removed(stage), [], "and nothing is said to be removed");
+});

@@ -1,0 +1,241 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { generateUuidV7 } from "../../../core/identifiers.js";
+import { manifestOf } from "../../../core/run-files.js";
+import { wallClockUs } from "../../../core/service-clock.js";
+import { extentsFirstNamedBy } from "../../../http/stored-extents.js";
+import { type CaptureKind, capturePath } from "../../../storage/capture-path.js";
+import { checkStore } from "../../../storage/check-store.js";
+import { openDataDirectory } from "../../../storage/data-directory.js";
+import { FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
+import { isChangeRecordType } from "../../../storage/record-index.js";
+import {
+  CAPTURED_BYTES,
+  IMAGE,
+  isRemoved,
+  type KeptRun,
+  REPORT,
+  runWithCaptures,
+} from "../../helpers/kept-captures.js";
+import { PROGRAM_ID } from "../../helpers/link-messages.js";
+import type { RawProducer } from "../../helpers/raw-producer.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+
+const DAY_US = 86_400_000_000;
+const MINUTE_MS = 60_000;
+
+function pathOf(recorder: RecorderHarness, runId: string, kind: CaptureKind = "capture"): string {
+  return join(recorder.directory, "captures", capturePath(runId, kind));
+}
+
+async function endedRun(recorder: RecorderHarness, raw: RawProducer, fill: number, id?: string): Promise<KeptRun> {
+  const run = await runWithCaptures(raw, fill, id);
+  await raw.accept({ type: "run.finish", id: run.id });
+  await recorder.until(() => recorder.run(run.id).status === "completed");
+  return run;
+}
+
+const removals = (recorder: RecorderHarness) =>
+  recorder.lines.filter(({ message }) => message === "retention removed captures").map(({ fields }) => fields);
+
+/** Lets time pass, which ends silent connections, and then a message through: what was due has begun by then. */
+async function pass(recorder: RecorderHarness, ms: number): Promise<void> {
+  recorder.timers.advance(ms);
+  const raw = await recorder.connect("clock");
+  await raw.accept({ type: "cell.put" });
+  raw.socket.destroy();
+}
+
+async function checked(directory: string) {
+  const dataDirectory = await openDataDirectory({ path: directory, creates: false });
+  const result = await checkStore({
+    dataDirectory,
+    understandsType: isChangeRecordType,
+    inspectRecord: extentsFirstNamedBy,
+  });
+  await dataDirectory.release();
+  return result;
+}
+
+t.test(
+  "by bytes: the oldest ended runs go, at once; an active run never; records, manifest and reports stay",
+  async (t) => {
+    const recorder = await RecorderHarness.start(t, temporaryDirectory(t), {
+      retention: { days: null, bytes: 2 * CAPTURED_BYTES },
+    });
+    const raw = await recorder.connect("controller");
+    const active = await runWithCaptures(raw, 1);
+    const [first, second] = [await endedRun(recorder, raw, 2), await endedRun(recorder, raw, 3)];
+    t.equal(removals(recorder).length, 0);
+    const before = structuredClone(recorder.run(first.id));
+    const third = await endedRun(recorder, raw, 4);
+    await recorder.until(() => removals(recorder).length === 1);
+    t.match(removals(recorder)[0], { runs: 1, bytes: CAPTURED_BYTES, kept_runs: 2, kept_bytes: 2 * CAPTURED_BYTES });
+    t.same(
+      [active, first, second, third].map(({ id }) => existsSync(pathOf(recorder, id))),
+      [true, false, true, true],
+    );
+    const after = recorder.run(first.id);
+    const removedAtUs = after.capturesRemovedAtUs as number;
+    t.same(after, { ...before, capturesRemovedAtUs: removedAtUs, updatedAtUs: removedAtUs }, "all else stays");
+    t.ok(removedAtUs > recorder.run(third.id).updatedAtUs, "one clock: above everything before");
+    const manifest = manifestOf(after);
+    t.same(
+      manifest.map(({ name, deletedAtUs, updatedAtUs }) => [name, deletedAtUs, updatedAtUs === removedAtUs]),
+      [
+        [`frame-${first.frameId}.npy`, removedAtUs, true],
+        ["report.pdf", null, false],
+        ["marked.png", removedAtUs, true],
+      ],
+      "what was made from the captures goes with them, by its type; the report stays",
+    );
+    t.same(readFileSync(pathOf(recorder, first.id, "report")), REPORT);
+    t.same(readFileSync(pathOf(recorder, second.id)).subarray(-IMAGE.length), IMAGE);
+    // The active one is the oldest, and its turn comes when it has ended.
+    await raw.accept({ type: "run.finish", id: active.id });
+    await recorder.until(() => removals(recorder).length === 2);
+    t.ok(isRemoved(recorder.run(active.id)));
+    t.notOk(existsSync(pathOf(recorder, active.id)));
+    t.equal(isRemoved(recorder.run(second.id)), false);
+    await raw.accept({ type: "cell.put" });
+    await recorder.stop();
+    t.match(await checked(recorder.directory), { ok: true, findings: [] });
+  },
+);
+
+t.test(
+  "by age: what ended so many days ago goes, seen once a minute; a run of before is removed after a restart too",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    let wallUs = wallClockUs();
+    const options = { retention: { days: 3, bytes: null }, wallUs: () => wallUs };
+    const recorder = await RecorderHarness.start(t, directory, options);
+    const raw = await recorder.connect("controller");
+    const first = await endedRun(recorder, raw, 1);
+    const firstEndUs = recorder.run(first.id).completedAtUs as number;
+    wallUs += DAY_US;
+    const second = await endedRun(recorder, raw, 2);
+    wallUs = firstEndUs + 3 * DAY_US - 1;
+    await pass(recorder, MINUTE_MS);
+    t.notOk(isRemoved(recorder.run(first.id)), "not a microsecond too early");
+    wallUs++;
+    await pass(recorder, MINUTE_MS - 1);
+    t.notOk(isRemoved(recorder.run(first.id)));
+    recorder.timers.advance(1);
+    await recorder.until(() => removals(recorder).length === 1);
+    t.ok(isRemoved(recorder.run(first.id)));
+    t.notOk(existsSync(pathOf(recorder, first.id)));
+    t.notOk(isRemoved(recorder.run(second.id)));
+    await recorder.stop();
+    wallUs += DAY_US;
+    const again = await RecorderHarness.start(t, directory, options);
+    await again.until(() => removals(again).length === 1);
+    t.ok(isRemoved(again.run(second.id)));
+    t.notOk(existsSync(pathOf(again, second.id)));
+    t.equal(removals(again)[0]?.oldest_kept, null);
+  },
+);
+
+t.test("off by default: nothing goes, whatever the time", async (t) => {
+  let wallUs = wallClockUs();
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), { wallUs: () => wallUs });
+  const raw = await recorder.connect("controller");
+  const run = await endedRun(recorder, raw, 1);
+  wallUs += 3_650 * DAY_US;
+  await pass(recorder, 10 * MINUTE_MS);
+  t.ok(existsSync(pathOf(recorder, run.id)));
+  t.same(recorder.askedToLetGo, []);
+});
+
+t.test(
+  "the file goes only when the readers have let go; what a stop leaves is taken up at the next start, also with retention off",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const recorder = await RecorderHarness.start(t, directory, { retention: { days: null, bytes: 1 } });
+    recorder.letsGo = false;
+    const raw = await recorder.connect("controller");
+    const run = await endedRun(recorder, raw, 1);
+    await recorder.until(() => recorder.askedToLetGo.length === 1);
+    t.same(recorder.askedToLetGo, [[run.id]]);
+    t.ok(isRemoved(recorder.run(run.id)), "the tombstone was sent before");
+    const other = await endedRun(recorder, raw, 2);
+    await raw.accept({ type: "cell.put" });
+    t.ok(existsSync(pathOf(recorder, run.id)), "nobody has answered yet, and messages go on");
+    t.notOk(isRemoved(recorder.run(other.id)), "the next slice waits for this one");
+    await recorder.stop();
+    t.ok(existsSync(pathOf(recorder, run.id)));
+    t.match(await checked(directory), { ok: true, findings: [{ code: "capture_left" }] });
+    const again = await RecorderHarness.start(t, directory);
+    await again.until(() => again.askedToLetGo.length === 2);
+    t.notOk(existsSync(pathOf(again, run.id)));
+    t.ok(existsSync(pathOf(again, other.id)));
+    await again.stop();
+    t.match(await checked(directory), { ok: true, findings: [] });
+  },
+);
+
+t.test("a file that cannot be unlinked holds up retention, says so, and is tried again", async (t) => {
+  let failing = true;
+  const fileSystem = {
+    ...nodeFileSystem,
+    unlink: (path: string) =>
+      failing && path.endsWith(".cap")
+        ? Promise.reject(new FileSystemError("EIO", "unlink", path))
+        : nodeFileSystem.unlink(path),
+  };
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), {
+    fileSystem,
+    retention: { days: null, bytes: 1 },
+  });
+  const raw = await recorder.connect("controller");
+  const first = await endedRun(recorder, raw, 1);
+  await recorder.until(() =>
+    recorder.lines.some(({ level, message }) => level === "error" && /retention/.test(message)),
+  );
+  t.match(
+    recorder.lines.find(({ level }) => level === "error"),
+    { fields: { cause: /unlink .*EIO/ } },
+  );
+  const second = await endedRun(recorder, raw, 2);
+  await recorder.until(() => recorder.lines.filter(({ level }) => level === "error").length === 2);
+  t.notOk(isRemoved(recorder.run(second.id)), "no more tombstones than a restart would take up");
+  failing = false;
+  recorder.timers.advance(MINUTE_MS);
+  await recorder.until(() => removals(recorder).length === 1);
+  t.match(removals(recorder)[0], { runs: 2, bytes: 2 * CAPTURED_BYTES });
+  for (const { id } of [first, second]) t.notOk(existsSync(pathOf(recorder, id)));
+});
+
+t.test("folders of past months go when they are empty, and come back when they are needed", async (t) => {
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), {
+    retention: { days: null, bytes: CAPTURED_BYTES },
+  });
+  const raw = await recorder.connect("controller");
+  const months = () => readdirSync(join(recorder.directory, "captures")).sort();
+  const idIn = (month: number, n: number) => generateUuidV7(Date.UTC(2031, month, 3), new Uint8Array(10).fill(n));
+  // Of this run only captures: the folder of its month will be empty.
+  const bare = idIn(0, 1);
+  const open = await runWithCaptures(raw, 9);
+  await raw.accept({ type: "run.cancel", id: open.id });
+  await raw.accept({ type: "run.create", id: bare, program_id: PROGRAM_ID });
+  await raw.accept({ type: "run.start", id: bare });
+  await raw.accept(
+    { type: "file.put", run_id: bare, name: "a.png", content_type: "image/png" },
+    Buffer.alloc(CAPTURED_BYTES),
+  );
+  const late = idIn(0, 2);
+  await raw.accept({ type: "run.create", id: late, program_id: PROGRAM_ID });
+  await raw.accept({ type: "run.finish", id: bare });
+  await recorder.until(() => recorder.run(bare).status === "completed");
+  t.ok(months().includes("203101"));
+  await raw.accept({ type: "run.create", id: idIn(1, 1), program_id: PROGRAM_ID });
+  const next = await endedRun(recorder, raw, 3, idIn(1, 2));
+  await recorder.until(() => isRemoved(recorder.run(bare)) && !months().includes("203101"));
+  t.ok(existsSync(pathOf(recorder, next.id)));
+  t.ok(existsSync(join(recorder.directory, "captures", capturePath(open.id, "report"))), "a month with a report stays");
+  // A run of the removed month, created before, stores its first bytes only now.
+  await raw.accept({ type: "run.start", id: late });
+  await raw.accept({ type: "file.put", run_id: late, name: "r.pdf", content_type: "application/pdf" }, REPORT);
+  t.same(readFileSync(pathOf(recorder, late, "report")), REPORT);
+});

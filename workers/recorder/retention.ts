@@ -1,0 +1,253 @@
+import { storedEnd } from "../../core/run-files.js";
+import type { RunState } from "../../core/run-state.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import {
+  type CaptureLedger,
+  type KeptCaptures,
+  keptCaptures,
+  RETENTION_SLICE_RUNS,
+} from "../../storage/capture-ledger.js";
+import { decodeChanges } from "../../storage/change-record.js";
+import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
+import type { Timers } from "../../storage/log-options.js";
+import { decodeIndex, RECORD_TYPE } from "../../storage/record-index.js";
+import { StorageError } from "../../storage/storage-error.js";
+import type { LogLine, RetentionPolicy } from "./recorder-messages.js";
+
+/** What grows old does so slowly; what grows large wakes retention when a run ends. */
+const INTERVAL_MS = 60_000;
+/** Records that one slice writes anew, so that it delays the messages beside it no more than a large one of theirs would. */
+const SLICE_RECORD_BYTES = 4 * 1024 * 1024;
+const PROGRESS_US = 10_000_000;
+const DAY_US = 86_400_000_000;
+
+export interface RetentionOptions {
+  policy: RetentionPolicy;
+  ledger: CaptureLedger;
+  timers: Timers;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  /** Reads a consolidated record back. */
+  read(location: RecordLocation): Promise<LogRecord>;
+  /** Records that the run's captures are removed; gives the record's sequence number and time. Throws when it cannot be recorded now. */
+  appendTombstone(run: RunState): { sequence: number; timeUs: number };
+  /** Resolves when the record would survive a power cut; rejects when it will not. */
+  whenDurable(sequence: number): Promise<void>;
+  /** Has the readers close what they keep open of these runs and know of the tombstones; resolves when they do. */
+  letGo(runIds: readonly string[]): Promise<void>;
+  /** Unlinks the capture files, durably. */
+  removeCaptures(runIds: readonly string[]): Promise<void>;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
+}
+
+/**
+ * Removes the captures of ended runs by age and by bytes, oldest run first, slice by slice, each in this order:
+ *
+ * 1. a tombstone for each run: its consolidated record once more, with the time of removal;
+ * 2. the tombstones are durable, under every durability mode;
+ * 3. the readers have let go;
+ * 4. the files are unlinked, and that is durable.
+ *
+ * So bytes are never gone without a tombstone. A crash between 2 and 4 leaves files of at most one slice behind: the next start goes on
+ * with step 3 of the last tombstones, whether retention is on by then or not.
+ */
+export class Retention {
+  readonly #options: RetentionOptions;
+  readonly #ledger: CaptureLedger;
+  #timer: unknown = null;
+  #running: Promise<void> | null = null;
+  /** Sequence numbers of ends that are not committed yet. */
+  #endsInFlight: number[] = [];
+  #isStarted = false;
+  #isStopped = false;
+  #isWoken = false;
+  /** With a tombstone, and not unlinked yet. */
+  #markedRuns = 0;
+  #markedBytes = 0;
+  /** Since the last line in the log. */
+  #removedRuns = 0;
+  #removedBytes = 0;
+  #lastLineUs = 0;
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#ledger = options.ledger;
+  }
+
+  /** Takes up what a crash cut off; then, if there is a policy, goes by it from now on. */
+  start(): void {
+    this.#isStarted = true;
+    this.#start();
+  }
+
+  /** A run's end was appended to the log; where it lies is known once it is committed. */
+  endAppended(run: RunState, sequence: number): void {
+    if (this.#isOn && run.capturesRemovedAtUs === null) this.#endsInFlight.push(sequence);
+  }
+
+  /** These records are committed: of the runs that ended by them, the captures are retention's from now on. */
+  committed(batch: CommittedBatch): void {
+    const ends = this.#endsInFlight;
+    if (ends[0] === undefined || ends[0] > batch.lastSequence) return;
+    this.#endsInFlight = ends.filter((sequence) => sequence > batch.lastSequence);
+    forEachRecord(batch, (record, location) => {
+      if (record.type !== RECORD_TYPE.runEnded || !ends.includes(record.sequence)) return;
+      const index = decodeIndex(record.type, record.index);
+      if (index.type === RECORD_TYPE.runEnded) this.#ledger.keep(keptCaptures(index, location));
+    });
+    const { bytes } = this.#options.policy;
+    if (bytes === null || this.#ledger.bytes <= bytes || !this.#isStarted) return;
+    this.#isWoken = true;
+    this.#start();
+  }
+
+  /** Resolves when it does nothing any more. What is begun is taken up at the next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#options.timers.clear(this.#timer);
+    await this.#running;
+  }
+
+  get #isOn(): boolean {
+    const { days, bytes } = this.#options.policy;
+    return days !== null || bytes !== null;
+  }
+
+  #start(): void {
+    if (this.#running !== null || this.#isStopped) return;
+    this.#options.timers.clear(this.#timer);
+    this.#isWoken = false;
+    this.#running = this.#pass()
+      .catch((error: unknown) => {
+        if (this.#isStopped) return;
+        const cause = error instanceof Error ? error.message : String(error);
+        this.#options.line("error", "retention could not go on and tries again later", { cause });
+      })
+      .then(() => {
+        this.#running = null;
+        this.#report();
+        if (this.#isStopped) return;
+        if (this.#isWoken) this.#start();
+        // What could not be unlinked is tried again also where retention is off by now.
+        else if (this.#isOn || this.#ledger.unfinished().length > 0) this.#later();
+      });
+  }
+
+  #later(): void {
+    this.#timer = this.#options.timers.set(() => this.#start(), INTERVAL_MS);
+  }
+
+  async #pass(): Promise<void> {
+    this.#lastLineUs = this.#options.wallUs();
+    await this.#unlinkMarked();
+    if (!this.#isOn) return;
+    await this.#learnBytes();
+    while (!this.#isStopped && (await this.#markSlice())) {
+      await this.#unlinkMarked();
+      if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
+    }
+  }
+
+  /** Records of before retention do not say how many bytes their runs keep. */
+  async #learnBytes(): Promise<void> {
+    let kept = this.#ledger.nextUnknown(-1);
+    while (kept !== undefined && !this.#isStopped) {
+      const run = await this.#read(kept);
+      if (run !== undefined) {
+        const bytes = storedEnd(run, "captures");
+        if (bytes === 0) this.#ledger.drop(kept.createdAtUs);
+        else this.#ledger.keep({ ...kept, bytes });
+      }
+      kept = this.#ledger.nextUnknown(kept.createdAtUs);
+    }
+  }
+
+  /** Writes the tombstones of one slice, durably; false when nothing is due. */
+  async #markSlice(): Promise<boolean> {
+    const { policy, wallUs, appendTombstone, whenDurable } = this.#options;
+    const endedByUs = policy.days === null ? null : wallUs() - policy.days * DAY_US;
+    let lastSequence = 0;
+    let runs = 0;
+    let recordBytes = 0;
+    while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
+      const kept = this.#ledger.next(endedByUs, policy.bytes);
+      if (kept === undefined) break;
+      const run = await this.#read(kept);
+      if (run === undefined) continue;
+      if (this.#isStopped) break;
+      try {
+        const { sequence, timeUs } = appendTombstone(run);
+        lastSequence = sequence;
+        this.#ledger.removed(kept.createdAtUs, run.id, timeUs);
+      } catch (error) {
+        // More is waiting than the log may hold: what is marked goes on, the rest has time.
+        if (runs === 0) throw error;
+        break;
+      }
+      runs++;
+      recordBytes += kept.location.length;
+      this.#markedRuns++;
+      this.#markedBytes += kept.bytes ?? 0;
+    }
+    if (runs === 0) return false;
+    try {
+      await whenDurable(lastSequence);
+    } catch (error) {
+      // The log has failed. Nothing may be unlinked any more: whether these tombstones are there is known after a restart.
+      this.#isStopped = true;
+      throw error;
+    }
+    return true;
+  }
+
+  /** The run as its record has it; undefined when it cannot be read: its captures stay, for this process, and the others have their turn. */
+  async #read(kept: KeptCaptures): Promise<RunState | undefined> {
+    try {
+      const record = await this.#options.read(kept.location);
+      const [change] = decodeChanges(record.type, record.body);
+      if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) return change.run;
+      throw new StorageError("record_damaged", "another record stands where the run's was");
+    } catch (error) {
+      if (this.#isStopped) return undefined;
+      this.#ledger.drop(kept.createdAtUs);
+      const cause = error instanceof Error ? error.message : String(error);
+      const created = formatTimeUs(kept.createdAtUs);
+      this.#options.line("error", "retention leaves a run alone whose record cannot be read", {
+        created_at: created,
+        cause,
+      });
+      return undefined;
+    }
+  }
+
+  async #unlinkMarked(): Promise<void> {
+    const runIds = this.#ledger.unfinished();
+    if (runIds.length === 0 || this.#isStopped) return;
+    const { letGo, removeCaptures } = this.#options;
+    await letGo(runIds);
+    if (this.#isStopped) return;
+    await removeCaptures(runIds);
+    // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
+    await letGo(runIds);
+    this.#ledger.finish();
+    this.#removedRuns += this.#markedRuns;
+    this.#removedBytes += this.#markedBytes;
+    this.#markedRuns = 0;
+    this.#markedBytes = 0;
+  }
+
+  #report(): void {
+    this.#lastLineUs = this.#options.wallUs();
+    if (this.#removedRuns === 0) return;
+    const oldest = this.#ledger.oldestCreatedAtUs;
+    this.#options.line("info", "retention removed captures", {
+      runs: this.#removedRuns,
+      bytes: this.#removedBytes,
+      kept_runs: this.#ledger.runs,
+      kept_bytes: this.#ledger.bytes,
+      oldest_kept: oldest === null ? null : formatTimeUs(oldest),
+    });
+    this.#removedRuns = 0;
+    this.#removedBytes = 0;
+  }
+}
