@@ -44,6 +44,8 @@ export class CaptureFile implements Durable {
   #appended = 0;
   #synced = 0;
   #sync: Promise<void> | null = null;
+  /** The last letting go of a descriptor, while it is under way: it syncs what was written through it. */
+  #releasing: Promise<void> | null = null;
 
   /** @param committedEnd where the bytes that records name end; what stands behind was never acknowledged and is overwritten */
   constructor(host: CaptureFileHost, path: string, committedEnd: number) {
@@ -88,6 +90,12 @@ export class CaptureFile implements Durable {
     const target = this.#appended;
     await this.whenWritten();
     while (this.#synced < target) {
+      if (this.#handle === null && this.#releasing !== null) {
+        // Opened once more, the file of a run that has ended would stay open, and its bytes with it when retention unlinks it.
+        await this.#releasing;
+        this.#host.assertWorking();
+        continue;
+      }
       if (this.#sync === null) {
         this.#sync = this.#syncUpTo(target, this.#opened()).finally(() => {
           this.#sync = null;
@@ -99,10 +107,18 @@ export class CaptureFile implements Durable {
   }
 
   /** Lets go of the descriptor, once all is written and synced. The file can be used on. */
-  async release(): Promise<void> {
+  release(): Promise<void> {
     const handle = this.#handle;
-    if (handle === null) return;
+    if (handle === null) return Promise.resolve();
     this.#handle = null;
+    const releasing = this.#release(handle).finally(() => {
+      if (this.#releasing === releasing) this.#releasing = null;
+    });
+    this.#releasing = releasing;
+    return releasing;
+  }
+
+  async #release(handle: Handle): Promise<void> {
     const target = this.#appended;
     await Promise.all(this.#writes);
     // A sync under way may be using this descriptor.

@@ -369,6 +369,22 @@ t.test("the ballast gives its room back, once, and is there again when there is 
   await store.close();
 });
 
+t.test("a ballast that the disk does not let go of ends nothing: the write waits for room", async (t) => {
+  const disk = await createStoreDisk();
+  const store = await Store.open(disk, 5_000);
+  await until(() => disk.paths().includes("/data/ballast.bin"), "the ballast");
+  disk.limitBytes = disk.usedBytes + 10;
+  disk.onOperation = ({ kind }) => (kind === "unlink" ? { error: "EIO" } : undefined);
+  const sequence = store.log.append(recordOf("kept", 1_000));
+  await until(() => store.isWaiting, "waiting");
+  t.equal(store.log.failure, null);
+  disk.limitBytes = Number.POSITIVE_INFINITY;
+  disk.onOperation = () => undefined;
+  store.timers.advance(1_000);
+  await store.log.whenCommitted(sequence);
+  await store.close();
+});
+
 t.test("opening on a full disk takes the room of the ballast, and says so when that is not enough", async (t) => {
   const disk = await createStoreDisk();
   const store = await Store.open(disk, 5_000);

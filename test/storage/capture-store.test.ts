@@ -262,6 +262,35 @@ t.test(
   },
 );
 
+t.test("a file that its run lets go of while it is being made durable is not opened again", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  let opened = 0;
+  let closed = 0;
+  const open = disk.open.bind(disk);
+  disk.open = async (path, mode) => {
+    const file = await open(path, mode);
+    const close = file.close.bind(file);
+    opened++;
+    file.close = async () => {
+      closed++;
+      await close();
+    };
+    return file;
+  };
+  const id = runId();
+  const file = store.file(id, "capture", 0);
+  file.append(random.bytes(1_000));
+  store.finish(id);
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  await file.makeDurable();
+  // `close` would close it too; what counts is that nothing was left for it.
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  t.equal(opened, 1);
+  t.equal(closed, 1, "retention can have its room back");
+  await store.close();
+});
+
 t.test("verification names each damaged extent", async (t) => {
   const disk = await createDisk();
   const store = openStore(disk);

@@ -164,7 +164,7 @@ export class DiskRoom implements WriteRoom {
           // From here on the level is critical, and nothing makes the ballast again beside the attempts.
           this.#refusal = error;
           this.#judge();
-          if (await this.#ballast?.release()) {
+          if (await this.#giveBallastBack()) {
             this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
             continue;
           }
@@ -176,6 +176,16 @@ export class DiskRoom implements WriteRoom {
       }
     } finally {
       if (isWaiting) this.#waitedEnough();
+    }
+  }
+
+  /** What cannot be given back is no reason to end the log: the write waits then, as it does without a ballast. */
+  async #giveBallastBack(): Promise<boolean> {
+    try {
+      return (await this.#ballast?.release()) ?? false;
+    } catch (error) {
+      this.#report("the ballast file could not be given back", error);
+      return false;
     }
   }
 
