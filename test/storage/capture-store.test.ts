@@ -267,11 +267,21 @@ t.test("a file that its run lets go of while it is being made durable is not ope
   const store = openStore(disk);
   let opened = 0;
   let closed = 0;
+  let letSync = (): void => {};
+  const maySync = new Promise<void>((resolve) => {
+    letSync = resolve;
+  });
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
   const open = disk.open.bind(disk);
   disk.open = async (path, mode) => {
     const file = await open(path, mode);
     const close = file.close.bind(file);
     opened++;
+    const datasync = file.datasync.bind(file);
+    file.datasync = async () => {
+      await maySync;
+      await datasync();
+    };
     file.close = async () => {
       closed++;
       await close();
@@ -282,10 +292,13 @@ t.test("a file that its run lets go of while it is being made durable is not ope
   const file = store.file(id, "capture", 0);
   file.append(random.bytes(1_000));
   store.finish(id);
-  await new Promise<void>((resolve) => setImmediate(resolve));
-  await file.makeDurable();
+  await turn();
+  const durable = file.makeDurable();
+  await turn();
+  letSync();
+  await durable;
   // `close` would close it too; what counts is that nothing was left for it.
-  await new Promise<void>((resolve) => setImmediate(resolve));
+  await turn();
   t.equal(opened, 1);
   t.equal(closed, 1, "retention can have its room back");
   await store.close();
