@@ -25,9 +25,11 @@ if (files.length === 0) {
 const tapOutput = "dist/test-output.tap";
 mkdirSync("dist", { recursive: true });
 const reporter = process.stdout.isTTY ? [] : ["--reporter=silent"];
+/** Of one test file; .taprc has the limit for the usual sizes. */
+const timeout = process.env.TEST_SIZE === "full" ? ["--timeout=21600"] : [];
 const result = spawnSync(
   process.execPath,
-  ["node_modules/tap/dist/esm/run.mjs", ...reporter, `--output-file=${tapOutput}`, ...files],
+  ["node_modules/tap/dist/esm/run.mjs", ...reporter, ...timeout, `--output-file=${tapOutput}`, ...files],
   { stdio: "inherit" },
 );
 

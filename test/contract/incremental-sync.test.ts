@@ -3,10 +3,11 @@ import { createRandom } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
+import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_120);
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
-const CHANGES = 400;
+const CHANGES = sized(400, 10_000);
 
 interface Row {
   id: string;

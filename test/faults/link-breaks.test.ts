@@ -6,10 +6,11 @@ import { BreakingProxy } from "../helpers/breaking-proxy.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { LinkWorkload } from "../helpers/link-workload.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 const PRODUCERS = 3;
-const MESSAGES_EACH = 500;
+const MESSAGES_EACH = sized(500, 20_000);
 
 t.test("connections that break at random bytes: every message has its effect exactly once", async (t) => {
   t.comment(`TEST_SEED=${SEED}`);

@@ -7,9 +7,10 @@ import { openDataDirectory } from "../../storage/data-directory.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { startHelper } from "../helpers/child-lines.js";
 import { openLog } from "../helpers/log-harness.js";
+import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const CYCLES = 8;
+const CYCLES = sized(8, 300);
 
 t.test("a process killed at any moment loses no record that it acknowledged", async (t) => {
   t.comment(`seed ${SEED}`);

@@ -7,9 +7,10 @@ import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { LinkWorkload } from "../helpers/link-workload.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 7);
-const CYCLES = Number(process.env.TEST_KILL_CYCLES ?? 8);
+const CYCLES = sized(8, 300);
 const PRODUCERS = 2;
 
 interface Ready {

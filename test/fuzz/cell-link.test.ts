@@ -12,10 +12,11 @@ import {
 } from "../helpers/link-messages.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
-const STREAMS = 400;
-const MESSAGES = 3_000;
+const STREAMS = sized(400, 10_000);
+const MESSAGES = sized(3_000, 50_000);
 /** What a fuzzed service may grow by: its buffers and the test's own records; one frame may ask for 64 MiB and must not get it. */
 const MEMORY_LIMIT_BYTES = 200 * 1024 * 1024;
 

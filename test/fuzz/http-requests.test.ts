@@ -3,9 +3,10 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
+import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_121);
-const CONNECTIONS = 1500;
+const CONNECTIONS = sized(1_500, 30_000);
 
 const PATHS = [
   "/runs", "/runs/active", "/runs/x", "/runs/x/files/y", "/runs?limit=%zz&limit=2", "/programs?offset=1", "/health", "/openapi.json",
