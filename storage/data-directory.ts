@@ -34,6 +34,8 @@ export interface DataDirectoryOptions {
   /** False to refuse a directory that holds no store (`store_missing`). */
   creates: boolean;
   fileSystem?: FileSystem;
+  /** Keeps other processes out; default: a socket in the `lock` folder. */
+  lock?: typeof lockDirectory;
 }
 
 /**
@@ -42,11 +44,11 @@ export interface DataDirectoryOptions {
  * @throws StorageError `directory_locked` while another process has it, `format_unsupported`, `store_missing`, `log_missing`
  */
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
-  const { creates, fileSystem = nodeFileSystem } = options;
+  const { creates, fileSystem = nodeFileSystem, lock: takeLock = lockDirectory } = options;
   const path = options.path.length > 1 ? options.path.replace(/\/+$/, "") : options.path;
   if (!creates && !(await fileSystem.exists(`${path}/${FORMAT_FILE}`))) throw missing(path);
   await fileSystem.makeDirectory(path);
-  const lock = await lockDirectory(fileSystem, `${path}/lock`);
+  const lock = await takeLock(fileSystem, `${path}/lock`);
   try {
     const hasFormat = await checkFormat(fileSystem, path);
     const paths = { metaPath: `${path}/meta`, capturesPath: `${path}/captures`, quarantinePath: `${path}/quarantine` };

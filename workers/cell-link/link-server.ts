@@ -117,6 +117,16 @@ export class LinkServer {
     return typeof address === "object" && address !== null ? address.port : port;
   }
 
+  /** Takes a connection: of the servers here, or one that a simulation made. `token`: what it must show; null: nothing. */
+  accept(socket: Socket, token: string | null): void {
+    const session = new LinkSession(socket, this.#host, token);
+    this.#sessions.add(session);
+    if (this.#isClosed) session.close();
+    else if (this.#sessions.size > LIMITS.linkConnections) {
+      session.refuseConnection(unavailable(`more than ${LIMITS.linkConnections} connections`));
+    } else if (this.#isPaused) session.setServicePaused(true);
+  }
+
   /** A group of records was committed: sends what it made due, each connection's in one go. */
   flush(): void {
     const due = [...this.#answering];
@@ -170,21 +180,12 @@ export class LinkServer {
 
   #createServer(token: string | null): Server {
     // Half-open: a producer may end its side and still wait for its answers.
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, token));
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket, token));
     // A connection that could not be accepted (no descriptors left): it is the producer's to come again.
     server.on("error", (error) => {
       if (server.listening) this.#host.report(error, null);
     });
     return server;
-  }
-
-  #accept(socket: Socket, token: string | null): void {
-    const session = new LinkSession(socket, this.#host, token);
-    this.#sessions.add(session);
-    if (this.#isClosed) session.close();
-    else if (this.#sessions.size > LIMITS.linkConnections) {
-      session.refuseConnection(unavailable(`more than ${LIMITS.linkConnections} connections`));
-    } else if (this.#isPaused) session.setServicePaused(true);
   }
 
   #entered(session: LinkSession, producer: ProducerProgress): void {

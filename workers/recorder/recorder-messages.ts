@@ -27,6 +27,8 @@ export interface RecorderOptions {
   orphanTimeoutMs: number | null;
   /** When captures, and when all messages, wait for room on the disk; without it the defaults. */
   diskRoom?: DiskRoomOptions;
+  /** At which size of its newest segment the log begins another; without it the log's default. */
+  segmentBytes?: number;
   retention: RetentionPolicy;
 }
 

@@ -12,7 +12,7 @@ import { CaptureLedger } from "../../storage/capture-ledger.js";
 import { captureMonth } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { encodeChanges, encodeRefusal } from "../../storage/change-record.js";
-import { type DataDirectory, openDataDirectory } from "../../storage/data-directory.js";
+import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
@@ -60,6 +60,8 @@ export interface RecorderEnvironment {
   send(message: RecorderToFront, transfer?: ArrayBuffer[]): void;
   /** Has the front's messages delivered, from the first one on. */
   onMessage(receive: (message: FrontToRecorder) => void): void;
+  /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
+  sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
 }
 
 interface InFlight {
@@ -85,6 +87,7 @@ export class Recorder implements MessageIntake {
       path: options.dataDirectory,
       creates: true,
       fileSystem: environment.fileSystem,
+      ...(environment.sockets && { lock: environment.sockets.lock }),
     });
     const recorder = new Recorder(options, environment, directory);
     // The front takes batches, and may say stop, while the log is still being read.
@@ -184,6 +187,7 @@ export class Recorder implements MessageIntake {
       quarantineDirectory: this.#directory.quarantinePath,
       durability: this.#options.durability,
       maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
+      ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
       understandsType: isChangeRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
@@ -273,7 +277,8 @@ export class Recorder implements MessageIntake {
   async #listen(log: Log): Promise<void> {
     const { cellSocketPath, cellListen, cellToken } = this.#options;
     const path = cellSocketPath ?? `${this.#directory.path}/cell.sock`;
-    await this.#link.listenOnSocket(path);
+    if (this.#environment.sockets === undefined) await this.#link.listenOnSocket(path);
+    else this.#environment.sockets.listen(this.#link);
     let listening: { host: string; port: number } | null = null;
     if (cellListen !== null) {
       if (cellToken === null || cellToken === "") throw new Error("cellListen needs a cellToken");
