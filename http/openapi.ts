@@ -1,9 +1,16 @@
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
+import { JSON_CONTENT_TYPE } from "./reply.js";
 import { RESPONSE_SCHEMAS } from "./response-schemas.js";
-import type { JsonSchema, Route } from "./route.js";
+import type { JsonSchema, RequestBodyDeclaration, Route } from "./route.js";
 
 /** What any route can answer beside its own errors. */
-const COMMON_ERRORS: readonly ErrorCode[] = ["bad_request", "length_required", "payload_too_large", "internal_error"];
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  "bad_request",
+  "length_required",
+  "payload_too_large",
+  "internal_error",
+  "unavailable",
+];
 
 const TRACE_HEADER = {
   "X-Trace-ID": {
@@ -18,6 +25,11 @@ export function errorsOf(route: Route): ErrorCode[] {
   const errors = new Set<ErrorCode>(route.errors);
   for (const parameter of Object.values(route.pathParameters)) errors.add(parameter.notFound);
   if (Object.keys(route.query).length > 0) errors.add("invalid_parameter");
+  if (route.body !== undefined) {
+    for (const code of ["unsupported_media_type", "malformed_json", "invalid_parameter"] as const) {
+      errors.add(code);
+    }
+  }
   for (const code of COMMON_ERRORS) errors.add(code);
   return [...errors];
 }
@@ -39,8 +51,18 @@ export function openApiDocument(routes: readonly Route[], serviceVersion: string
     },
     servers: [{ url: "/" }],
     paths,
-    components: { schemas: RESPONSE_SCHEMAS },
+    components: { schemas: { ...RESPONSE_SCHEMAS, ...bodySchemas(routes) } },
   };
+}
+
+function bodySchemas(routes: readonly Route[]): Record<string, JsonSchema> {
+  const schemas: Record<string, JsonSchema> = {};
+  for (const { body, path } of routes) {
+    if (body === undefined) continue;
+    if (Object.hasOwn(RESPONSE_SCHEMAS, body.name)) throw new Error(`${path}: ${body.name} is a response`);
+    schemas[body.name] = body.schema;
+  }
+  return schemas;
 }
 
 function operation(route: Route): JsonSchema {
@@ -65,14 +87,24 @@ function operation(route: Route): JsonSchema {
         schema,
       })),
     ],
+    ...(route.body !== undefined && { requestBody: requestBodyOf(route.body) }),
     responses: responsesOf(route),
   };
 }
 
+function requestBodyOf({ name, description }: RequestBodyDeclaration): JsonSchema {
+  const schema = { $ref: `#/components/schemas/${name}` };
+  return { description, required: true, content: { [JSON_CONTENT_TYPE]: { schema } } };
+}
+
 function responsesOf(route: Route): JsonSchema {
   const responses: Record<string, JsonSchema> = {};
-  for (const [status, { description, contentType, schema }] of Object.entries(route.responses)) {
-    responses[status] = { description, headers: TRACE_HEADER, content: { [contentType]: { schema } } };
+  for (const [status, response] of Object.entries(route.responses)) {
+    const { description, contentType } = response;
+    responses[status] = { description, headers: TRACE_HEADER };
+    if (contentType !== undefined) {
+      responses[status] = { ...responses[status], content: { [contentType]: { schema: response.schema } } };
+    }
   }
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route)) {
@@ -80,12 +112,14 @@ function responsesOf(route: Route): JsonSchema {
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   for (const [status, codes] of byStatus) {
-    if (responses[status] !== undefined) throw new Error(`${route.path}: ${status} is a response and an error`);
-    responses[status] = {
-      description: codes.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].summary}`).join("\n\n"),
-      headers: TRACE_HEADER,
-      content: { "application/json": { schema: { $ref: "#/components/schemas/ErrorResponse" } } },
-    };
+    const texts = codes.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].summary}`);
+    let schema: JsonSchema = { $ref: "#/components/schemas/ErrorResponse" };
+    // A status may be a response and an error: the body's shape tells them apart.
+    const declared = route.responses[status];
+    if (declared !== undefined) texts.unshift(declared.description);
+    if (declared?.contentType === JSON_CONTENT_TYPE) schema = { anyOf: [declared.schema, schema] };
+    const description = texts.join("\n\n");
+    responses[status] = { description, headers: TRACE_HEADER, content: { [JSON_CONTENT_TYPE]: { schema } } };
   }
   return responses;
 }

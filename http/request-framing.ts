@@ -10,7 +10,7 @@ const HOST = /^(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
  * request nothing more may be read from its connection.
  * @returns the error, undefined when the framing is sound
  */
-export function framingFault(headers: RequestHeaders): ServiceError | undefined {
+export function framingFault(method: string, headers: RequestHeaders): ServiceError | undefined {
   if (headers.count("transfer-encoding") > 0) {
     return new ServiceError("length_required", "Transfer-Encoding is not accepted: send a Content-Length", {
       field: "transfer-encoding",
@@ -23,7 +23,7 @@ export function framingFault(headers: RequestHeaders): ServiceError | undefined 
     return badHeader("host", headers, "given exactly once, as a host with an optional port");
   }
   const lengths = headers.count("content-length");
-  if (lengths === 0) return undefined;
+  if (lengths === 0) return method === "PATCH" ? missingLength() : undefined;
   const length = headers.get("content-length") as string;
   if (lengths > 1 || !/^\d{1,9}$/.test(length))
     return badHeader("content-length", headers, "one number of 1 to 9 digits");
@@ -36,6 +36,16 @@ export function framingFault(headers: RequestHeaders): ServiceError | undefined 
     });
   }
   return undefined;
+}
+
+/** A request to which a body belongs must say where it ends. */
+export function missingLength(): ServiceError {
+  return new ServiceError("length_required", "this request needs a body with a Content-Length", {
+    field: "content-length",
+    in: "header",
+    value: null,
+    allowed: `one number of at most ${LIMITS.httpBodyBytes}`,
+  });
 }
 
 function badHeader(field: string, headers: RequestHeaders, allowed: string): ServiceError {

@@ -4,8 +4,9 @@ import type { StorageError } from "../storage/storage-error.js";
 import { errorReply } from "./error-reply.js";
 import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
-import type { Reply } from "./reply.js";
-import { framingFault } from "./request-framing.js";
+import { isStreamBody, type Reply } from "./reply.js";
+import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
+import { framingFault, missingLength } from "./request-framing.js";
 import type { RequestHeaders } from "./request-headers.js";
 import type { HandlerRequest, Route } from "./route.js";
 import type { ServiceLog } from "./service-log.js";
@@ -21,6 +22,11 @@ export interface IncomingRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   isAborted(): boolean;
+  /**
+   * The whole body, of the length that the request's Content-Length says. To be asked for at most once, before the pipeline returns.
+   * Undefined when the client is gone before all of it came.
+   */
+  readBody(lengthBytes: number): Promise<Uint8Array | undefined>;
 }
 
 export interface RequestPipelineOptions {
@@ -30,7 +36,15 @@ export interface RequestPipelineOptions {
   log: ServiceLog;
   /** Told of every request that failed because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
+  /** How long a request may take until its answer begins: its body has come, and the handler has replied. */
+  deadlineMs?: number;
 }
+
+/** Above the dispatch window of an inline webhook attempt, below the patience of common clients and proxies. */
+const DEFAULT_DEADLINE_MS = 30_000;
+
+/** Bodies that are being read, of all clients together: 512 of the largest. */
+const READING_LIMIT_BYTES = 32 * 1024 * 1024;
 
 export function requestTraceId(headers: RequestHeaders): string {
   const traceparent = headers.get("traceparent");
@@ -47,10 +61,17 @@ export class RequestPipeline {
   readonly #log: ServiceLog;
   readonly #onReadDamage: (error: StorageError) => void;
   readonly #logsRequests: boolean;
+  readonly #deadlineMs: number;
+  readonly #bodyParsers = new Map<Route, RequestBodyParser>();
+  #readingBytes = 0;
 
   constructor(options: RequestPipelineOptions) {
     this.#router = new PathRouter(options.routes);
+    for (const route of options.routes) {
+      if (route.body !== undefined) this.#bodyParsers.set(route, new RequestBodyParser(route.body));
+    }
     this.#baseUrl = options.baseUrl;
+    this.#deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
     // Asked once: with request lines off, a request pays nothing for them.
@@ -66,7 +87,7 @@ export class RequestPipeline {
       reply = this.failure(error, incoming, traceId);
     }
     if (reply instanceof Promise) {
-      return reply
+      return this.#inTime(reply, incoming, traceId)
         .catch((error: unknown) => this.failure(error, incoming, traceId))
         .then((done) => this.#logged(done, incoming, traceId, startedMs));
     }
@@ -74,12 +95,50 @@ export class RequestPipeline {
   }
 
   #dispatch(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
-    const fault = framingFault(incoming.headers);
-    if (fault !== undefined) return { ...errorReply(fault.data, traceId), closeConnection: true };
+    const { headers } = incoming;
+    const fault = framingFault(incoming.method, headers);
+    if (fault !== undefined) return refusal(fault, traceId);
     const { route, params } = this.#router.find(incoming.method, incoming.path);
+    if (route.body !== undefined) {
+      if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
+      const wrongType = mediaTypeFault(headers);
+      if (wrongType !== undefined) throw wrongType;
+    }
     const query = parseQuery(route.query, incoming.query);
-    const baseUrl = this.#baseUrl ?? `http://${incoming.headers.get("host")}`;
-    return route.handle(new PipelineRequest(incoming, params, query, baseUrl, traceId));
+    const baseUrl = this.#baseUrl ?? `http://${headers.get("host")}`;
+    const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
+    return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
+  }
+
+  async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
+    const lengthBytes = Number(incoming.headers.get("content-length"));
+    if (this.#readingBytes + lengthBytes > READING_LIMIT_BYTES) {
+      const busy = new ServiceError("unavailable", "too many request bodies are being read", {});
+      return refusal(busy, request.traceId);
+    }
+    this.#readingBytes += lengthBytes;
+    let bytes: Uint8Array | undefined;
+    try {
+      bytes = await incoming.readBody(lengthBytes);
+    } finally {
+      this.#readingBytes -= lengthBytes;
+    }
+    if (bytes === undefined) throw new ServiceError("bad_request", "the connection ended within the request's body");
+    request.body = (this.#bodyParsers.get(route) as RequestBodyParser).parse(bytes);
+    return route.handle(request);
+  }
+
+  /** The reply, or a refusal in its place once the deadline is over; the connection is then of no more use. */
+  #inTime(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => {
+        pending.then(releaseUnsent, () => {});
+        const message = `the request was not answered within ${this.#deadlineMs} ms`;
+        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: incoming.path }, message);
+        resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
+      }, this.#deadlineMs);
+      pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
+    });
   }
 
   /** The envelope for whatever was thrown; what has no name in the catalogue is logged, and shown as internal_error. */
@@ -114,12 +173,23 @@ export class RequestPipeline {
   }
 }
 
+/** After such an answer nothing more is read from the connection. */
+function refusal(error: ServiceError, traceId: string): Reply {
+  return { ...errorReply(error.data, traceId), closeConnection: true };
+}
+
+/** A reply that comes too late still has its source open. */
+function releaseUnsent({ body }: Reply): void {
+  if (isStreamBody(body)) body.release();
+}
+
 class PipelineRequest implements HandlerRequest {
   readonly #incoming: IncomingRequest;
   readonly params: Readonly<Record<string, string>>;
   readonly query: QueryValues<QueryParameters>;
   readonly baseUrl: string;
   readonly traceId: string;
+  body: unknown;
 
   constructor(
     incoming: IncomingRequest,

@@ -12,11 +12,20 @@ export interface PathParameter {
   notFound: ErrorCode;
 }
 
-export interface ResponseDeclaration {
+/** A response without content type has no body. */
+export type ResponseDeclaration =
+  | { description: string; contentType: string; schema: JsonSchema }
+  | { description: string; contentType?: undefined };
+
+/** A JSON body that a route takes; it stands in the document's components under its name. */
+export interface RequestBodyDeclaration {
+  name: string;
   description: string;
-  contentType: string;
+  /** Its values are held against it before the handler runs. A field that is `writeOnly` is not shown in errors. */
   schema: JsonSchema;
 }
+
+export type RouteMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 /** A request as handlers see it; they know no socket. */
 export interface HandlerRequest<Query extends QueryParameters = QueryParameters> {
@@ -26,6 +35,8 @@ export interface HandlerRequest<Query extends QueryParameters = QueryParameters>
   readonly query: QueryValues<Query>;
   /** What absolute links start with, without a slash at the end: `--base-url`, or else the request's Host. */
   readonly baseUrl: string;
+  /** The decoded body, which fits the declared schema; undefined for a route that declares none. */
+  readonly body: unknown;
   readonly traceId: string;
   /** Value of the header (lower-case name), undefined when absent; several lines joined as RFC 9110 section 5.3 says. */
   header(name: string): string | undefined;
@@ -38,7 +49,7 @@ export interface HandlerRequest<Query extends QueryParameters = QueryParameters>
  * GET route answers HEAD too.
  */
 export interface Route<Query extends QueryParameters = QueryParameters> {
-  readonly method: "GET";
+  readonly method: RouteMethod;
   /** Path below the base address with parameters in braces: `/runs/{run_id}`. */
   readonly path: string;
   readonly operationId: string;
@@ -47,6 +58,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly description?: string;
   readonly pathParameters: Readonly<Record<string, PathParameter>>;
   readonly query: Query;
+  /** Undefined: what comes as a body is skipped. */
+  readonly body?: RequestBodyDeclaration;
   readonly responses: Readonly<Record<number, ResponseDeclaration>>;
   /** Codes it answers beside those that any route can. */
   readonly errors: readonly ErrorCode[];

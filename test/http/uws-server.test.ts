@@ -1,5 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import pino from "pino";
 import t from "tap";
@@ -7,60 +6,16 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { HttpServer } from "../../http/http-server.js";
 import { downloadReply, jsonReply, type Reply, type StreamBody } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
-import { defineRoute, type HandlerRequest, type Route } from "../../http/route.js";
+import type { HandlerRequest } from "../../http/route.js";
 import { startUwsServer } from "../../http/uws-server.js";
+import { serveHandlers, until } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
-
-type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
-
-function route(path: string, handle: Handler): Route {
-  return defineRoute({
-    method: "GET",
-    path,
-    operationId: path,
-    tag: "test",
-    summary: path,
-    pathParameters: {},
-    query: {},
-    responses: {},
-    errors: [],
-    scope: "read",
-    handle,
-  });
-}
-
-async function serve(
-  t: Tap,
-  handlers: Record<string, Handler>,
-  options: { level?: string; baseUrl?: string; heldBodyBytes?: number } = {},
-) {
-  const lines: Record<string, unknown>[] = [];
-  const sink = new Writable({
-    write(chunk, _encoding, done) {
-      lines.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
-  const log = pino({ level: options.level ?? "error" }, sink);
-  const routes = Object.entries(handlers).map(([path, handle]) => route(path, handle));
-  const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-  const server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log, ...options });
-  t.teardown(() => server.close(0));
-  return { server, port: server.port, lines };
-}
-
-type Tap = { teardown(undo: () => Promise<void>): void };
 
 const download = (body: StreamBody) => downloadReply(body, "application/octet-stream", "pattern.bin");
 
 const MIB = 1024 * 1024;
 
 const GET = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n${headers}\r\n`;
-
-/** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 
 /** Waits until a figure has stayed the same for 2,000 turns of the event loop. */
 async function standstill(figure: () => number): Promise<void> {
@@ -101,7 +56,7 @@ function patternStream(totalBytes: number) {
 }
 
 t.test("JSON, its length, its type and a trace id; the same by HEAD without the body", async (t) => {
-  const { port } = await serve(t, { "/a": () => jsonReply({ é: 1 }) });
+  const { port } = await serveHandlers(t, { "/a": () => jsonReply({ é: 1 }) });
   const get = await rawRequest(port, GET("/a"));
   t.equal(get?.status, 200);
   t.same(get?.json(), { é: 1 });
@@ -128,7 +83,7 @@ t.test("JSON, its length, its type and a trace id; the same by HEAD without the 
 
 t.test("the trace id of a valid traceparent, a fresh one else, in answers, errors and the log", async (t) => {
   const trace = "0af7651916cd43dd8448eb211c80319c";
-  const { port, lines } = await serve(t, { "/a": () => jsonReply({}) }, { level: "debug" });
+  const { port, lines } = await serveHandlers(t, { "/a": () => jsonReply({}) }, { level: "debug" });
   const valid = `traceparent: 00-${trace}-b7ad6b7169203331-01\r\n`;
   t.equal((await rawRequest(port, GET("/a", valid)))?.headers["x-trace-id"], trace);
   const missing = await rawRequest(port, GET("/b", valid));
@@ -151,7 +106,7 @@ t.test("the trace id of a valid traceparent, a fresh one else, in answers, error
 t.test(
   "unknown path, other method, thrown error, rejected promise: an envelope each, and the process lives",
   async (t) => {
-    const { port, lines } = await serve(t, {
+    const { port, lines } = await serveHandlers(t, {
       "/throws": () => {
         throw new TypeError("secret detail");
       },
@@ -201,14 +156,14 @@ t.test(
 
 t.test("links start with --base-url, or else with the request's Host", async (t) => {
   const handlers = { "/a": (request: HandlerRequest) => jsonReply(request.baseUrl) };
-  t.equal((await rawRequest((await serve(t, handlers)).port, GET("/a")))?.json(), "http://cell:8000");
-  const { port } = await serve(t, handlers, { baseUrl: "https://results.factory/cell-1" });
+  t.equal((await rawRequest((await serveHandlers(t, handlers)).port, GET("/a")))?.json(), "http://cell:8000");
+  const { port } = await serveHandlers(t, handlers, { baseUrl: "https://results.factory/cell-1" });
   t.equal((await rawRequest(port, GET("/a")))?.json(), "https://results.factory/cell-1");
 });
 
 t.test("framing that two parsers could see differently is refused, and nothing behind it is read", async (t) => {
   let handled = 0;
-  const { port } = await serve(t, {
+  const { port } = await serveHandlers(t, {
     "/a": () => {
       handled++;
       return jsonReply({});
@@ -257,7 +212,7 @@ t.test("framing that two parsers could see differently is refused, and nothing b
 });
 
 t.test("what is not HTTP ends the connection and harms nobody", async (t) => {
-  const { port } = await serve(t, { "/a": () => jsonReply({}) });
+  const { port } = await serveHandlers(t, { "/a": () => jsonReply({}) });
   for (const text of [
     "\x00\x01\x02\x03\r\n\r\n",
     "get /a HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -290,7 +245,7 @@ t.test("what is not HTTP ends the connection and harms nobody", async (t) => {
 
 t.test("pipelined requests are answered in order", async (t) => {
   let count = 0;
-  const { port } = await serve(t, { "/a": () => jsonReply(++count) });
+  const { port } = await serveHandlers(t, { "/a": () => jsonReply(++count) });
   const connection = await RawConnection.open(port);
   t.teardown(async () => connection.close());
   connection.send(GET("/a").repeat(100));
@@ -298,7 +253,7 @@ t.test("pipelined requests are answered in order", async (t) => {
 });
 
 t.test("a request behind one that is still being answered closes the connection, never mixes answers", async (t) => {
-  const { port } = await serve(t, {
+  const { port } = await serveHandlers(t, {
     "/slow": async () => {
       await turn();
       return jsonReply("slow");
@@ -315,7 +270,7 @@ t.test("a request behind one that is still being answered closes the connection,
 t.test("a client that sends without reading makes the server hold no more than one answer", async (t) => {
   const bytes = Buffer.alloc(100_000, "x");
   let handled = 0;
-  const { port } = await serve(t, {
+  const { port } = await serveHandlers(t, {
     "/a": () => {
       handled++;
       return { status: 200, contentType: "text/plain", body: bytes };
@@ -338,7 +293,11 @@ t.test("an answer larger than the socket takes at once arrives whole", async (t)
   const bytes = Buffer.allocUnsafe(30_000_000);
   for (let i = 0; i < bytes.length; i++) bytes[i] = patternByte(i);
   const reply = { status: 200, contentType: "text/plain", body: bytes };
-  const { port } = await serve(t, { "/now": () => reply, "/later": async () => reply, "/small": () => jsonReply(1) });
+  const { port } = await serveHandlers(t, {
+    "/now": () => reply,
+    "/later": async () => reply,
+    "/small": () => jsonReply(1),
+  });
   for (const path of ["/now", "/later"]) {
     const connection = await RawConnection.open(port);
     connection.socket.pause();
@@ -357,7 +316,7 @@ t.test("downloads of every size around the slice arrive bit-equal, with length a
   const slice = 256 * 1024;
   const sizes = [0, 1, 1000, slice - 1, slice, slice + 1, 3 * slice, 5_000_001];
   const streams = new Map(sizes.map((size) => [size, patternStream(size)]));
-  const { port } = await serve(
+  const { port } = await serveHandlers(
     t,
     Object.fromEntries([...streams].map(([size, { body }]) => [`/${size}`, () => download(body)])),
   );
@@ -384,7 +343,7 @@ t.test("downloads of every size around the slice arrive bit-equal, with length a
 
 t.test("a slow client holds two slices, and reading stops when it goes", async (t) => {
   const { body, seen } = patternStream(2_000_000_000);
-  const { port, server } = await serve(t, { "/big": () => download(body) });
+  const { port, server } = await serveHandlers(t, { "/big": () => download(body) });
   const connection = await RawConnection.open(port);
   connection.socket.pause();
   connection.send(GET("/big"));
@@ -408,7 +367,7 @@ t.test(
     let let_go: (() => void) | undefined;
     let released = 0;
     let replied = false;
-    const { port } = await serve(t, {
+    const { port } = await serveHandlers(t, {
       "/a": () =>
         download({
           totalBytes: 1000,
@@ -459,7 +418,7 @@ t.test("a read that fails: an envelope while nothing was sent, a broken connecti
   const later = failing(300_000, () => new Error("disk"));
   const short = patternStream(1_000_000);
   short.body.read = async () => new Uint8Array(0);
-  const { port, lines } = await serve(t, {
+  const { port, lines } = await serveHandlers(t, {
     "/first": () => download(first.body),
     "/later": () => download(later.body),
     "/short": () => download(short.body),
@@ -483,7 +442,7 @@ t.test("close lets requests end, takes no new ones, and cuts what outlasts the g
         finish = resolve;
       }),
   };
-  const { server, port } = await serve(t, handlers);
+  const { server, port } = await serveHandlers(t, handlers);
   const connection = await RawConnection.open(port);
   connection.send(GET("/wait"));
   await until(() => finish !== undefined);
@@ -494,7 +453,7 @@ t.test("close lets requests end, takes no new ones, and cuts what outlasts the g
   await closed;
   await connection.closed;
 
-  const second = await serve(t, handlers);
+  const second = await serveHandlers(t, handlers);
   finish = undefined;
   const stuck = await RawConnection.open(second.port);
   stuck.send(GET("/wait"));
@@ -504,7 +463,7 @@ t.test("close lets requests end, takes no new ones, and cuts what outlasts the g
 });
 
 t.test("a port in use and an address of another machine are clear errors", async (t) => {
-  const { port, server } = await serve(t, {});
+  const { port, server } = await serveHandlers(t, {});
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log: pino({ level: "silent" }) });
   const start = (host: string, at: number): Promise<HttpServer> =>
     startUwsServer({ host, port: at, pipeline, log: pino({ level: "silent" }) });
@@ -546,7 +505,7 @@ t.test(
       "/shared": () => shared,
       "/small": () => jsonReply("ok"),
     };
-    const { port } = await serve(t, handlers, { heldBodyBytes: 40 * MIB });
+    const { port } = await serveHandlers(t, handlers, { heldBodyBytes: 40 * MIB });
     const ask = async (path: string) => {
       const connection = await RawConnection.open(port);
       t.teardown(async () => connection.close());

@@ -1,0 +1,134 @@
+import type { ErrorObject, ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import type { JsonObject, JsonValue } from "../core/json.js";
+import { findNonJson, pointerPart } from "../core/non-json.js";
+import { ServiceError } from "../core/service-errors.js";
+import type { RequestHeaders } from "./request-headers.js";
+import type { RequestBodyDeclaration } from "./route.js";
+
+/** What is wrong with one field of a body. */
+export interface BodyFault {
+  /** JSON Pointer without its leading slash: `url`, `subscribed_events/0`; empty for the body itself. */
+  field: string;
+  value: JsonValue;
+  allowed: string;
+}
+
+const ajv = new Ajv2020({
+  allErrors: true,
+  verbose: true,
+  allowUnionTypes: true,
+  formats: { "date-time": true, uri: true },
+});
+
+/** Faults that one error names: a body of 64 KiB can have thousands. */
+const SHOWN_FAULTS = 20;
+const SHOWN_CHARACTERS = 200;
+
+/** The 422 for fields of a body; also for what a schema cannot say. The first of them stands where the envelope names one field. */
+export function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError {
+  const [{ field, value, allowed }] = faults;
+  const names = faults.slice(0, SHOWN_FAULTS).map((fault) => {
+    return `${fault.field === "" ? "the body" : fault.field} must be ${fault.allowed}`;
+  });
+  const params: JsonObject = { field, in: "body", value, allowed };
+  if (faults.length > 1) params.faults = faults.slice(0, SHOWN_FAULTS).map((fault) => ({ ...fault }));
+  return new ServiceError("invalid_parameter", names.join("; "), params);
+}
+
+// A type and its parameters (RFC 9110, section 8.3.1); JSON has no parameter but the charset that some clients add.
+const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
+
+/** Refuses a body that is not said to be JSON, or is encoded. Asked before the body is read. */
+export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefined {
+  const wrong = (field: string, allowed: string) =>
+    new ServiceError("unsupported_media_type", `the request body must be JSON: ${field} must be ${allowed}`, {
+      field,
+      in: "header",
+      value: headers.get(field)?.slice(0, SHOWN_CHARACTERS) ?? null,
+      allowed,
+    });
+  if (!JSON_MEDIA_TYPE.test(headers.get("content-type") ?? "")) return wrong("content-type", "application/json");
+  if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) return wrong("content-encoding", "absent");
+  return undefined;
+}
+
+/** Decodes and validates the bodies of one route. */
+export class RequestBodyParser {
+  readonly #validate: ValidateFunction;
+
+  constructor({ schema }: RequestBodyDeclaration) {
+    this.#validate = ajv.compile(schema);
+  }
+
+  /** @throws ServiceError malformed_json; invalid_parameter, naming each field that is wrong */
+  parse(bytes: Uint8Array): unknown {
+    let body: unknown;
+    try {
+      body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    } catch (error) {
+      // The decoder's message is of no help, the parser's may quote what was sent, a secret among it.
+      const position = /position (\d+)/.exec((error as Error).message)?.[1];
+      const where = error instanceof SyntaxError && position !== undefined ? { position: Number(position) } : {};
+      throw new ServiceError("malformed_json", "the request body is not JSON in UTF-8", { in: "body", ...where });
+    }
+    const nonJson = findNonJson(body, 0);
+    if (nonJson !== undefined) {
+      throw invalidBody([{ field: nonJson.path.slice(1), value: null, allowed: nonJson.allowed }]);
+    }
+    if (this.#validate(body)) return body;
+    // A schema of several kinds (anyOf) reports each kind's error at the same place.
+    const faults = new Map<string, BodyFault>();
+    for (const error of this.#validate.errors ?? []) {
+      const fault = faultOf(error);
+      if (!faults.has(fault.field)) faults.set(fault.field, fault);
+    }
+    throw invalidBody([...faults.values()] as [BodyFault, ...BodyFault[]]);
+  }
+}
+
+function faultOf({ keyword, params, instancePath, data, parentSchema, message }: ErrorObject): BodyFault {
+  const at = (path: string, value: unknown, allowed: string): BodyFault => {
+    const isShown = (parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly !== true;
+    return { field: path.slice(1), value: isShown ? shown(value) : null, allowed };
+  };
+  switch (keyword) {
+    case "required":
+      return at(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
+    case "additionalProperties": {
+      const known = Object.keys((parentSchema?.properties ?? {}) as object);
+      const name = String(params.additionalProperty);
+      return at(
+        `${instancePath}/${pointerPart(name).slice(0, SHOWN_CHARACTERS)}`,
+        null,
+        `absent: the fields are ${known.join(", ")}`,
+      );
+    }
+    case "enum":
+      return at(instancePath, data, `one of ${(params.allowedValues as unknown[]).join(", ")}`);
+    case "type":
+      return at(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+    case "exclusiveMaximum":
+      return at(instancePath, data, `${params.comparison} ${params.limit}`);
+    case "minLength":
+    case "maxLength":
+      return at(instancePath, data, `${keyword === "minLength" ? "at least" : "at most"} ${params.limit} characters`);
+    case "minItems":
+    case "maxItems":
+      return at(instancePath, data, `${keyword === "minItems" ? "at least" : "at most"} ${params.limit} items`);
+    case "uniqueItems":
+      return at(instancePath, data, "a list without repeated items");
+    default:
+      return at(instancePath, data, message ?? "valid");
+  }
+}
+
+/** The value as JSON, short enough for an answer and a log line. */
+function shown(value: unknown): JsonValue {
+  if (value === null || typeof value === "boolean" || typeof value === "number") return value;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
+}

@@ -1,0 +1,69 @@
+import { Writable } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import pino from "pino";
+import type { Reply } from "../../http/reply.js";
+import { RequestPipeline } from "../../http/request-pipeline.js";
+import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Route } from "../../http/route.js";
+import { startUwsServer } from "../../http/uws-server.js";
+
+export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
+
+/** A handler that takes a body. */
+export interface BodyHandler {
+  body: RequestBodyDeclaration;
+  handle: Handler;
+}
+
+/** What the helper needs of a tap test. */
+export type Teardown = { teardown(undo: () => Promise<void>): void };
+
+export interface HandlerServerOptions {
+  level?: string;
+  baseUrl?: string;
+  heldBodyBytes?: number;
+  deadlineMs?: number;
+}
+
+function route(name: string, handler: Handler | BodyHandler): Route {
+  const [method, path] = name.startsWith("/") ? ["GET", name] : (name.split(" ") as [string, string]);
+  return defineRoute({
+    method: method as Route["method"],
+    path,
+    operationId: name,
+    tag: "test",
+    summary: name,
+    pathParameters: {},
+    query: {},
+    responses: {},
+    errors: [],
+    scope: "read",
+    ...(typeof handler === "function" ? { handle: handler } : handler),
+  });
+}
+
+/** The front over handlers by `path` or `METHOD path`, with the lines of its log. */
+export async function serveHandlers(
+  t: Teardown,
+  handlers: Record<string, Handler | BodyHandler>,
+  options: HandlerServerOptions = {},
+) {
+  const lines: Record<string, unknown>[] = [];
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+  const log = pino({ level: options.level ?? "error" }, sink);
+  const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
+  const { baseUrl, deadlineMs } = options;
+  const pipeline = new RequestPipeline({ routes, baseUrl, log, ...(deadlineMs !== undefined && { deadlineMs }) });
+  const server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log, ...options });
+  t.teardown(() => server.close(0));
+  return { server, port: server.port, lines };
+}
+
+/** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
