@@ -63,7 +63,7 @@ t.test(
       const answer = await rawRequest(port, post(JSON.stringify(body)));
       t.equal(answer?.status, 422, JSON.stringify(body).slice(0, 100));
       const envelope = answer?.json() ?? {};
-    const { code, message, params } = envelope as { code: string; message: string; params: object };
+      const { code, message, params } = envelope as { code: string; message: string; params: object };
       t.equal(code, "invalid_parameter");
       t.ok(message.length < 8000);
       return params;
