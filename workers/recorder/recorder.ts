@@ -1,31 +1,20 @@
-import type { Change, RunEnded } from "../../core/change.js";
-import { decideMessage } from "../../core/decide-message.js";
-import { LIMITS } from "../../core/limits.js";
-import { parseCellMessage } from "../../core/parse-cell-message.js";
-import { RefusedError } from "../../core/refusal.js";
-import { endRun, type RunEnding } from "../../core/run-end.js";
-import { withoutCaptures } from "../../core/run-files.js";
-import { foldRun } from "../../core/run-fold.js";
-import type { RunState } from "../../core/run-state.js";
-import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import { createServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
 import { captureMonth } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
-import { encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
-import { isChangeRecordType, type Origin } from "../../storage/record-index.js";
-import { boundedRefusal } from "../cell-link/bounded-refusal.js";
+import { isChangeRecordType } from "../../storage/record-index.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
-import { decodeBody } from "../cell-link/strict-message-pack.js";
 import { BatchStream } from "./batch-stream.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
-import { MessagePayload, PayloadFiles } from "./payload-files.js";
+import { PayloadFiles } from "./payload-files.js";
+import { RecordWriter } from "./record-writer.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
@@ -38,19 +27,6 @@ import { RunEndings } from "./run-endings.js";
  */
 const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
 
-/** Messages that bring a run to its end; small ones are taken also when all active runs together are over their limit. */
-const ENDING_TYPES: ReadonlySet<string> = new Set([
-  "run.finish",
-  "run.fail",
-  "run.cancel",
-  "step.finish",
-  "job.finish",
-  "frame.end",
-]);
-/** Messages that are about no run. */
-const CELL_MESSAGE = /^(?:cell|component|program)\./;
-const SMALL_BODY_BYTES = 32 * 1024;
-
 /** What surrounds the recorder, so that a test can stand in for the disk, the time and the front. */
 export interface RecorderEnvironment {
   fileSystem: FileSystem;
@@ -62,13 +38,6 @@ export interface RecorderEnvironment {
   onMessage(receive: (message: FrontToRecorder) => void): void;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
   sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
-}
-
-interface InFlight {
-  /** Of the log. */
-  sequence: number;
-  origin: Origin;
-  onCommitted: () => void;
 }
 
 /**
@@ -116,10 +85,8 @@ export class Recorder implements MessageIntake {
   readonly #reader: LogReader;
   #retention: Retention | undefined;
   #whenLetGo: (() => void) | null = null;
-  /** Messages whose records are not committed yet, in order. */
-  #inFlight: InFlight[] = [];
   #log: Log | undefined;
-  #clock: ServiceClock = createServiceClock(() => 0);
+  #writer: RecordWriter | undefined;
   #health: RecorderHealth | undefined;
   #unavailable: string | null = "the service is starting";
   #failure: string | null = null;
@@ -156,7 +123,7 @@ export class Recorder implements MessageIntake {
       orphanTimeoutMs: options.orphanTimeoutMs,
       activeRun: (id) => this.#state.activeRun(id),
       runsLastWrittenBy: (producer) => this.#state.runsLastWrittenBy(producer),
-      endRun: (run, ending) => this.#endRun(run, ending),
+      endRun: (run, ending) => this.#openWriter().endRun(run, ending),
       report: (error) => this.#report("a run's end could not be recorded", error, {}),
     });
     this.#room = new DiskRoom({
@@ -210,7 +177,19 @@ export class Recorder implements MessageIntake {
       });
     }
     this.#reportRecovery(log);
-    this.#clock = createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
+    this.#writer = new RecordWriter({
+      log,
+      clock: createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs)),
+      state,
+      files: this.#files,
+      spend: (bytes) => this.#room.spend(bytes),
+      endAppended: (run, sequence) => this.#retention?.endAppended(run, sequence),
+      runChanged: (run) => this.#endings.runChanged(run),
+      runEnded: (runId) => {
+        this.#files.runEnded(runId);
+        this.#endings.runEnded(runId);
+      },
+    });
     this.#unavailable = null;
     this.#retention = this.#createRetention(log);
     this.#endings.resume(state.activeRuns(), state.lastWriters());
@@ -240,11 +219,7 @@ export class Recorder implements MessageIntake {
       timers,
       wallUs,
       read: (location) => this.#reader.read(location),
-      appendTombstone: (run) => {
-        const timeUs = this.#clock.tick();
-        const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: withoutCaptures(run, timeUs) };
-        return { sequence: this.#append(null, [tombstone], timeUs), timeUs };
-      },
+      appendTombstone: (run) => this.#openWriter().appendTombstone(run),
       whenDurable: (sequence) => log.whenDurable(sequence),
       letGo: (runIds) => this.#letGo(runIds),
       removeCaptures: (runIds) => this.#captures.removeCaptures(runIds, (month) => this.#isPastMonth(month)),
@@ -410,113 +385,19 @@ export class Recorder implements MessageIntake {
   }
 
   take(message: IncomingMessage): void {
-    const origin: Origin = { producer: message.producer.name, sequence: message.sequence };
-    const timeUs = this.#clock.tick();
-    const payload = new MessagePayload(this.#files, message.payload);
-    let changes: Change[];
-    try {
-      changes = this.#decide(message, payload, timeUs);
-    } catch (error) {
-      if (!(error instanceof RefusedError)) throw error;
-      const refusal = boundedRefusal(error.refusal);
-      const sequence = this.#openLog().append({ ...encodeRefusal(origin, refusal), timeUs });
-      this.#state.applyRefusal(origin, refusal, timeUs);
-      this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(refusal) });
-      return;
-    }
-    const sequence = this.#append(origin, changes, timeUs, payload);
-    this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(null) });
-    this.#afterChanges(changes);
+    this.#openWriter().take(message);
   }
 
-  #decide(message: IncomingMessage, payload: MessagePayload, timeUs: number): Change[] {
-    const decoded = decodeBody(message.body);
-    if (!decoded.ok) {
-      throw new RefusedError("invalid_message", decoded.fault.message, { ...decoded.fault.params });
-    }
-    const cellMessage = parseCellMessage(decoded.body);
-    if (this.#state.activeDocumentBytes > LIMITS.activeRunBytes)
-      this.#refuseGrowth(cellMessage.type, message.body.length);
-    return decideMessage(this.#state, cellMessage, payload, timeUs);
-  }
-
-  #refuseGrowth(type: string, bodyBytes: number): void {
-    if (CELL_MESSAGE.test(type) || (ENDING_TYPES.has(type) && bodyBytes <= SMALL_BODY_BYTES)) return;
-    throw new RefusedError("too_large", "the runs that have not ended are too large together", {
-      path: "",
-      value: this.#state.activeDocumentBytes,
-      allowed: LIMITS.activeRunBytes,
-    });
-  }
-
-  /** Appends the record of these changes and takes them in, in one go. */
-  #append(origin: Origin | null, changes: readonly Change[], timeUs: number, payload?: MessagePayload): number {
-    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
-    const needs = payload?.file;
-    const input = { ...record, timeUs };
-    const sequence = this.#openLog().append(needs === undefined ? input : { ...input, needs });
-    if (changes[0]?.kind === "run_ended") this.#retention?.endAppended(changes[0].run, sequence);
-    this.#state.apply(origin, changes, timeUs);
-    this.#room.spend(
-      record.index.length + record.body.length + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)),
-    );
-    return sequence;
-  }
-
-  /** The run as its record's index section shows it, before the change is taken in. */
-  #runAfter(change: Change | undefined, timeUs: number): RunState | undefined {
-    if (change === undefined || !("runId" in change) || change.kind === "run_ended") return undefined;
-    if (change.kind === "run_created") return foldRun(undefined, change, timeUs);
-    const run = this.#state.activeRun(change.runId);
-    if (run === undefined) return undefined;
-    if (change.kind === "run_started") return { ...run, status: "running" };
-    return change.kind === "run_finalizing" ? { ...run, status: "finalizing" } : run;
-  }
-
-  #afterChanges(changes: readonly Change[]): void {
-    for (const change of changes) {
-      if (!("runId" in change)) continue;
-      if (change.kind === "run_ended") {
-        this.#files.runEnded(change.runId);
-        this.#endings.runEnded(change.runId);
-        continue;
-      }
-      const run = this.#state.activeRun(change.runId);
-      if (run !== undefined) this.#endings.runChanged(run);
-    }
-  }
-
-  /**
-   * One atomic record: the run as it ended, with its report. The event that tells of the end, and its deliveries, are changes of this
-   * same record: they belong into `changes` here, and behind the run_ended of a producer's run.fail and run.cancel in
-   * core/decide-run.ts, so that no crash comes between an end and its event.
-   */
-  #endRun(run: RunState, ending: RunEnding): void {
-    const timeUs = this.#clock.tick();
-    const ended: RunEnded = { kind: "run_ended", runId: run.id, run: endRun(run, ending, timeUs) };
-    const changes: Change[] = [ended];
-    this.#append(null, changes, timeUs);
-    this.#afterChanges(changes);
-  }
-
-  #openLog(): Log {
-    if (this.#log === undefined) throw new Error("the log is not open");
-    return this.#log;
+  #openWriter(): RecordWriter {
+    if (this.#writer === undefined) throw new Error("the log is not open");
+    return this.#writer;
   }
 
   #committed(batch: CommittedBatch): void {
     try {
       this.#stream.send(batch);
       this.#retention?.committed(batch);
-      const inFlight = this.#inFlight;
-      let count = 0;
-      for (; count < inFlight.length; count++) {
-        const entry = inFlight[count] as InFlight;
-        if (entry.sequence > batch.lastSequence) break;
-        this.#state.producers.commit(entry.origin.producer, entry.origin.sequence);
-        entry.onCommitted();
-      }
-      inFlight.splice(0, count);
+      this.#writer?.committed(batch);
       this.#link.flush();
     } catch (error) {
       this.#report("what was committed could not be answered", error, {});
@@ -529,7 +410,7 @@ export class Recorder implements MessageIntake {
     if (this.#failure !== null) return;
     this.#failure = `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
     this.#unavailable = message;
-    this.#inFlight = [];
+    this.#writer?.abandon();
     this.#endings.stop();
     void this.#retention?.stop();
     this.#link.refuseAll(message);

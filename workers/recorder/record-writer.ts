@@ -1,0 +1,182 @@
+import type { Change, RunEnded } from "../../core/change.js";
+import { decideMessage } from "../../core/decide-message.js";
+import { LIMITS } from "../../core/limits.js";
+import { parseCellMessage } from "../../core/parse-cell-message.js";
+import { RefusedError } from "../../core/refusal.js";
+import { endRun, type RunEnding } from "../../core/run-end.js";
+import { withoutCaptures } from "../../core/run-files.js";
+import { foldRun } from "../../core/run-fold.js";
+import type { RunState } from "../../core/run-state.js";
+import type { ServiceClock } from "../../core/service-clock.js";
+import { encodeChanges, encodeRefusal } from "../../storage/change-record.js";
+import type { Log } from "../../storage/log.js";
+import type { CommittedBatch } from "../../storage/log-batch.js";
+import type { Origin } from "../../storage/record-index.js";
+import { boundedRefusal } from "../cell-link/bounded-refusal.js";
+import type { IncomingMessage } from "../cell-link/message-intake.js";
+import { decodeBody } from "../cell-link/strict-message-pack.js";
+import { MessagePayload, type PayloadFiles } from "./payload-files.js";
+import type { RecorderState } from "./recorder-state.js";
+
+/** Messages that bring a run to its end; small ones are taken also when all active runs together are over their limit. */
+const ENDING_TYPES: ReadonlySet<string> = new Set([
+  "run.finish",
+  "run.fail",
+  "run.cancel",
+  "step.finish",
+  "job.finish",
+  "frame.end",
+]);
+/** Messages that are about no run. */
+const CELL_MESSAGE = /^(?:cell|component|program)\./;
+const SMALL_BODY_BYTES = 32 * 1024;
+
+export interface RecordWriterOptions {
+  log: Log;
+  clock: ServiceClock;
+  state: RecorderState;
+  files: PayloadFiles;
+  /** So many bytes are about to be written. */
+  spend(bytes: number): void;
+  /** The record of a run's end was appended: a first one, or a tombstone. */
+  endAppended(run: RunState, sequence: number): void;
+  /** A run that has not ended was created or moved on. */
+  runChanged(run: RunState): void;
+  /** A run has ended and takes nothing any more. */
+  runEnded(runId: string): void;
+}
+
+interface InFlight {
+  /** Of the log. */
+  sequence: number;
+  origin: Origin;
+  onCommitted: () => void;
+}
+
+/** Decides what producers say and what the service does by itself: each as one record, appended to the log and folded in, in one go. */
+export class RecordWriter {
+  readonly #options: RecordWriterOptions;
+  readonly #state: RecorderState;
+  /** Messages whose records are not committed yet, in order. */
+  #inFlight: InFlight[] = [];
+
+  constructor(options: RecordWriterOptions) {
+    this.#options = options;
+    this.#state = options.state;
+  }
+
+  /** Decides a producer's message, which is answered when its record is committed. */
+  take(message: IncomingMessage): void {
+    const { clock, log, files } = this.#options;
+    const origin: Origin = { producer: message.producer.name, sequence: message.sequence };
+    const timeUs = clock.tick();
+    const payload = new MessagePayload(files, message.payload);
+    let changes: Change[];
+    try {
+      changes = this.#decide(message, payload, timeUs);
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      const refusal = boundedRefusal(error.refusal);
+      const sequence = log.append({ ...encodeRefusal(origin, refusal), timeUs });
+      this.#state.applyRefusal(origin, refusal, timeUs);
+      this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(refusal) });
+      return;
+    }
+    const sequence = this.#append(origin, changes, timeUs, payload);
+    this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(null) });
+    this.#afterChanges(changes);
+  }
+
+  /**
+   * One atomic record: the run as it ended, with its report. The event that tells of the end, and its deliveries, are changes of this
+   * same record: they belong into `changes` here, and behind the run_ended of a producer's run.fail and run.cancel in
+   * core/decide-run.ts, so that no crash comes between an end and its event.
+   */
+  endRun(run: RunState, ending: RunEnding): void {
+    const timeUs = this.#options.clock.tick();
+    const ended: RunEnded = { kind: "run_ended", runId: run.id, run: endRun(run, ending, timeUs) };
+    const changes: Change[] = [ended];
+    this.#append(null, changes, timeUs);
+    this.#afterChanges(changes);
+  }
+
+  /** Records that the captures of an ended run are removed. */
+  appendTombstone(run: RunState): { sequence: number; timeUs: number } {
+    const timeUs = this.#options.clock.tick();
+    const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: withoutCaptures(run, timeUs) };
+    return { sequence: this.#append(null, [tombstone], timeUs), timeUs };
+  }
+
+  /** These records are committed: their messages are answered. */
+  committed(batch: CommittedBatch): void {
+    const inFlight = this.#inFlight;
+    let count = 0;
+    for (; count < inFlight.length; count++) {
+      const entry = inFlight[count] as InFlight;
+      if (entry.sequence > batch.lastSequence) break;
+      this.#state.producers.commit(entry.origin.producer, entry.origin.sequence);
+      entry.onCommitted();
+    }
+    inFlight.splice(0, count);
+  }
+
+  /** The log takes no more: what was not committed is not answered. */
+  abandon(): void {
+    this.#inFlight = [];
+  }
+
+  #decide(message: IncomingMessage, payload: MessagePayload, timeUs: number): Change[] {
+    const decoded = decodeBody(message.body);
+    if (!decoded.ok) {
+      throw new RefusedError("invalid_message", decoded.fault.message, { ...decoded.fault.params });
+    }
+    const cellMessage = parseCellMessage(decoded.body);
+    if (this.#state.activeDocumentBytes > LIMITS.activeRunBytes)
+      this.#refuseGrowth(cellMessage.type, message.body.length);
+    return decideMessage(this.#state, cellMessage, payload, timeUs);
+  }
+
+  #refuseGrowth(type: string, bodyBytes: number): void {
+    if (CELL_MESSAGE.test(type) || (ENDING_TYPES.has(type) && bodyBytes <= SMALL_BODY_BYTES)) return;
+    throw new RefusedError("too_large", "the runs that have not ended are too large together", {
+      path: "",
+      value: this.#state.activeDocumentBytes,
+      allowed: LIMITS.activeRunBytes,
+    });
+  }
+
+  /** Appends the record of these changes and takes them in, in one go. */
+  #append(origin: Origin | null, changes: readonly Change[], timeUs: number, payload?: MessagePayload): number {
+    const { log, endAppended, spend } = this.#options;
+    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
+    const needs = payload?.file;
+    const input = { ...record, timeUs };
+    const sequence = log.append(needs === undefined ? input : { ...input, needs });
+    if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
+    this.#state.apply(origin, changes, timeUs);
+    spend(record.index.length + record.body.length + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
+    return sequence;
+  }
+
+  /** The run as its record's index section shows it, before the change is taken in. */
+  #runAfter(change: Change | undefined, timeUs: number): RunState | undefined {
+    if (change === undefined || !("runId" in change) || change.kind === "run_ended") return undefined;
+    if (change.kind === "run_created") return foldRun(undefined, change, timeUs);
+    const run = this.#state.activeRun(change.runId);
+    if (run === undefined) return undefined;
+    if (change.kind === "run_started") return { ...run, status: "running" };
+    return change.kind === "run_finalizing" ? { ...run, status: "finalizing" } : run;
+  }
+
+  #afterChanges(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (!("runId" in change)) continue;
+      if (change.kind === "run_ended") {
+        this.#options.runEnded(change.runId);
+        continue;
+      }
+      const run = this.#state.activeRun(change.runId);
+      if (run !== undefined) this.#options.runChanged(run);
+    }
+  }
+}
