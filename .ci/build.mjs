@@ -4,6 +4,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
+const COMPILED = /\.(js(\.map)?|d\.ts)$/;
+
 function removeStale(directory) {
   if (!existsSync(join("dist", directory))) return;
   for (const entry of readdirSync(join("dist", directory), {
@@ -12,7 +14,7 @@ function removeStale(directory) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) {
       removeStale(path);
-    } else if (/\.js(\.map)?$/.test(entry.name) && !existsSync(path.replace(/\.js(\.map)?$/, ".ts"))) {
+    } else if (COMPILED.test(entry.name) && !existsSync(path.replace(COMPILED, ".ts"))) {
       rmSync(join("dist", path));
     }
   }

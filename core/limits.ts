@@ -9,6 +9,7 @@ export const LIMITS = {
   runsPage: { default: 50, minimum: 1, maximum: 1000 },
   programsPage: { default: 100, minimum: 1, maximum: 1000 },
   programRunsPage: { default: 100, minimum: 1, maximum: 1000 },
+  deliveriesPage: { default: 50, minimum: 1, maximum: 200 },
 
   /** Body of an HTTP request (decisions.md, Errors). */
   httpBodyBytes: 64 * KIB,
@@ -93,4 +94,22 @@ export const LIMITS = {
   /** Longest text in a refusal: a value or a path that came can be a megabyte, its answer need not be. */
   refusalTextCharacters: 1_000,
   producers: 10_000,
+
+  /** Each may have a connection of its own open at any time, so that no receiver waits for another. */
+  webhooks: 1_000,
+  /** decisions.md, URLs. */
+  webhookUrlCharacters: 2_048,
+  /** Four times the longest that others give out. */
+  webhookSecretCharacters: 512,
+  /** Of a webhook's settings (interface.md, Limits). */
+  deliveryTimeoutSeconds: { minimum: 1, maximum: 300 },
+  retryBackoffSeconds: { minimum: 0, maximum: 30 },
+  maxRetries: { minimum: 0, maximum: 10 },
+  /** All attempts of one delivery (interface.md, Emission rules 5). */
+  dispatchWindowMs: 10_000,
+  /** What is kept of a receiver's answer (decisions.md, Success): body, and as much of its headers. */
+  answerBodyBytes: 16 * KIB,
+  answerHeaderBytes: 16 * KIB,
+  /** Stands beside the run's document in one record. An event beyond it carries its lists empty, and says so. */
+  eventPayloadBytes: 12 * MIB,
 } as const;

@@ -16,10 +16,17 @@ import {
 /** Started by name, and so imported by nobody. Threads and processes that a `new URL(…)` names are found without this list. */
 const ENTRY_POINTS = {
   "http/main.ts": "package.json's bin, and npm start",
+  "core/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
 };
 
 /** Landed ahead of what they are made for; a line goes when its other half is there. */
-const AHEAD: string[] = [];
+const AHEAD: string[] = [
+  "nobody imports core/address-policy.ts",
+  "nobody imports core/delivery-schedule.ts",
+  "nobody imports core/delivery.ts",
+  "nobody imports core/event-schema.ts",
+  "nobody imports core/webhook-request.ts",
+];
 
 const SOURCE_FOLDERS = ["core", "storage", "workers", "http", "bench", "test"];
 

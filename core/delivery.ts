@@ -1,0 +1,42 @@
+import type { EventName, OnFailureMode } from "./webhook.js";
+
+/** `exhausted` is of the interface's past: no delivery of this service becomes it. */
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "exhausted"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One attempt to deliver, once it has ended. */
+export interface DeliveryAttempt {
+  /** Counts from 1, manual retries among them. */
+  attemptNumber: number;
+  startedAtUs: number;
+  completedAtUs: number;
+  /** Null: no answer came. */
+  statusCode: number | null;
+  /** At most `LIMITS.answerBodyBytes` of it, as text; where it was cut, the text says so at its end. */
+  responseBody: string | null;
+  responseHeaders: Record<string, string> | null;
+  /** Null: the receiver took the event (2xx). */
+  error: string | null;
+}
+
+/** What is known of a delivery; the event's payload is stored once for all its deliveries. */
+export interface Delivery {
+  id: string;
+  webhookId: string;
+  /** Of the event; null for WebhookTest. */
+  runId: string | null;
+  eventId: string;
+  eventName: EventName;
+  /** The webhook's when the event was emitted. */
+  onFailureMode: OnFailureMode;
+  status: DeliveryStatus;
+  /** Attempts made. */
+  attempts: number;
+  lastStatusCode: number | null;
+  lastError: string | null;
+  /** Only while a further attempt is due within the dispatch window. */
+  nextRetryAtUs: number | null;
+  deliveredAtUs: number | null;
+  createdAtUs: number;
+  updatedAtUs: number;
+}

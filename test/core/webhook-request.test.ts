@@ -1,0 +1,143 @@
+import t from "tap";
+import { type ErrorData, ServiceError } from "../../core/service-errors.js";
+import { parseCreateWebhook, parseUpdateWebhook } from "../../core/webhook-request.js";
+
+const MINIMAL = { name: "mes", url: "https://mes.factory:8443/hook?x=1", subscribed_events: ["ProgramCompleted"] };
+
+/** Values that a field takes, and values that it does not, written down from interface.md and decisions.md. */
+const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
+  name: { good: ["a", "ü".repeat(255)], bad: ["", "x".repeat(256), 1, {}, [], "\ud800"] },
+  url: {
+    good: ["http://10.0.0.1", "HTTP://h/p?q", "https://[fd00::1]:1/x", `http://h/${"x".repeat(2039)}`],
+    bad: [
+      ...["", "h", "//h/p", "ftp://h", "http:/h", "http:h", "http://", "http:///p", "javascript:1", "http://h:99999"],
+      ...[
+        "http://u@h",
+        "http://u:p@h",
+        "http://@h",
+        "http://h/#f",
+        "http://h#",
+        "http://h /x",
+        " http://h",
+        "http://h\n",
+      ],
+      ...[`http://h/${"x".repeat(2040)}`, 1, [], {}, "http://h/\ud800"],
+    ],
+  },
+  subscribed_events: {
+    good: [["ProgramStarted", "ProgramFailed", "ProgramCancelled", "WebhookTest"], ["ProgramFailed"]],
+    bad: [[], ["Nope"], ["programcompleted"], "ProgramCompleted", [1], [null], {}, Array(65).fill("ProgramFailed")],
+  },
+  on_failure_mode: { good: ["IGNORE", "WARN"], bad: ["warn", "FAIL", "", 1, []] },
+  enabled: { good: [true, false], bad: [0, "true", []] },
+  delivery_timeout_seconds: { good: [1, 1.5, 300], bad: [0, 0.999, 300.001, -1, "3", 1e300, []] },
+  retry_backoff_seconds: { good: [0, 0.25, 30], bad: [-0.1, 30.1, "1", true] },
+  max_retries: { good: [0, 10], bad: [-1, 11, 1.5, "3", false] },
+  secret: { good: ["x", "whsec_YWJj", "ü".repeat(512)], bad: ["", "whsec_?", "x".repeat(513), 1, {}, "\ud800"] },
+};
+const REQUIRED = ["name", "url", "subscribed_events"];
+
+function errorOf(parse: (body: unknown) => unknown, body: unknown): ErrorData | undefined {
+  try {
+    parse(body);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return error.data;
+    throw error;
+  }
+}
+
+t.test("defaults, and every field as it came", async (t) => {
+  t.same(parseCreateWebhook(MINIMAL), {
+    settings: {
+      ...{
+        name: "mes",
+        url: MINIMAL.url,
+        subscribedEvents: ["ProgramCompleted"],
+        onFailureMode: "IGNORE",
+        enabled: true,
+      },
+      ...{ deliveryTimeoutSeconds: 3, retryBackoffSeconds: 1, maxRetries: 3 },
+    },
+    secret: null,
+  });
+  const all = {
+    ...{ ...MINIMAL, on_failure_mode: "WARN", enabled: false, delivery_timeout_seconds: 1.5, retry_backoff_seconds: 0 },
+    ...{ max_retries: 0, secret: "s", subscribed_events: ["ProgramFailed", "ProgramStarted", "ProgramFailed"] },
+  };
+  t.same(parseCreateWebhook(all), {
+    settings: {
+      ...{
+        name: "mes",
+        url: MINIMAL.url,
+        subscribedEvents: ["ProgramFailed", "ProgramStarted"],
+        onFailureMode: "WARN",
+      },
+      ...{ enabled: false, deliveryTimeoutSeconds: 1.5, retryBackoffSeconds: 0, maxRetries: 0 },
+    },
+    secret: "s",
+  });
+});
+
+t.test("an update changes what it gives; null leaves a field and removes the secret", async (t) => {
+  t.same(parseUpdateWebhook({}), { settings: {}, secret: undefined });
+  const nulls = Object.fromEntries(Object.keys(FIELDS).map((field) => [field, null]));
+  t.same(parseUpdateWebhook(nulls), { settings: {}, secret: null });
+  t.same(parseUpdateWebhook({ max_retries: 0, enabled: false, secret: "x" }), {
+    settings: { maxRetries: 0, enabled: false },
+    secret: "x",
+  });
+});
+
+t.test("every field takes what it may, and a wrong one is named", async (t) => {
+  for (const [field, { good, bad }] of Object.entries(FIELDS)) {
+    for (const value of good) {
+      const shown = `${field}: ${JSON.stringify(value).slice(0, 40)}`;
+      t.equal(errorOf(parseCreateWebhook, { ...MINIMAL, [field]: value }), undefined, `create, ${shown}`);
+      t.equal(errorOf(parseUpdateWebhook, { [field]: value }), undefined, `update, ${shown}`);
+    }
+    const isNullable = field === "secret";
+    for (const [parse, body] of [
+      ...bad.map((value) => [parseCreateWebhook, { ...MINIMAL, [field]: value }] as const),
+      ...bad.map((value) => [parseUpdateWebhook, { [field]: value }] as const),
+      ...(isNullable ? [] : [[parseCreateWebhook, { ...MINIMAL, [field]: null }] as const]),
+    ]) {
+      const error = errorOf(parse, body);
+      t.match(error, { code: "invalid_parameter", params: { in: "body" } }, `${field}: ${JSON.stringify(body)}`);
+      t.ok(String(error?.params.field).startsWith(field), `names ${field}: ${error?.params.field}`);
+      t.ok(String(error?.params.allowed).length > 0);
+    }
+  }
+  t.equal(errorOf(parseCreateWebhook, { ...MINIMAL, secret: null }), undefined, "no secret");
+});
+
+t.test("all wrong fields are named at once, with what is allowed", async (t) => {
+  const error = errorOf(parseCreateWebhook, { subscribed_events: ["ProgramFailed", "Nope"], max_retries: 99, more: 1 });
+  const fields = ((error as ErrorData).params.fields as { field: string; allowed: unknown }[])
+    .map(({ field }) => field)
+    .sort();
+  t.same(fields, ["max_retries", "more", "name", "subscribed_events.1", "url"]);
+  t.match(error?.message, /max_retries must be 0 to 10/);
+  for (const field of REQUIRED) t.match(error?.message ?? "", field);
+});
+
+t.test("what is no object", async (t) => {
+  for (const body of [null, [], "x", 1, true]) {
+    t.match(errorOf(parseCreateWebhook, body), { code: "invalid_parameter", params: { allowed: "a JSON object" } });
+  }
+});
+
+t.test("no error shows a secret or a password", async (t) => {
+  const bodies = [
+    { ...MINIMAL, secret: "whsec_hush!" },
+    { ...MINIMAL, secret: "hush".repeat(200) },
+    { ...MINIMAL, secret: { hush: "hush" } },
+    { ...MINIMAL, secrett: "hush" },
+    { ...MINIMAL, url: "http://user:hush@host/" },
+  ];
+  for (const body of bodies) {
+    const error = errorOf(parseCreateWebhook, body);
+    t.ok(error !== undefined);
+    t.notMatch(JSON.stringify(error), /hush/, JSON.stringify(error));
+  }
+});
