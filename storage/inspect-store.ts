@@ -1,4 +1,5 @@
 import type { DataDirectory } from "./data-directory.js";
+import { droppedFrom } from "./dropped-record.js";
 import { type FileSystem, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
@@ -23,7 +24,7 @@ export type InspectedItem = InspectedRecord | { kind: "finding"; finding: Recove
 export interface InspectedRecord {
   kind: "record";
   sequence: number;
-  /** `opening_state`, `mark`, or the type's number. */
+  /** `opening_state`, `mark`, `dropped`, or the type's number. */
   type: string;
   flags: number;
   timeUs: number;
@@ -38,6 +39,7 @@ export interface InspectedRecord {
 const OWN_NAMES = new Map<number, string>([
   [LOG_RECORD_TYPE.openingState, "opening_state"],
   [LOG_RECORD_TYPE.mark, "mark"],
+  [LOG_RECORD_TYPE.dropped, "dropped"],
 ]);
 
 /** Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it. */
@@ -78,7 +80,7 @@ function inspected(
       location,
       indexBytes: record.index.length,
       bodyBytes: record.body.length,
-      content: null,
+      content: record.type === LOG_RECORD_TYPE.dropped ? { from: droppedFrom(record.index) } : null,
       error: null,
     };
     if (own === undefined) {

@@ -19,7 +19,7 @@ export interface CommittedBatch {
   segmentBase: number;
   /** Of the first record in its segment. */
   offset: number;
-  /** Of the first record that is not an opening state; above `lastSequence` in a batch of just an opening state. */
+  /** The first number that it covers, opening states apart; above `lastSequence` in a batch of just an opening state. */
   firstSequence: number;
   lastSequence: number;
   /** The largest time in it. */
@@ -38,7 +38,7 @@ export interface LogRecord {
 
 type BatchOfRecords = Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">;
 
-/** Calls back for each record, in order. The log's own records (opening states, marks) are among them: see `isOwnRecord`. */
+/** Calls back for each record, in order. The log's own records are among them: see `isOwnRecord`. */
 export function forEachRecord(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
@@ -85,7 +85,9 @@ function callBack(
   return length;
 }
 
-/** True for the records that the log writes for itself; of these only an opening state tells its owner something. */
+const OWN_TYPES: ReadonlySet<number> = new Set(Object.values(LOG_RECORD_TYPE));
+
+/** True for the records that the log writes for itself; of these an opening state and a dropped stretch tell its owner something. */
 export function isOwnRecord(type: number): boolean {
-  return type === LOG_RECORD_TYPE.openingState || type === LOG_RECORD_TYPE.mark;
+  return OWN_TYPES.has(type);
 }

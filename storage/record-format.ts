@@ -8,7 +8,7 @@
  * | 4 | 2 | type | below 16 the log's own (`LOG_RECORD_TYPE`), from 16 on the owner's |
  * | 6 | 1 | flags | bit 0: whoever does not know the type must refuse to open; the others are 0 and ignored |
  * | 7 | 1 | version | 1 |
- * | 8 | 8 | sequence | counts from 1 without holes; an opening state carries the last one that it covers |
+ * | 8 | 8 | sequence | counts from 1 without holes; of an opening state, and of a dropped stretch, the last one that it covers |
  * | 16 | 8 | durable_up_to | every record up to this sequence had been synced when this one was written |
  * | 24 | 8 | time_us | the service clock's microseconds since the Unix epoch |
  * | 32 | 4 | index_length | bytes of the index section |
@@ -38,6 +38,8 @@ export const LOG_RECORD_TYPE = {
   openingState: 1,
   /** Without content: its durable_up_to proves what came before it. */
   mark: 2,
+  /** In place of the records of a stretch of numbers that compaction dropped: dropped-record.ts. */
+  dropped: 3,
 } as const;
 
 export const RECORD_FLAG_MUST_UNDERSTAND = 1;

@@ -1,4 +1,6 @@
+import { firstCovered } from "./dropped-record.js";
 import { readFully, type StoreFile } from "./file-system.js";
+import { isOwnRecord } from "./log-batch.js";
 import {
   isContentIntact,
   isRecordHeader,
@@ -17,7 +19,7 @@ import { StorageError } from "./storage-error.js";
 /**
  * What a scan meets, in order of offset. Bytes are valid until the next item is asked for.
  * - `opening`: the opening state at the segment's start.
- * - `records`: whole records with sequence numbers without a hole, at most about one chunk of them.
+ * - `records`: whole records that cover their numbers without a hole, at most about one chunk of them.
  * - `damage`: bytes that hold no record of this place. `sequence` is known where only the content is damaged or missing.
  * - `superseded`: from the first record on that belongs to the next segment, to the end of the file.
  */
@@ -168,16 +170,26 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
         stop = { kind: "opening", offset: position, bytes, durableUpTo: header.durableUpTo, timeUs: header.timeUs };
         break;
       }
-      if (header.sequence <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
-        stop = damage(position, length, `a record of sequence ${header.sequence} behind ${lastSequence}`, null);
+      const first = firstCovered(header, window.bytes, at);
+      if (typeof first !== "number") {
+        stop = damage(position, length, first.fault, null);
         break;
       }
-      if (header.sequence >= endSequence) {
+      if (first <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
+        stop = damage(position, length, `a record of sequence ${first} behind ${lastSequence}`, null);
+        break;
+      }
+      if (first >= endSequence) {
         stop = { kind: "superseded", offset: position, length: sizeBytes - position };
         break;
       }
-      if (run.count === 0) run.firstSequence = header.sequence;
-      else if (header.sequence !== lastSequence + 1) break;
+      if (header.sequence >= endSequence) {
+        const reason = `a dropped stretch up to ${header.sequence}, into the segment from ${endSequence} on`;
+        stop = damage(position, length, reason, null);
+        break;
+      }
+      if (run.count === 0) run.firstSequence = first;
+      else if (first !== lastSequence + 1) break;
       lastSequence = header.sequence;
       position += length;
       run.count++;
@@ -243,8 +255,7 @@ function assertReadable(
   }
   const { type } = header;
   const mustUnderstand = (header.flags & RECORD_FLAG_MUST_UNDERSTAND) !== 0;
-  if (!mustUnderstand || type === LOG_RECORD_TYPE.openingState || type === LOG_RECORD_TYPE.mark) return;
-  if (understandsType(type)) return;
+  if (!mustUnderstand || isOwnRecord(type) || understandsType(type)) return;
   throw new StorageError(
     "record_type_unsupported",
     `segment ${segment}: the record at ${offset} is of type ${type}, which this release does not know and must: ` +
