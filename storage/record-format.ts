@@ -9,7 +9,7 @@
  * | 6 | 1 | flags | bit 0: whoever does not know the type must refuse to open; the others are 0 and ignored |
  * | 7 | 1 | version | 1 |
  * | 8 | 8 | sequence | counts from 1 without holes; of an opening state, and of a dropped stretch, the last one that it covers |
- * | 16 | 8 | durable_up_to | every record up to this sequence had been synced when this one was written |
+ * | 16 | 8 | durable_up_to | up to here all had been synced when this was written: below or at the own sequence, but for a dropped stretch |
  * | 24 | 8 | time_us | the service clock's microseconds since the Unix epoch |
  * | 32 | 4 | index_length | bytes of the index section |
  * | 36 | 4 | body_length | bytes of the body |
@@ -57,6 +57,9 @@ export const MAXIMUM_BODY_BYTES = 32 * 1024 * 1024;
 /** So a reader never needs more memory than this for one record, whatever a damaged length says. */
 export const MAXIMUM_RECORD_BYTES =
   RECORD_HEADER_BYTES + MAXIMUM_INDEX_BYTES + MAXIMUM_BODY_BYTES + RECORD_ALIGNMENT_BYTES;
+
+/** No log counts further: at a million records a second it would take 142 years. What is above keeps room to count on in a double. */
+export const MAXIMUM_SEQUENCE = 2 ** 52;
 
 export interface RecordHeader {
   type: number;

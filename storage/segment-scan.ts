@@ -5,6 +5,7 @@ import {
   isContentIntact,
   isRecordHeader,
   LOG_RECORD_TYPE,
+  MAXIMUM_SEQUENCE,
   RECORD_ALIGNMENT_BYTES,
   RECORD_FLAG_MUST_UNDERSTAND,
   RECORD_HEADER_BYTES,
@@ -151,6 +152,10 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
         break;
       }
       const header = readRecordHeader(window.view, at);
+      if (!isPossible(header)) {
+        stop = damage(position, 0, "a header that no log writes", null);
+        break;
+      }
       assertReadable(header, name, position, understandsType);
       const length = recordLength(header.indexLength, header.bodyLength);
       if (position + length > sizeBytes) {
@@ -226,6 +231,14 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
     }
   }
   return sizeBytes;
+}
+
+/**
+ * A record claims only what was durable before it was written. A header that says otherwise has a right CRC and is none of the log's: were
+ * it believed, all numbers up to its claim would be taken for lost and never be used.
+ */
+function isPossible({ sequence, durableUpTo }: RecordHeader): boolean {
+  return durableUpTo <= sequence && sequence <= MAXIMUM_SEQUENCE;
 }
 
 function damage(offset: number, length: number, reason: string, header: RecordHeader | null): Damage {
