@@ -11,6 +11,7 @@
  */
 import { Encoder, encode } from "@msgpack/msgpack";
 import type { CellChange, Change, RunEnded } from "../core/change.js";
+import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
 import { storedEnd } from "../core/run-files.js";
@@ -98,7 +99,9 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
   switch (type) {
     case RECORD_TYPE.runEnded: {
       const run = decodeBody(body).run;
-      if (!isPlainObject(run) || typeof run.id !== "string") throw new RecordDecodeError("a run's end without its run");
+      if (!isPlainObject(run) || !isId(run.id) || !RUN_LISTS.every((list) => Array.isArray(run[list]))) {
+        throw new RecordDecodeError("a run's end without its run");
+      }
       return [{ kind: "run_ended", runId: run.id, run: run as unknown as RunState } satisfies RunEnded];
     }
     case RECORD_TYPE.cellChanges:
@@ -111,6 +114,7 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
         if (!isPlainObject(change) || !kinds.includes(String(change.kind))) {
           throw new RecordDecodeError(`a record of type ${type} with a change that is none of ${kinds.join(", ")}`);
         }
+        if (!isAboutSomething(change)) throw new RecordDecodeError(`${String(change.kind)} without what it is about`);
       }
       return changes as Change[];
     }
@@ -118,6 +122,41 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
       throw new RecordDecodeError(`record type ${type} holds no changes`);
   }
 }
+
+/** What a change is about must be there: folds go by it, and paths of files are made of it. What it says of that, the fold reads as it is. */
+function isAboutSomething(change: Record<string, unknown>): boolean {
+  const { kind, cell, row, key, program, id, runId } = change;
+  switch (kind) {
+    case "cell_put":
+      return isPlainObject(cell);
+    case "component_put":
+      return isPlainObject(row) && typeof row.key === "string";
+    case "component_deleted":
+      return typeof key === "string";
+    case "program_put":
+      return isPlainObject(program) && isId(program.id) && Array.isArray(program.steps);
+    case "program_deleted":
+      return isId(id);
+    default:
+      return isId(runId);
+  }
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === "string" && isUuidV7(value);
+}
+
+const RUN_LISTS = [
+  "steps",
+  "checks",
+  "defects",
+  "jobs",
+  "frames",
+  "frameIds",
+  "series",
+  "files",
+  "eventLog",
+] as const satisfies readonly (keyof RunState)[];
 
 /** @throws {RecordDecodeError} The body is not one that `encodeRefusal` makes. */
 export function decodeRefusal(body: Uint8Array): Refusal {

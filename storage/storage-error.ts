@@ -7,6 +7,7 @@ import type { JsonObject } from "../core/json.js";
  * - `log_overloaded`: more is waiting to be committed than the log may hold in memory.
  * - `log_closed`: the log was closed.
  * - `record_damaged`, `record_missing`: a record cannot be read back.
+ * - `record_undecodable`: a record is as it was written, by its CRCs, and says nothing that this release writes.
  * - `format_unsupported`: the store, a segment or a record is of a format that this release does not read.
  * - `record_type_unsupported`: the log holds a record that must be understood and is not.
  * - `store_missing`: there is no store in the folder.
@@ -22,6 +23,7 @@ export type StorageErrorCode =
   | "log_closed"
   | "record_damaged"
   | "record_missing"
+  | "record_undecodable"
   | "format_unsupported"
   | "record_type_unsupported"
   | "store_missing"

@@ -1,3 +1,4 @@
+import { isPlainObject } from "../../core/json.js";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/refusal.js";
 import { refusalBytes } from "../cell-link/bounded-refusal.js";
@@ -21,6 +22,15 @@ export interface Producer {
 
 /** Of one producer, in the opening state of a segment. */
 export type ProducerSnapshot = [name: string, taken: number, refusals: [sequence: number, refusal: Refusal][]];
+
+export function isProducerSnapshot(value: unknown): value is ProducerSnapshot {
+  if (!Array.isArray(value) || typeof value[0] !== "string" || !Number.isSafeInteger(value[1])) return false;
+  return Array.isArray(value[2]) && value[2].every(isRefusalSnapshot);
+}
+
+function isRefusalSnapshot(value: unknown): boolean {
+  return Array.isArray(value) && Number.isSafeInteger(value[0]) && isPlainObject(value[1]);
+}
 
 /**
  * Producers by name with their numbers and stored refusals: what makes a resend harmless. Bounded by `LIMITS.producers`,

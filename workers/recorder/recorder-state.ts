@@ -22,6 +22,8 @@
 import { encode } from "@msgpack/msgpack";
 import type { CellIdentity, Change } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
+import { isUuidV7 } from "../../core/identifiers.js";
+import { isPlainObject } from "../../core/json.js";
 import type { ProgramDocument } from "../../core/program.js";
 import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
@@ -33,11 +35,19 @@ import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
+import {
+  decodeIndex,
+  isChangeRecordType,
+  type Origin,
+  RECORD_TYPE,
+  RecordDecodeError,
+} from "../../storage/record-index.js";
+import { segmentName } from "../../storage/segment.js";
+import { StorageError } from "../../storage/storage-error.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";
-import { type ProducerSnapshot, ProducerTable } from "./producer-table.js";
+import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
 
 const OPENING_STATE_VERSION = 1;
 const ACTIVE = 0;
@@ -62,6 +72,30 @@ interface UnfoldedRecord {
   timeUs: number;
   producer: string | null;
   body: Uint8Array;
+}
+
+/** @throws RecordDecodeError */
+function decodeOpeningState(body: Uint8Array): OpeningState {
+  let state: unknown;
+  try {
+    state = decodeMessagePack(body);
+  } catch (error) {
+    throw new RecordDecodeError(`an opening state that is not MessagePack: ${String(error)}`);
+  }
+  if (!isPlainObject(state)) throw new RecordDecodeError("an opening state that is no map");
+  const { version, lastTimeUs, lastRunId, producers } = state;
+  if (version !== OPENING_STATE_VERSION) {
+    throw new RecordDecodeError(
+      `opening state of version ${String(version)}: this release reads ${OPENING_STATE_VERSION}`,
+    );
+  }
+  const isWhole =
+    Number.isSafeInteger(lastTimeUs) &&
+    (lastRunId === null || (typeof lastRunId === "string" && isUuidV7(lastRunId))) &&
+    Array.isArray(producers) &&
+    producers.every(isProducerSnapshot);
+  if (!isWhole) throw new RecordDecodeError("an opening state without clock, last run or producers");
+  return state as unknown as OpeningState;
 }
 
 export class RecorderState implements World {
@@ -248,8 +282,21 @@ export class RecorderState implements World {
     return { index: new Uint8Array(0), body: encode(state) };
   }
 
-  /** Takes in a record that the log held at open. After the last one, `finishReplay`. */
+  /**
+   * Takes in a record that the log held at open. After the last one, `finishReplay`.
+   * @throws StorageError `record_undecodable`
+   */
   replay(record: LogRecord, location: RecordLocation): void {
+    try {
+      this.#replay(record, location);
+    } catch (error) {
+      if (!(error instanceof RecordDecodeError)) throw error;
+      const { segmentBase, offset } = location;
+      throw undecodable(`segment ${segmentName(segmentBase)}, offset ${offset}: record ${record.sequence}`, error);
+    }
+  }
+
+  #replay(record: LogRecord, location: RecordLocation): void {
     if (this.#unfolded === undefined) throw new Error("the replay is over");
     if (record.type === LOG_RECORD_TYPE.openingState) {
       this.#restoreOpeningState(record.body);
@@ -312,10 +359,7 @@ export class RecorderState implements World {
   }
 
   #restoreOpeningState(body: Uint8Array): void {
-    const state = decodeMessagePack(body) as OpeningState;
-    if (state.version !== OPENING_STATE_VERSION) {
-      throw new Error(`opening state of version ${state.version}: this release reads ${OPENING_STATE_VERSION}`);
-    }
+    const state = decodeOpeningState(body);
     this.#lastTimeUs = Math.max(this.#lastTimeUs, state.lastTimeUs);
     if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
       this.#lastRunId = state.lastRunId;
@@ -326,6 +370,7 @@ export class RecorderState implements World {
   /**
    * Folds the runs that have not ended. Gives those of which the log lost records (damage that recovery has reported): a run goes on
    * without what was lost, and one whose creation was lost is closed.
+   * @throws StorageError `record_undecodable`
    */
   finishReplay(): { runId: string; lostChanges: number; message: string }[] {
     const damaged: { runId: string; lostChanges: number; message: string }[] = [];
@@ -333,7 +378,7 @@ export class RecorderState implements World {
       let lostChanges = 0;
       let message = "";
       for (const record of records) {
-        for (const change of decodeChanges(record.type, record.body)) {
+        for (const change of changesOf(runId, record)) {
           try {
             this.#applyChange(change, record.timeUs, record.producer);
           } catch (error) {
@@ -347,4 +392,18 @@ export class RecorderState implements World {
     this.#unfolded = undefined;
     return damaged;
   }
+}
+
+function changesOf(runId: string, { type, body }: UnfoldedRecord): Change[] {
+  try {
+    return decodeChanges(type, body);
+  } catch (error) {
+    if (!(error instanceof RecordDecodeError)) throw error;
+    throw undecodable(`a record of run ${runId}`, error);
+  }
+}
+
+/** Its CRCs are right: no damage, but something that no release wrote. To leave it out could be to lose what was acknowledged. */
+function undecodable(which: string, error: RecordDecodeError): StorageError {
+  return new StorageError("record_undecodable", `${which} cannot be decoded: ${error.message}`);
 }
