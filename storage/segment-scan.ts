@@ -234,11 +234,13 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
 }
 
 /**
- * A record claims only what was durable before it was written. A header that says otherwise has a right CRC and is none of the log's: were
- * it believed, all numbers up to its claim would be taken for lost and never be used.
+ * A record claims only what was durable before it was written; a dropped stretch, written later, may claim more. A header that says
+ * otherwise has a right CRC and is none of the log's: were it believed, all numbers up to its claim would be taken for lost and never
+ * be used.
  */
-function isPossible({ sequence, durableUpTo }: RecordHeader): boolean {
-  return durableUpTo <= sequence && sequence <= MAXIMUM_SEQUENCE;
+function isPossible({ type, sequence, durableUpTo }: RecordHeader): boolean {
+  const mostDurable = type === LOG_RECORD_TYPE.dropped ? MAXIMUM_SEQUENCE : sequence;
+  return sequence <= MAXIMUM_SEQUENCE && durableUpTo <= mostDurable;
 }
 
 function damage(offset: number, length: number, reason: string, header: RecordHeader | null): Damage {

@@ -1,5 +1,6 @@
 /** What the store makes of the files of a log: of the walk that check and recovery share, and of opening it. */
 import { createHash } from "node:crypto";
+import { droppedFrom } from "../../storage/dropped-record.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
 import { walkLog } from "../../storage/log-walk.js";
@@ -10,6 +11,8 @@ import { createDisk, createManualTimers, META, QUARANTINE, recordOf } from "./lo
 import type { SimulatedDisk } from "./simulated-disk.js";
 
 export interface DeliveredRecord {
+  /** The first number that it covers: below `sequence` for a dropped stretch. */
+  first: number;
   sequence: number;
   type: number;
   location: RecordLocation;
@@ -85,10 +88,11 @@ async function judged(
   try {
     const result = await run((batch) => {
       forEachRecord(batch, (record, location) => {
-        const { sequence, type } = record;
+        const { sequence, type, index } = record;
         // An opening state counts none of the records: its number is that of the one before it.
         if (type === LOG_RECORD_TYPE.openingState) return;
-        records.push({ sequence, type, location, digest: digestOf(record) });
+        const first = type === LOG_RECORD_TYPE.dropped ? (droppedFrom(index) ?? 0) : sequence;
+        records.push({ first, sequence, type, location, digest: digestOf(record) });
       });
     });
     return { error: null, records, report: result ?? report };
@@ -116,10 +120,10 @@ export function plainJudgement(judgement: LogJudgement): unknown {
 /** Such as "1-4 type 16, 6-6 type 16, 7-7 type 2". */
 function rangesOf(records: readonly DeliveredRecord[]): string {
   const ranges: { first: number; last: number; type: number }[] = [];
-  for (const { sequence, type } of records) {
+  for (const { first, sequence, type } of records) {
     const range = ranges.at(-1);
-    if (range?.type === type && range.last === sequence - 1) range.last = sequence;
-    else ranges.push({ first: sequence, last: sequence, type });
+    if (range?.type === type && range.last === first - 1) range.last = sequence;
+    else ranges.push({ first, last: sequence, type });
   }
   return ranges.map(({ first, last, type }) => `${first}-${last} type ${type}`).join(", ");
 }
@@ -132,9 +136,8 @@ function findingText({ code, segment, offset, lengthBytes, firstLost, lastLost, 
 /** Numbers from 1 to `last` that were not delivered and that no finding names. */
 export function unexplained(records: readonly DeliveredRecord[], report: RecoveryReport, last: number): number[] {
   const missing: number[] = [];
-  const delivered = new Set(records.map(({ sequence }) => sequence));
   for (let sequence = 1; sequence <= last; sequence++) {
-    if (delivered.has(sequence)) continue;
+    if (records.some((record) => record.first <= sequence && sequence <= record.sequence)) continue;
     const isNamed = report.findings.some(
       ({ firstLost, lastLost }) => firstLost !== null && firstLost <= sequence && sequence <= (lastLost ?? Infinity),
     );
