@@ -107,7 +107,8 @@ function shuffled(random: Random, frames: readonly FrameToSend[]): FrameToSend[]
     if (kind === 0) result.splice(random.integer(0, result.length), 0, frame);
     else if (kind === 1) result.splice(at, 1);
     else if (kind === 2) result.splice(random.integer(0, result.length - 1), 0, ...result.splice(at, 1));
-    else result[at] = { ...frame, sequence: random.pick([0, 1, Math.min(frame.sequence + 1, 2 ** 53 - 1), 2 ** 53 - 1]) };
+    else
+      result[at] = { ...frame, sequence: random.pick([0, 1, Math.min(frame.sequence + 1, 2 ** 53 - 1), 2 ** 53 - 1]) };
   }
   return result;
 }
