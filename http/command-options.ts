@@ -1,6 +1,7 @@
 import { isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
+import { FRONTS, type Front } from "./front-name.js";
 import { LOG_LEVELS, type LogLevel } from "./service-log.js";
 
 /** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
@@ -163,7 +164,9 @@ export const SERVE_OPTIONS = {
     parse: parseBaseUrl,
     fallback: undefined,
   }),
-  front: choice("HTTP server", ["uws"], "uws"),
+  front: choice<Front>("HTTP server: uWebSockets.js or node:http", FRONTS, "uws"),
+  "tls-cert": path("certificate chain in PEM: serves HTTPS; needs --tls-key", null),
+  "tls-key": path("private key in PEM of --tls-cert", null),
   durability: choice("when a message is acknowledged", ["full", "interval", "none"], "full"),
   "finalize-timeout": option<number>({
     placeholder: "<duration>",

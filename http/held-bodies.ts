@@ -1,3 +1,6 @@
+import { errorReply } from "./error-reply.js";
+import type { Reply } from "./reply.js";
+
 /**
  * Answers of clients that do not read them are held until they are taken or the connection ends. Together they may have this: some
  * of the largest documents, or a full page of the largest list entries for each of a few clients.
@@ -25,6 +28,13 @@ export class HeldBodies {
   admits(body: Uint8Array): boolean {
     if (body.byteLength <= ALWAYS_ADMITTED_BYTES || this.#bytes === 0 || this.#holders.has(body.buffer)) return true;
     return this.#bytes + body.buffer.byteLength <= this.#limitBytes;
+  }
+
+  /** The reply, or a refusal in its place while the bodies that clients do not read leave no room for another one. */
+  admitOrRefuse(reply: Reply, traceId: string): Reply {
+    if (!(reply.body instanceof Uint8Array) || this.admits(reply.body)) return reply;
+    const message = "too many large answers wait for clients that do not read them";
+    return errorReply({ code: "unavailable", message, params: { held_bytes: this.#bytes } }, traceId);
   }
 
   hold(body: Uint8Array): void {

@@ -7,8 +7,32 @@ export interface HttpServerOptions {
   port: number;
   pipeline: RequestPipeline;
   log: ServiceLog;
+  /** Undefined: plain HTTP. */
+  tls?: TlsFiles | undefined;
   /** What whole answers that clients do not read may hold together; for tests. */
   heldBodyBytes?: number;
+  /** How long a client may take nothing of its answer; for tests. */
+  stallMs?: number;
+}
+
+/** Files in PEM. */
+export interface TlsFiles {
+  certPath: string;
+  keyPath: string;
+}
+
+/** How long a client may take nothing of its answer before it is cut. */
+export const STALL_MS = 60_000;
+
+/** How long a connection may stay open without a request. */
+export const IDLE_MS = 10_000;
+
+export class HttpServerError extends Error {
+  override name = "HttpServerError";
+}
+
+export function cannotListen({ host, port }: HttpServerOptions, reason: string): HttpServerError {
+  return new HttpServerError(`cannot listen on ${host} port ${port}: ${reason}`);
 }
 
 /** A listening server; what it serves on is its own affair. */

@@ -5,8 +5,8 @@ import { RecorderError } from "../workers/recorder/recorder-handle.js";
 import { commandLine } from "./command-line.js";
 import { DemoCellError } from "./demo-command.js";
 import { ExportError } from "./export-command.js";
+import { HttpServerError } from "./http-server.js";
 import { UsageError } from "./resolve-options.js";
-import { HttpServerError } from "./uws-server.js";
 
 /** Errors whose message says all that the person who started the service needs; of others the stack is shown. */
 const EXPECTED = [

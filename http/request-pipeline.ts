@@ -33,6 +33,8 @@ export interface RequestPipelineOptions {
   routes: readonly Route[];
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl: string | undefined;
+  /** Of links that start with the request's Host. */
+  scheme?: "http" | "https";
   log: ServiceLog;
   /** Told of every request that failed because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
@@ -58,6 +60,7 @@ export function requestTraceId(headers: RequestHeaders): string {
 export class RequestPipeline {
   readonly #router: PathRouter;
   readonly #baseUrl: string | undefined;
+  readonly #scheme: string;
   readonly #log: ServiceLog;
   readonly #onReadDamage: (error: StorageError) => void;
   readonly #logsRequests: boolean;
@@ -71,6 +74,7 @@ export class RequestPipeline {
       if (route.body !== undefined) this.#bodyParsers.set(route, new RequestBodyParser(route.body));
     }
     this.#baseUrl = options.baseUrl;
+    this.#scheme = options.scheme ?? "http";
     this.#deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
@@ -105,7 +109,7 @@ export class RequestPipeline {
       if (wrongType !== undefined) throw wrongType;
     }
     const query = parseQuery(route.query, incoming.query);
-    const baseUrl = this.#baseUrl ?? `http://${headers.get("host")}`;
+    const baseUrl = this.#baseUrl ?? `${this.#scheme}://${headers.get("host")}`;
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
   }
@@ -136,7 +140,7 @@ export class RequestPipeline {
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: incoming.path }, message);
         resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
-      }, this.#deadlineMs);
+      }, this.#deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
     });
   }

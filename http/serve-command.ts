@@ -2,6 +2,7 @@ import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { ServeOptions } from "./command-options.js";
+import type { TlsFiles } from "./http-server.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
 import { createServiceLog } from "./service-log.js";
@@ -25,6 +26,8 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     recorder: await recorderOptions(options),
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
+    front: options.front,
+    tls: tlsFiles(options),
     baseUrl: options["base-url"],
     log,
   });
@@ -61,6 +64,14 @@ export function stopGracefully(service: Service): Promise<void> {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function tlsFiles({ "tls-cert": certPath, "tls-key": keyPath }: ServeOptions): TlsFiles | undefined {
+  if (certPath === null && keyPath === null) return undefined;
+  if (certPath === null || keyPath === null) {
+    throw new UsageError("--tls-cert and --tls-key belong together: a certificate and its private key");
+  }
+  return { certPath, keyPath };
 }
 
 async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> {

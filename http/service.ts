@@ -8,24 +8,28 @@ import { ReadDamage } from "../storage/read-damage.js";
 import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
-import type { HttpServer } from "./http-server.js";
+import { startFront } from "./front.js";
+import type { Front } from "./front-name.js";
+import type { TlsFiles } from "./http-server.js";
 import { RequestPipeline } from "./request-pipeline.js";
 import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import type { ServiceLog } from "./service-log.js";
 import { serviceRoutes } from "./service-routes.js";
-import { startUwsServer } from "./uws-server.js";
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
+  front: Front;
   host: string;
   port: number;
+  /** Undefined: plain HTTP. */
+  tls: TlsFiles | undefined;
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl: string | undefined;
   log: ServiceLog;
 }
 
 export interface Service {
-  /** `http://host:port` as it listens. */
+  /** `http://host:port`, or https, as it listens. */
   readonly url: string;
   readonly cellSocketPath: string;
   /** Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory. */
@@ -37,7 +41,7 @@ export interface Service {
  * @throws RecorderError when the store cannot be opened, HttpServerError when the address cannot be served; nothing is left open
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { log, recorder: recorderOptions } = options;
+  const { log, recorder: recorderOptions, host, tls } = options;
   const { dataDirectory } = recorderOptions;
   const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
   const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
@@ -81,15 +85,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
     });
+    const scheme = tls === undefined ? "http" : "https";
     const pipeline = new RequestPipeline({
       routes,
       baseUrl: options.baseUrl,
+      scheme,
       log,
       onReadDamage: (error) => readDamage.note(error),
     });
-    const server = await startUwsServer({ host: options.host, port: options.port, pipeline, log });
+    const server = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     return {
-      url: urlOf(options.host, server),
+      url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {
         await server.close(graceMs);
@@ -102,10 +108,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     stopReading();
     throw error;
   }
-}
-
-function urlOf(host: string, server: HttpServer): string {
-  return `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
 }
 
 /** The rows with what reads found added to that of the log, which is degraded by it at least. */

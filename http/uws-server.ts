@@ -1,11 +1,13 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { createRequire } from "node:module";
-import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
-import type { HttpServer, HttpServerOptions } from "./http-server.js";
+import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions, STALL_MS } from "./http-server.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
+import { StalledClients, type WaitingClient } from "./stalled-clients.js";
+import { statusLine } from "./status-lines.js";
+import { readSlice } from "./stream-slices.js";
 
 /** The application as it is: the package's types lack listening with options on a host, and close. */
 type UwsApp = Pick<TemplatedApp, "any"> & {
@@ -15,47 +17,17 @@ type UwsApp = Pick<TemplatedApp, "any"> & {
 
 interface UwsModule {
   App(): UwsApp;
-  SSLApp?: unknown;
+  SSLApp(options: { cert_file_name: string; key_file_name: string }): UwsApp;
   LIBUS_LISTEN_EXCLUSIVE_PORT: number;
   us_listen_socket_close(socket: us_listen_socket): void;
   us_socket_local_port(socket: us_listen_socket): number;
 }
 
-/**
- * Slices that downloads are read and sent in: large enough that a read costs little beside its bytes, small enough that a thousand slow
- * clients, with one slice in flight and one read ahead, hold half a gigabyte.
- */
-const SLICE_BYTES = 256 * 1024;
-
 /** How often a closing server looks whether its last requests have ended. */
 const DRAIN_POLL_MS = 10;
 
-/** Status lines of what the service answers (RFC 9110, section 15). */
-const STATUS_LINES: Readonly<Record<number, string>> = {
-  200: "200 OK",
-  201: "201 Created",
-  204: "204 No Content",
-  206: "206 Partial Content",
-  304: "304 Not Modified",
-  400: "400 Bad Request",
-  401: "401 Unauthorized",
-  403: "403 Forbidden",
-  404: "404 Not Found",
-  405: "405 Method Not Allowed",
-  409: "409 Conflict",
-  410: "410 Gone",
-  411: "411 Length Required",
-  413: "413 Content Too Large",
-  415: "415 Unsupported Media Type",
-  416: "416 Range Not Satisfiable",
-  422: "422 Unprocessable Content",
-  500: "500 Internal Server Error",
-  503: "503 Service Unavailable",
-};
-
-export class HttpServerError extends Error {
-  override name = "HttpServerError";
-}
+/** Between two offers to a client that does not take its answer: well under the library's own time limit of 8 to 12 s. */
+const OFFER_MS = 4_000;
 
 /**
  * The native module. Where its binary does not load, the package warns on the console and hands out a replacement in JavaScript of
@@ -64,7 +36,7 @@ export class HttpServerError extends Error {
 function loadUws(): UwsModule {
   const advice =
     `the native uWebSockets.js binary does not load on ${process.platform} ${process.arch} with Node ${process.version}: ` +
-    "it needs Node 20 on glibc; the front that does without it (--front node) is not part of this release";
+    "it needs Node 20 on glibc; --front node serves without it";
   if (/^(?:true|1)$/i.test(process.env.UWS_USE_FALLBACK ?? "")) {
     throw new HttpServerError(`UWS_USE_FALLBACK is set, but only the native binary is served on: ${advice}`);
   }
@@ -86,32 +58,34 @@ function loadUws(): UwsModule {
 /** Serves the pipeline on uWebSockets.js. @throws HttpServerError when the binary does not load or the address is taken */
 export async function startUwsServer(options: HttpServerOptions): Promise<HttpServer> {
   const uws = loadUws();
-  const app = uws.App();
-  const exchanges = new Set<Exchange>();
-  const held = new HeldBodies(options.heldBodyBytes);
-  app.any("/*", (response, request) => {
-    serve(response, request, options, exchanges, held);
-  });
+  const { tls } = options;
+  const app = tls === undefined ? uws.App() : uws.SSLApp({ cert_file_name: tls.certPath, key_file_name: tls.keyPath });
+  const sender = new Sender(options);
+  app.any("/*", (response, request) => serve(response, request, options, sender));
   const socket = await new Promise<us_listen_socket | false>((resolve) => {
     // Exclusive: without it a second service could share the port and take half of the requests.
     app.listen(options.host, options.port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, resolve);
   });
   if (socket === false) {
-    throw new HttpServerError(
-      `cannot listen on ${options.host} port ${options.port}: it is in use, not permitted, or not an address of this machine`,
-    );
+    app.close();
+    throw cannotListen(options, "it is in use, not permitted, or not an address of this machine");
   }
   let closed: Promise<void> | undefined;
   return {
     port: uws.us_socket_local_port(socket),
     close(graceMs) {
-      closed ??= drain(app, exchanges, graceMs, () => uws.us_listen_socket_close(socket));
+      closed ??= drain(app, sender.exchanges, graceMs, () => uws.us_listen_socket_close(socket));
       return closed;
     },
   };
 }
 
-async function drain(app: UwsApp, exchanges: Set<Exchange>, graceMs: number, stopListening: () => void): Promise<void> {
+async function drain(
+  app: UwsApp,
+  exchanges: ReadonlySet<Exchange>,
+  graceMs: number,
+  stopListening: () => void,
+): Promise<void> {
   stopListening();
   const deadlineMs = performance.now() + graceMs;
   while (exchanges.size > 0 && performance.now() < deadlineMs) {
@@ -174,40 +148,27 @@ class Exchange implements IncomingRequest {
   }
 }
 
-function serve(
-  response: HttpResponse,
-  native: HttpRequest,
-  options: HttpServerOptions,
-  exchanges: Set<Exchange>,
-  held: HeldBodies,
-): void {
+function serve(response: HttpResponse, native: HttpRequest, options: HttpServerOptions, sender: Sender): void {
   // A throw out of this callback would end the process.
   try {
     const exchange = new Exchange(response, native);
     let reply = options.pipeline.handle(exchange, exchange.traceId);
-    if (!(reply instanceof Promise)) reply = admitted(reply, exchange, held);
+    if (!(reply instanceof Promise)) reply = sender.held.admitOrRefuse(reply, exchange.traceId);
     if (
       !(reply instanceof Promise) &&
       reply.body instanceof Uint8Array &&
       exchange.method !== "HEAD" &&
       !reply.closeConnection
     ) {
-      sendBytes(exchange, reply, reply.body, exchanges, held);
+      sender.sendNow(exchange, reply, reply.body);
       return;
     }
-    exchange.outliveCallback(exchanges);
-    void sendLater(exchange, reply, options, exchanges, held);
+    exchange.outliveCallback(sender.exchanges);
+    void sender.sendLater(exchange, reply);
   } catch (error) {
     options.log.error({ err: error }, "a request could not be served");
     closeQuietly(response);
   }
-}
-
-/** The reply, or a refusal in its place while the bodies that clients do not read leave no room for another one. */
-function admitted(reply: Reply, { traceId }: Exchange, held: HeldBodies): Reply {
-  if (!(reply.body instanceof Uint8Array) || held.admits(reply.body)) return reply;
-  const message = "too many large answers wait for clients that do not read them";
-  return errorReply({ code: "unavailable", message, params: { held_bytes: held.bytes } }, traceId);
 }
 
 function closeQuietly(response: HttpResponse): void {
@@ -219,85 +180,169 @@ function closeQuietly(response: HttpResponse): void {
 }
 
 function writeHead(response: HttpResponse, reply: Reply, traceId: string): void {
-  if (reply.status !== 200) response.writeStatus(STATUS_LINES[reply.status] ?? String(reply.status));
+  if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   response.writeHeader("X-Trace-ID", traceId);
   if (reply.contentType !== undefined) response.writeHeader("Content-Type", reply.contentType);
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
 }
 
-/**
- * Answers at once, from within the request's callback. By tryEnd, which buffers nothing: a client that sends requests without reading
- * answers would otherwise make the library hold any number of them. What the client does not take now waits for it, and a request
- * that comes meanwhile on the same connection makes the library close it.
- */
-function sendBytes(
-  exchange: Exchange,
-  reply: Reply,
-  bytes: Uint8Array,
-  exchanges: Set<Exchange>,
-  held: HeldBodies,
-): void {
-  const { response } = exchange;
-  writeHead(response, reply, exchange.traceId);
-  const [, finished] = response.tryEnd(bytes, bytes.byteLength);
-  if (finished) return;
-  held.hold(bytes);
-  exchange.onAborted = () => held.release(bytes);
-  exchange.outliveCallback(exchanges);
-  let waits = true;
-  response.onWritable((offset) => {
-    if (!waits) return true;
-    const [accepted, ended] = response.tryEnd(bytes.subarray(offset), bytes.byteLength);
-    if (ended) {
-      waits = false;
-      exchange.onAborted = undefined;
-      held.release(bytes);
-      exchanges.delete(exchange);
-    }
-    return accepted;
-  });
-}
+/** Gives replies to clients, as fast as these take them. */
+class Sender {
+  /** Requests whose answers are not given yet. */
+  readonly exchanges = new Set<Exchange>();
+  readonly held: HeldBodies;
+  readonly #options: HttpServerOptions;
+  readonly #stalled: StalledClients;
 
-async function sendLater(
-  exchange: Exchange,
-  pending: Reply | Promise<Reply>,
-  options: HttpServerOptions,
-  exchanges: Set<Exchange>,
-  held: HeldBodies,
-): Promise<void> {
-  const { response } = exchange;
-  let waitingFor: Uint8Array | undefined;
-  try {
-    const reply = admitted(await pending, exchange, held);
-    if (isStreamBody(reply.body)) {
-      await sendStream(exchange, reply, reply.body, options);
-      return;
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.held = new HeldBodies(options.heldBodyBytes);
+    this.#stalled = new StalledClients({ stallMs: options.stallMs ?? STALL_MS, offerMs: OFFER_MS });
+  }
+
+  /**
+   * Answers from within the request's callback. By tryEnd, which buffers nothing: a client that sends requests without reading
+   * answers would otherwise make the library hold any number of them. What the client does not take now waits for it, and a request
+   * that comes meanwhile on the same connection makes the library close it.
+   */
+  sendNow(exchange: Exchange, reply: Reply, bytes: Uint8Array): void {
+    const { response } = exchange;
+    writeHead(response, reply, exchange.traceId);
+    const [, finished] = response.tryEnd(bytes, bytes.byteLength);
+    if (finished) return;
+    this.held.hold(bytes);
+    exchange.outliveCallback(this.exchanges);
+    this.#offerRest(exchange, bytes, 0, bytes.byteLength, () => {
+      this.held.release(bytes);
+      this.exchanges.delete(exchange);
+    });
+  }
+
+  async sendLater(exchange: Exchange, pending: Reply | Promise<Reply>): Promise<void> {
+    const { response, traceId, path } = exchange;
+    let waitingFor: Uint8Array | undefined;
+    try {
+      const reply = this.held.admitOrRefuse(await pending, traceId);
+      if (isStreamBody(reply.body)) {
+        await this.#sendStream(exchange, reply, reply.body);
+        return;
+      }
+      const body = reply.body;
+      if (body === null || exchange.method === "HEAD" || reply.closeConnection) {
+        // A turn of the event loop later: a request that stood behind this one in the same read finds it unanswered, and the library
+        // closes the connection instead of serving it. So nothing is read behind a request that is refused for its framing, and
+        // answers that bypass tryEnd do not pile up.
+        await new Promise((resolve) => setImmediate(resolve));
+        if (!exchange.isAborted()) response.cork(() => sendWhole(exchange, reply, body));
+        return;
+      }
+      if (exchange.isAborted()) return;
+      this.held.hold(body);
+      waitingFor = body;
+      await this.#give(exchange, reply, body, 0, body.byteLength);
+    } catch (error) {
+      this.#options.log.error({ trace_id: traceId, path, err: error }, "sending a response failed");
+      if (!exchange.isAborted()) closeQuietly(response);
+    } finally {
+      if (waitingFor !== undefined) this.held.release(waitingFor);
+      this.exchanges.delete(exchange);
     }
-    const body = reply.body;
-    if (body === null || exchange.method === "HEAD" || reply.closeConnection) {
-      // A turn of the event loop later: a request that stood behind this one in the same read finds it unanswered, and the library
-      // closes the connection instead of serving it. So nothing is read behind a request that is refused for its framing, and
-      // answers that bypass tryEnd do not pile up.
-      await new Promise((resolve) => setImmediate(resolve));
-      if (!exchange.isAborted()) response.cork(() => sendWhole(exchange, reply, body));
-      return;
+  }
+
+  /**
+   * Sends a body of known length slice by slice: one in flight, the next one read meanwhile. Memory per client is two slices, however
+   * large the body and however slow the client; reading stops when it goes.
+   */
+  async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody): Promise<void> {
+    const { response, traceId } = exchange;
+    const { totalBytes } = body;
+    const { pipeline, log } = this.#options;
+    let position = 0;
+    let next: Promise<Uint8Array> | undefined;
+    try {
+      if (exchange.isAborted()) return;
+      if (exchange.method === "HEAD" || totalBytes === 0) {
+        response.cork(() => {
+          writeHead(response, reply, traceId);
+          if (exchange.method === "HEAD") endHead(response, totalBytes, false);
+          else response.end();
+        });
+        return;
+      }
+      next = readSlice(body, 0);
+      while (next !== undefined) {
+        const slice: Uint8Array = await next;
+        const end = position + slice.byteLength;
+        next = undefined;
+        if (exchange.isAborted()) return;
+        if (end < totalBytes) {
+          next = readSlice(body, end);
+          // It is awaited only after this slice is out: until then a failure must not count as unhandled.
+          next.catch(() => {});
+        }
+        await this.#give(exchange, reply, slice, position, totalBytes);
+        if (exchange.isAborted()) return;
+        position = end;
+      }
+    } catch (error) {
+      if (exchange.isAborted()) return;
+      if (position > 0) {
+        log.error({ trace_id: traceId, path: exchange.path, position, err: error }, "reading a body failed");
+        // The client has been promised more bytes: only a broken connection tells it that they will not come.
+        response.close();
+      } else {
+        const failure = pipeline.failure(error, exchange, traceId);
+        response.cork(() => sendWhole(exchange, failure, failure.body as Uint8Array));
+      }
+    } finally {
+      // A read ahead still uses what release() gives back.
+      await next?.catch(() => {});
+      body.release();
     }
-    if (exchange.isAborted()) return;
-    held.hold(body);
-    waitingFor = body;
-    await new Promise<void>((resolve) => {
+  }
+
+  /** Hands over the slice that stands at `start` of the whole, behind the head when it is the first; until it is taken or the client is gone. */
+  #give(exchange: Exchange, reply: Reply, slice: Uint8Array, start: number, totalBytes: number): Promise<void> {
+    const { response, traceId } = exchange;
+    return new Promise((resolve) => {
       exchange.onAborted = resolve;
       response.cork(() => {
-        writeHead(response, reply, exchange.traceId);
-        writeSlice(response, body, 0, body.byteLength, resolve);
+        if (start === 0) writeHead(response, reply, traceId);
+        const [accepted, finished] = response.tryEnd(slice, totalBytes);
+        if (accepted || finished) resolve();
+        else this.#offerRest(exchange, slice, start, totalBytes, resolve);
       });
     });
-  } catch (error) {
-    options.log.error({ trace_id: exchange.traceId, path: exchange.path, err: error }, "sending a response failed");
-    if (!exchange.isAborted()) closeQuietly(response);
-  } finally {
-    if (waitingFor !== undefined) held.release(waitingFor);
-    exchanges.delete(exchange);
+  }
+
+  /** Offers what a client did not take at once, whenever there is room for it, until all is taken, or it is gone or cut as stalled. */
+  #offerRest(exchange: Exchange, slice: Uint8Array, start: number, totalBytes: number, done: () => void): void {
+    const { response } = exchange;
+    let waits = true;
+    const end = () => {
+      waits = false;
+      exchange.onAborted = undefined;
+      this.#stalled.remove(client);
+      done();
+    };
+    const offer = () => {
+      const [accepted, finished] = response.tryEnd(slice.subarray(response.getWriteOffset() - start), totalBytes);
+      if (accepted || finished) end();
+      return accepted;
+    };
+    const client: WaitingClient = {
+      // The system tells of room only when a third of the socket's buffer is free, which a slow client needs longer for than the
+      // library's own time limit of some 10 s; each attempt to write starts that anew.
+      offer() {
+        offer();
+        return waits ? response.getWriteOffset() : totalBytes;
+      },
+      cut: () => closeQuietly(response),
+    };
+    exchange.onAborted = end;
+    this.#stalled.add(client, response.getWriteOffset());
+    // It stays registered: the socket can become writable once more while the next slice is still being read.
+    response.onWritable(() => !waits || offer());
   }
 }
 
@@ -321,103 +366,4 @@ function endHead(response: HttpResponse, totalBytes: number, closeConnection: bo
     response.writeHeader("Content-Length", String(totalBytes));
     response.endWithoutBody();
   }
-}
-
-/**
- * Sends a body of known length slice by slice: one in flight, the next one read meanwhile. Memory per client is two slices, however
- * large the body and however slow the client; reading stops when it goes.
- */
-async function sendStream(
-  exchange: Exchange,
-  reply: Reply,
-  body: StreamBody,
-  { pipeline, log }: HttpServerOptions,
-): Promise<void> {
-  const { response, traceId } = exchange;
-  const { totalBytes } = body;
-  let position = 0;
-  let headSent = false;
-  let next: Promise<Uint8Array> | undefined;
-  try {
-    if (exchange.isAborted()) return;
-    if (exchange.method === "HEAD" || totalBytes === 0) {
-      response.cork(() => {
-        writeHead(response, reply, traceId);
-        if (exchange.method === "HEAD") endHead(response, totalBytes, false);
-        else response.end();
-      });
-      return;
-    }
-    next = readSlice(body, 0);
-    while (next !== undefined) {
-      const slice: Uint8Array = await next;
-      const end = position + slice.byteLength;
-      next = undefined;
-      if (exchange.isAborted()) return;
-      if (end < totalBytes) {
-        next = readSlice(body, end);
-        // It is awaited only after this slice is out: until then a failure must not count as unhandled.
-        next.catch(() => {});
-      }
-      await new Promise<void>((resolve) => {
-        exchange.onAborted = resolve;
-        response.cork(() => {
-          if (!headSent) writeHead(response, reply, traceId);
-          headSent = true;
-          writeSlice(response, slice, position, totalBytes, resolve);
-        });
-      });
-      if (exchange.isAborted()) return;
-      position = end;
-    }
-  } catch (error) {
-    if (exchange.isAborted()) return;
-    if (headSent) {
-      log.error({ trace_id: traceId, path: exchange.path, position, err: error }, "reading a body failed");
-      // The client has been promised more bytes: only a broken connection tells it that they will not come.
-      response.close();
-    } else {
-      const failure = pipeline.failure(error, exchange, traceId);
-      response.cork(() => sendWhole(exchange, failure, failure.body as Uint8Array));
-    }
-  } finally {
-    // A read ahead still uses what release() gives back.
-    await next?.catch(() => {});
-    body.release();
-  }
-}
-
-async function readSlice(body: StreamBody, position: number): Promise<Uint8Array> {
-  const wanted = Math.min(SLICE_BYTES, body.totalBytes - position);
-  const slice = await body.read(position, wanted);
-  if (slice.byteLength === 0 || slice.byteLength > wanted) {
-    throw new Error(`a read at ${position} gave ${slice.byteLength} bytes of ${wanted}`);
-  }
-  return slice;
-}
-
-/** Hands one slice over, in as many parts as the client's receive window asks for; the response is corked. */
-function writeSlice(
-  response: HttpResponse,
-  slice: Uint8Array,
-  start: number,
-  totalBytes: number,
-  done: () => void,
-): void {
-  const [accepted, finished] = response.tryEnd(slice, totalBytes);
-  if (accepted || finished) {
-    done();
-    return;
-  }
-  let waits = true;
-  response.onWritable((offset) => {
-    // It stays registered: the socket can become writable once more while the next slice is still being read.
-    if (!waits) return true;
-    const [restAccepted, restFinished] = response.tryEnd(slice.subarray(offset - start), totalBytes);
-    if (restAccepted || restFinished) {
-      waits = false;
-      done();
-    }
-    return restAccepted;
-  });
 }

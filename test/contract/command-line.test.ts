@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import { ContractClient } from "../helpers/contract-client.js";
-import { rawRequest } from "../helpers/raw-http.js";
+import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type Ended, type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../helpers/test-certificate.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
 
@@ -71,7 +72,8 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["serve", ...data, "--host", "::"], /--open/],
     [["serve", ...data, "--host", "127.0.0.1.example.com"], /--open/],
     [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
-    [["serve", ...data, "--front", "node"], /--front: "node" is not allowed; it must be one of uws/],
+    [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of uws, node/],
+    [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key belong together/],
     [["serve", ...data, "--api-keys", "f"], /unknown option '--api-keys'/],
     [["serve", ...data, "extra"], /too many arguments/],
     [["nonsense"], /unknown command 'nonsense'/],
@@ -101,6 +103,21 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     ["misspelt.json", "not-json.json", "token"],
     "nothing was made before the options were right",
   );
+});
+
+t.test("on node:http it serves without the native binary, and over TLS", async (t) => {
+  const folder = temporaryFolder(t);
+  const [certPath, keyPath] = ["cert.pem", "key.pem"].map((name) => join(folder, name)) as [string, string];
+  writeFileSync(certPath, TEST_CERTIFICATE);
+  writeFileSync(keyPath, TEST_PRIVATE_KEY);
+  const environment = { UWS_USE_FALLBACK: "1" };
+  const args = ["serve", "--front", "node", "--tls-cert", certPath, "--tls-key", keyPath];
+  const service = await start(t, { args, environment });
+  t.match(service.stdout, /^listening on https:\/\/127\.0\.0\.1:\d+\n$/);
+  const connection = await RawConnection.open(service.port, TEST_CERTIFICATE);
+  connection.send("GET /system/version HTTP/1.1\r\nHost: x\r\n\r\n");
+  t.equal((await connection.response())?.status, 200);
+  t.equal((await service.end()).code, 0);
 });
 
 t.test("it says where it listens in one line on stdout, and logs JSON lines to stderr", async (t) => {

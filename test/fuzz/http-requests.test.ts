@@ -1,6 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
+import { FRONTS } from "../../http/front-name.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
 import { sized } from "../helpers/test-size.js";
@@ -18,58 +19,63 @@ const HEADERS = [
 ]; // biome-ignore format: a table
 const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW", "get"];
 
-t.test(`random, mutated, pipelined and broken-off requests never end the process (seed ${seed})`, async (t) => {
-  const random = createRandom(seed);
-  const upTo = (count: number) => Math.floor(random.next() * count);
-  const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
-  const cell = new RecordedCell();
-  const port = await cell.listen();
-  t.teardown(() => cell.close());
+for (const front of FRONTS) {
+  t.test(
+    `random, mutated, pipelined and broken-off requests never end the process (${front}, seed ${seed})`,
+    async (t) => {
+      const random = createRandom(seed);
+      const upTo = (count: number) => Math.floor(random.next() * count);
+      const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
+      const cell = new RecordedCell();
+      const port = await cell.listen({ front });
+      t.teardown(() => cell.close());
 
-  const request = () => {
-    const lines = [`${pick(METHODS)} ${pick(PATHS)} HTTP/1.1`];
-    if (upTo(10) > 0) lines.push("Host: cell:8000");
-    for (let count = upTo(4); count > 0; count--) lines.push(pick(HEADERS));
-    return `${lines.join("\r\n")}\r\n\r\n`;
-  };
-  const mutate = (text: string) => {
-    const bytes = Buffer.from(text, "latin1");
-    for (let count = upTo(4); count > 0; count--) bytes[upTo(bytes.length)] = upTo(256);
-    return bytes.toString("latin1");
-  };
+      const request = () => {
+        const lines = [`${pick(METHODS)} ${pick(PATHS)} HTTP/1.1`];
+        if (upTo(10) > 0) lines.push("Host: cell:8000");
+        for (let count = upTo(4); count > 0; count--) lines.push(pick(HEADERS));
+        return `${lines.join("\r\n")}\r\n\r\n`;
+      };
+      const mutate = (text: string) => {
+        const bytes = Buffer.from(text, "latin1");
+        for (let count = upTo(4); count > 0; count--) bytes[upTo(bytes.length)] = upTo(256);
+        return bytes.toString("latin1");
+      };
 
-  const statuses = new Map<string, number>();
-  for (let n = 0; n < CONNECTIONS; n++) {
-    let text = "";
-    for (let count = 1 + upTo(20); count > 0; count--) text += request();
-    if (upTo(2) === 0) text = mutate(text);
-    if (upTo(3) === 0) text = text.slice(0, upTo(text.length));
-    const connection = await RawConnection.open(port);
-    connection.send(text);
-    const ending = upTo(4);
-    if (ending === 0) {
-      // Gone at once, with answers under way.
-      connection.socket.resetAndDestroy();
-    } else {
-      const answer = connection.response();
-      for (let turns = 0; turns < 5; turns++) await turn();
-      // Much of what is sent deserves no answer: the end of the client's side then ends the case.
-      connection.socket.end();
-      const first = await answer;
-      const status = String(first?.status ?? "none");
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      const traceId = first?.headers["x-trace-id"] ?? "";
-      if (first !== undefined && first.status !== 100 && !/^[0-9a-f]{32}$/.test(traceId)) {
-        t.fail(`an answer of ${first.status} without a trace id`);
+      const statuses = new Map<string, number>();
+      for (let n = 0; n < CONNECTIONS; n++) {
+        let text = "";
+        for (let count = 1 + upTo(20); count > 0; count--) text += request();
+        if (upTo(2) === 0) text = mutate(text);
+        if (upTo(3) === 0) text = text.slice(0, upTo(text.length));
+        const connection = await RawConnection.open(port);
+        connection.send(text);
+        const ending = upTo(4);
+        if (ending === 0) {
+          // Gone at once, with answers under way.
+          connection.socket.resetAndDestroy();
+        } else {
+          const answer = connection.response();
+          for (let turns = 0; turns < 5; turns++) await turn();
+          // Much of what is sent deserves no answer: the end of the client's side then ends the case.
+          connection.socket.end();
+          const first = await answer;
+          const status = String(first?.status ?? "none");
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+          const traceId = first?.headers["x-trace-id"] ?? "";
+          if (first !== undefined && first.status !== 100 && !/^[0-9a-f]{32}$/.test(traceId)) {
+            t.fail(`an answer of ${first.status} without a trace id`);
+          }
+          connection.close();
+        }
       }
-      connection.close();
-    }
-  }
-  t.comment(JSON.stringify(Object.fromEntries([...statuses].sort())));
-  t.notOk(statuses.has("500"), "nothing of it is a failure of the service");
-  for (const status of ["200", "400", "404", "405"]) t.ok(statuses.has(status), `some were answered ${status}`);
-  const last = await RawConnection.open(port);
-  last.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
-  t.equal((await last.response())?.status, 200, "it still answers");
-  last.close();
-});
+      t.comment(JSON.stringify(Object.fromEntries([...statuses].sort())));
+      t.notOk(statuses.has("500"), "nothing of it is a failure of the service");
+      for (const status of ["200", "400", "404", "405"]) t.ok(statuses.has(status), `some were answered ${status}`);
+      const last = await RawConnection.open(port);
+      last.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+      t.equal((await last.response())?.status, 200, "it still answers");
+      last.close();
+    },
+  );
+}

@@ -1,10 +1,13 @@
 import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import pino from "pino";
+import type { Test } from "tap";
+import { startFront } from "../../http/front.js";
+import { FRONTS, type Front } from "../../http/front-name.js";
+import type { TlsFiles } from "../../http/http-server.js";
 import type { Reply } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Route } from "../../http/route.js";
-import { startUwsServer } from "../../http/uws-server.js";
 
 export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
 
@@ -21,7 +24,10 @@ export interface HandlerServerOptions {
   level?: string;
   baseUrl?: string;
   heldBodyBytes?: number;
+  stallMs?: number;
   deadlineMs?: number;
+  tls?: TlsFiles;
+  front?: Front;
 }
 
 function route(name: string, handler: Handler | BodyHandler): Route {
@@ -56,11 +62,28 @@ export async function serveHandlers(
   });
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
-  const { baseUrl, deadlineMs } = options;
-  const pipeline = new RequestPipeline({ routes, baseUrl, log, ...(deadlineMs !== undefined && { deadlineMs }) });
-  const server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log, ...options });
+  const { baseUrl, deadlineMs, tls, front = "uws" } = options;
+  const pipeline = new RequestPipeline({
+    routes,
+    baseUrl,
+    scheme: tls === undefined ? "http" : "https",
+    log,
+    ...(deadlineMs !== undefined && { deadlineMs }),
+  });
+  const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, ...options });
   t.teardown(() => server.close(0));
   return { server, port: server.port, lines };
+}
+
+export type Serve = typeof serveHandlers;
+
+/** A test that runs on every front: what clients see must not depend on it. */
+export function onEveryFront(t: Test, name: string, run: (t: Test, serve: Serve, front: Front) => Promise<void>): void {
+  for (const front of FRONTS) {
+    t.test(`${name} (${front})`, (t) =>
+      run(t, (t, handlers, options) => serveHandlers(t, handlers, { ...options, front }), front),
+    );
+  }
 }
 
 /** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */

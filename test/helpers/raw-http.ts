@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 export interface RawResponse {
   status: number;
@@ -35,11 +36,13 @@ export class RawConnection {
     });
   }
 
-  static async open(port: number): Promise<RawConnection> {
-    const socket = connect({ port, host: "127.0.0.1" });
+  /** @param ca certificate to trust: over TLS */
+  static async open(port: number, ca?: string): Promise<RawConnection> {
+    const address = { port, host: "127.0.0.1" };
+    const socket = ca === undefined ? connect(address) : connectTls({ ...address, ca });
     const connection = new RawConnection(socket);
     await new Promise<void>((resolve, reject) => {
-      socket.once("connect", resolve);
+      socket.once(ca === undefined ? "connect" : "secureConnect", resolve);
       socket.once("error", reject);
     });
     return connection;

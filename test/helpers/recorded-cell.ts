@@ -4,10 +4,11 @@ import type { ComponentRow } from "../../core/health.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
+import { startFront } from "../../http/front.js";
+import type { Front } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { serviceRoutes } from "../../http/service-routes.js";
-import { startUwsServer } from "../../http/uws-server.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
@@ -79,7 +80,7 @@ export class RecordedCell {
     return run;
   }
 
-  async listen(options: { baseUrl?: string } = {}): Promise<number> {
+  async listen(options: { baseUrl?: string; front?: Front } = {}): Promise<number> {
     const log = pino({ level: "silent" });
     const routes = serviceRoutes({
       view: this.view,
@@ -102,7 +103,7 @@ export class RecordedCell {
       serviceVersion: FIXTURE_VERSION,
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-    this.#server = await startUwsServer({ host: "127.0.0.1", port: 0, pipeline, log });
+    this.#server = await startFront(options.front ?? "uws", { host: "127.0.0.1", port: 0, pipeline, log });
     return this.#server.port;
   }
 

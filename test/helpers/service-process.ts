@@ -91,7 +91,7 @@ export class ServiceProcess {
   /** Resolves when it answers; rejects with what it printed when it ends before. */
   static async start(options: ProcessOptions = {}): Promise<ServiceProcess> {
     const service = new ServiceProcess(options);
-    const line = await service.untilStdout(/^listening on http:\/\/.*:(\d+)$/m);
+    const line = await service.untilStdout(/^listening on https?:\/\/.*:(\d+)$/m);
     service.#port = Number(line[1]);
     return service;
   }

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { jsonReply } from "../../http/reply.js";
-import { type BodyHandler, serveHandlers, type Teardown } from "../helpers/handler-server.js";
+import { type BodyHandler, onEveryFront } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 
 const BODY = {
@@ -29,36 +29,38 @@ function post(body: string, headers = "Content-Type: application/json\r\n", meth
   return `${method} /things HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: ${length}\r\n\r\n${body}`;
 }
 
-async function serve(t: Teardown, deadlineMs?: number) {
-  const handlers = { "POST /things": echo, "PATCH /things": echo, "/ok": () => jsonReply("ok") };
-  return serveHandlers(t, handlers, deadlineMs === undefined ? {} : { deadlineMs });
-}
+const HANDLERS = { "POST /things": echo, "PATCH /things": echo, "/ok": () => jsonReply("ok") };
 
-t.test("a body comes as JSON to the handler, in one piece or byte by byte, and the connection goes on", async (t) => {
-  const { port } = await serve(t);
-  const value = { name: "é", kinds: ["a", "b"], pause: null, free: { x: [1, { y: null }] } };
-  const text = Buffer.from(JSON.stringify(value)).toString("latin1");
-  for (const type of ["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"']) {
-    const answer = await rawRequest(port, post(text, `Content-Type: ${type}\r\n`));
-    t.equal(answer?.status, 201, type);
-    t.same(answer?.json(), value);
-  }
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
-  connection.socket.setNoDelay(true);
-  for (const byte of post(text, undefined, "PATCH")) {
-    connection.send(byte);
-    await turn();
-  }
-  t.same((await connection.response())?.json(), value);
-  connection.send(post(text));
-  t.same((await connection.response())?.json(), value, "on the same connection");
-});
+onEveryFront(
+  t,
+  "a body comes as JSON to the handler, in one piece or byte by byte, and the connection goes on",
+  async (t, serve) => {
+    const { port } = await serve(t, HANDLERS);
+    const value = { name: "é", kinds: ["a", "b"], pause: null, free: { x: [1, { y: null }] } };
+    const text = Buffer.from(JSON.stringify(value)).toString("latin1");
+    for (const type of ["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"']) {
+      const answer = await rawRequest(port, post(text, `Content-Type: ${type}\r\n`));
+      t.equal(answer?.status, 201, type);
+      t.same(answer?.json(), value);
+    }
+    const connection = await RawConnection.open(port);
+    t.teardown(async () => connection.close());
+    connection.socket.setNoDelay(true);
+    for (const byte of post(text, undefined, "PATCH")) {
+      connection.send(byte);
+      await turn();
+    }
+    t.same((await connection.response())?.json(), value);
+    connection.send(post(text));
+    t.same((await connection.response())?.json(), value, "on the same connection");
+  },
+);
 
-t.test(
+onEveryFront(
+  t,
   "fields that do not fit are named, each with what came and what is allowed; a secret is not shown",
-  async (t) => {
-    const { port } = await serve(t);
+  async (t, serve) => {
+    const { port } = await serve(t, HANDLERS);
     const ask = async (body: unknown) => {
       const answer = await rawRequest(port, post(JSON.stringify(body)));
       t.equal(answer?.status, 422, JSON.stringify(body).slice(0, 100));
@@ -101,42 +103,47 @@ t.test(
   },
 );
 
-t.test("what is not JSON, not said to be JSON, or cannot be kept is refused, and the connection goes on", async (t) => {
-  const { port } = await serve(t);
-  const deep = `{"name":"n","free":{"x":${"[".repeat(40)}${"]".repeat(40)}}}`;
-  const json = "Content-Type: application/json\r\n";
-  const cases: [name: string, text: string, status: number, code: string][] = [
-    ["broken", post('{"name":"secret'), 422, "malformed_json"],
-    ["empty", post(""), 422, "malformed_json"],
-    ["not UTF-8", post('{"name":"\xff"}'), 422, "malformed_json"],
-    ["65,000 open brackets", post("[".repeat(65_000)), 422, "malformed_json"],
-    ["half a surrogate pair", post('{"name":"\\ud800"}'), 422, "invalid_parameter"],
-    ["__proto__", post('{"name":"n","free":{"__proto__":1}}'), 422, "invalid_parameter"],
-    ["too deep", post(deep), 422, "invalid_parameter"],
-    ["a number over all", post('{"name":"n","pause":1e999}'), 422, "invalid_parameter"],
-    ["no type", post("{}", ""), 415, "unsupported_media_type"],
-    ["a form", post("a=b", "Content-Type: application/x-www-form-urlencoded\r\n"), 415, "unsupported_media_type"],
-    ["latin-1", post("{}", "Content-Type: application/json; charset=latin1\r\n"), 415, "unsupported_media_type"],
-    ["two types", post("{}", json + json), 415, "unsupported_media_type"],
-    ["gzip", post("{}", `${json}Content-Encoding: gzip\r\n`), 415, "unsupported_media_type"],
-  ];
-  for (const [name, text, status, code] of cases) {
-    const connection = await RawConnection.open(port);
-    connection.send(text);
-    const answer = await connection.response();
-    t.equal(answer?.status, status, name);
-    t.match(answer?.json(), { code }, name);
-    t.notMatch(answer?.body.toString(), /secret/);
-    connection.send("GET /ok HTTP/1.1\r\nHost: x\r\n\r\n");
-    t.equal((await connection.response())?.json(), "ok", `${name}: the connection goes on`);
-    connection.close();
-  }
-});
+onEveryFront(
+  t,
+  "what is not JSON, not said to be JSON, or cannot be kept is refused, and the connection goes on",
+  async (t, serve) => {
+    const { port } = await serve(t, HANDLERS);
+    const deep = `{"name":"n","free":{"x":${"[".repeat(40)}${"]".repeat(40)}}}`;
+    const json = "Content-Type: application/json\r\n";
+    const cases: [name: string, text: string, status: number, code: string][] = [
+      ["broken", post('{"name":"secret'), 422, "malformed_json"],
+      ["empty", post(""), 422, "malformed_json"],
+      ["not UTF-8", post('{"name":"\xff"}'), 422, "malformed_json"],
+      ["65,000 open brackets", post("[".repeat(65_000)), 422, "malformed_json"],
+      ["half a surrogate pair", post('{"name":"\\ud800"}'), 422, "invalid_parameter"],
+      ["__proto__", post('{"name":"n","free":{"__proto__":1}}'), 422, "invalid_parameter"],
+      ["too deep", post(deep), 422, "invalid_parameter"],
+      ["a number over all", post('{"name":"n","pause":1e999}'), 422, "invalid_parameter"],
+      ["no type", post("{}", ""), 415, "unsupported_media_type"],
+      ["a form", post("a=b", "Content-Type: application/x-www-form-urlencoded\r\n"), 415, "unsupported_media_type"],
+      ["latin-1", post("{}", "Content-Type: application/json; charset=latin1\r\n"), 415, "unsupported_media_type"],
+      ["two types", post("{}", json + json), 415, "unsupported_media_type"],
+      ["gzip", post("{}", `${json}Content-Encoding: gzip\r\n`), 415, "unsupported_media_type"],
+    ];
+    for (const [name, text, status, code] of cases) {
+      const connection = await RawConnection.open(port);
+      connection.send(text);
+      const answer = await connection.response();
+      t.equal(answer?.status, status, name);
+      t.match(answer?.json(), { code }, name);
+      t.notMatch(answer?.body.toString(), /secret/);
+      connection.send("GET /ok HTTP/1.1\r\nHost: x\r\n\r\n");
+      t.equal((await connection.response())?.json(), "ok", `${name}: the connection goes on`);
+      connection.close();
+    }
+  },
+);
 
-t.test(
+onEveryFront(
+  t,
   "a body over the limit is refused before it comes, one without length too; nothing behind is read",
-  async (t) => {
-    const { port } = await serve(t);
+  async (t, serve) => {
+    const { port } = await serve(t, HANDLERS);
     const cases: [name: string, text: string, status: number, code: string][] = [
       [
         "too large",
@@ -164,32 +171,40 @@ t.test(
   },
 );
 
-t.test("a client that goes in the middle of its body harms nobody; one that stalls meets the deadline", async (t) => {
-  const { port, lines } = await serve(t, 50);
-  const gone = await RawConnection.open(port);
-  gone.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
-  await turn();
-  gone.close();
-  const stalled = await RawConnection.open(port);
-  stalled.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
-  const answer = await stalled.response();
-  t.equal(answer?.status, 503);
-  t.match(answer?.json(), { code: "unavailable", params: { deadline_ms: 50 } });
-  await stalled.closed;
-  stalled.close();
-  t.same(lines, [], "no failure of the service");
-});
+onEveryFront(
+  t,
+  "a client that goes in the middle of its body harms nobody; one that stalls meets the deadline",
+  async (t, serve) => {
+    const { port, lines } = await serve(t, HANDLERS, { deadlineMs: 50 });
+    const gone = await RawConnection.open(port);
+    gone.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+    await turn();
+    gone.close();
+    const stalled = await RawConnection.open(port);
+    stalled.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+    const answer = await stalled.response();
+    t.equal(answer?.status, 503);
+    t.match(answer?.json(), { code: "unavailable", params: { deadline_ms: 50 } });
+    await stalled.closed;
+    stalled.close();
+    t.same(lines, [], "no failure of the service");
+  },
+);
 
-t.test("bodies that are being read are bounded in all, and let others in when they are done", async (t) => {
-  const { port } = await serve(t);
-  const head = `POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${LIMITS.httpBodyBytes}\r\n\r\n`;
-  const waiting = await Promise.all(Array.from({ length: 512 }, () => RawConnection.open(port)));
-  for (const connection of waiting) connection.send(head);
-  let refused = await rawRequest(port, post('{"name":"n"}'));
-  while (refused?.status === 201) refused = await rawRequest(port, post('{"name":"n"}'));
-  t.equal(refused?.status, 503);
-  t.match(refused?.json(), { code: "unavailable", retryable: true });
-  for (const connection of waiting) connection.close();
-  while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await turn();
-  t.pass("there is room again");
-});
+onEveryFront(
+  t,
+  "bodies that are being read are bounded in all, and let others in when they are done",
+  async (t, serve) => {
+    const { port } = await serve(t, HANDLERS);
+    const head = `POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${LIMITS.httpBodyBytes}\r\n\r\n`;
+    const waiting = await Promise.all(Array.from({ length: 512 }, () => RawConnection.open(port)));
+    for (const connection of waiting) connection.send(head);
+    let refused = await rawRequest(port, post('{"name":"n"}'));
+    while (refused?.status === 201) refused = await rawRequest(port, post('{"name":"n"}'));
+    t.equal(refused?.status, 503);
+    t.match(refused?.json(), { code: "unavailable", retryable: true });
+    for (const connection of waiting) connection.close();
+    while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await turn();
+    t.pass("there is room again");
+  },
+);

@@ -1,0 +1,358 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { Socket } from "node:net";
+import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { errorReply } from "./error-reply.js";
+import { HeldBodies } from "./held-bodies.js";
+import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, STALL_MS } from "./http-server.js";
+import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
+import { RequestHeaders } from "./request-headers.js";
+import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
+import { statusLine } from "./status-lines.js";
+import { readSlice } from "./stream-slices.js";
+import { freshTraceId } from "./trace-id.js";
+
+/** Names and values of a request's head together. */
+const HEAD_BYTES = 16 * 1024;
+
+/** How long a request's head may take to come, and how often that is looked at. */
+const HEAD_MS = 10_000;
+const HEAD_LOOK_MS = 1_000;
+
+/**
+ * Requests that may wait on one connection for the answers before theirs: from the first number on nothing more is read. One read of 64
+ * KiB can hold some 1,600 of the smallest, which node:http hands out all the same.
+ */
+const WAITING_REQUESTS = 32;
+const WAITING_REQUESTS_LIMIT = 2_000;
+
+/** How often a closing server ends connections that have become idle. */
+const DRAIN_POLL_MS = 10;
+
+/** Serves the pipeline on node:http, or node:https. @throws HttpServerError when the address is taken */
+export async function startNodeServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { tls, host, port } = options;
+  const settings = {
+    maxHeaderSize: HEAD_BYTES,
+    // The pipeline's own check answers with an envelope.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    headersTimeout: HEAD_MS,
+    // The pipeline has a deadline for the body.
+    requestTimeout: 0,
+    connectionsCheckingInterval: HEAD_LOOK_MS,
+    keepAliveTimeout: IDLE_MS,
+  };
+  const server: Server =
+    tls === undefined
+      ? createServer(settings)
+      : createTlsServer({
+          ...settings,
+          cert: Buffer.from(await readWholeFile(nodeFileSystem, tls.certPath)),
+          key: Buffer.from(await readWholeFile(nodeFileSystem, tls.keyPath)),
+        });
+  // Without a bound of their number: node:http leaves out those beyond it, a second Content-Length among them. HEAD_BYTES bounds them.
+  server.maxHeadersCount = 0;
+  const connections = new Connections(options);
+  const take = (request: IncomingMessage, response: ServerResponse) => connections.take(request, response);
+  server.on("request", take);
+  // With a listener, node:http leaves it to us whether the body is asked for, and an expectation it does not know is no error.
+  server.on("checkContinue", take);
+  server.on("checkExpectation", take);
+  server.on("clientError", (error, socket) => connections.refuse(error, socket as Socket));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(cannotListen(options, error.message)));
+    server.listen({ host, port, exclusive: true }, resolve);
+  });
+  let closed: Promise<void> | undefined;
+  return {
+    port: (server.address() as { port: number }).port,
+    close(graceMs) {
+      closed ??= drain(server, connections, graceMs);
+      return closed;
+    },
+  };
+}
+
+async function drain(server: Server, connections: Connections, graceMs: number): Promise<void> {
+  const done = new Promise<void>((resolve) => server.close(() => resolve()));
+  const deadlineMs = performance.now() + graceMs;
+  while (connections.exchangeCount > 0 && performance.now() < deadlineMs) {
+    server.closeIdleConnections();
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+  }
+  server.closeAllConnections();
+  await done;
+}
+
+/** One request and what becomes of it. */
+class Exchange implements IncomingRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers = new RequestHeaders();
+  readonly traceId: string;
+  readonly response: ServerResponse;
+  readonly #request: IncomingMessage;
+  #isRead = false;
+  /** Waits for the rest of its body. */
+  isReading = false;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request;
+    this.response = response;
+    this.method = request.method ?? "";
+    // node:http gives bytes as Latin-1; a name in a path is UTF-8.
+    const target = utf8(request.url ?? "");
+    const mark = target.indexOf("?");
+    this.path = mark === -1 ? target : target.slice(0, mark);
+    this.query = mark === -1 ? "" : target.slice(mark + 1);
+    const { rawHeaders } = request;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      this.headers.add((rawHeaders[i] as string).toLowerCase(), utf8(rawHeaders[i + 1] as string));
+    }
+    this.traceId = requestTraceId(this.headers);
+  }
+
+  isAborted(): boolean {
+    return this.response.destroyed || this.response.closed;
+  }
+
+  readBody(lengthBytes: number): Promise<Uint8Array | undefined> {
+    const request = this.#request;
+    this.#isRead = true;
+    this.isReading = true;
+    if (/^100-continue$/i.test(this.headers.get("expect") ?? "")) this.response.writeContinue();
+    return new Promise((resolve) => {
+      const body = Buffer.allocUnsafeSlow(lengthBytes);
+      let position = 0;
+      request.on("data", (chunk: Buffer) => {
+        body.set(chunk, position);
+        position += chunk.byteLength;
+      });
+      const end = (whole: Uint8Array | undefined) => {
+        this.isReading = false;
+        resolve(whole);
+      };
+      request.on("end", () => end(body));
+      request.on("close", () => end(undefined));
+      request.on("error", () => end(undefined));
+    });
+  }
+
+  /** What nobody asked for is read away, so that the next request can come. */
+  skipBody(): void {
+    if (!this.#isRead) this.#request.resume();
+  }
+}
+
+function utf8(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
+  return /^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text, "latin1").toString("utf8");
+}
+
+/** What there is of one connection. */
+interface Connection {
+  /** Requests that came while another one was being answered, in their order. */
+  waiting: Exchange[];
+  answering: Exchange | undefined;
+  /** A refused request has ended it: what still comes on it is not served. */
+  isEnded: boolean;
+}
+
+class Connections {
+  readonly #options: HttpServerOptions;
+  readonly #held: HeldBodies;
+  readonly #connections = new WeakMap<Socket, Connection>();
+  readonly #stallMs: number;
+  /** Requests whose answers are not given yet. */
+  exchangeCount = 0;
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.#held = new HeldBodies(options.heldBodyBytes);
+    this.#stallMs = options.stallMs ?? STALL_MS;
+  }
+
+  /** One request after the other: node:http hands out all that stand in one read, whatever became of those before. */
+  take(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const connection = this.#of(socket);
+    if (connection.isEnded) return;
+    const exchange = new Exchange(request, response);
+    if (connection.answering === undefined) {
+      void this.#answerAll(exchange, connection, socket);
+      return;
+    }
+    connection.waiting.push(exchange);
+    if (connection.waiting.length === WAITING_REQUESTS) socket.pause();
+    if (connection.waiting.length > WAITING_REQUESTS_LIMIT) {
+      connection.isEnded = true;
+      socket.destroy();
+    }
+  }
+
+  /** For bytes that are no request to node:http's parser. */
+  refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = this.#of(socket);
+    const isSilent = connection.isEnded || socket.bytesRead === 0 || !socket.writable;
+    connection.isEnded = true;
+    const { answering } = connection;
+    // What stands before it is answered, if it does not wait for bytes that will not come.
+    if (answering !== undefined && !answering.isReading && error.code !== "ECONNRESET") return;
+    if (isSilent || answering !== undefined || error.code === "ECONNRESET" || error.code === "EPIPE") {
+      socket.destroy();
+      return;
+    }
+    const message = "what came is not an HTTP request";
+    const params = { cause: error.code ?? "" };
+    const traceId = freshTraceId();
+    const reply = errorReply({ code: "bad_request", message, params }, traceId);
+    const body = reply.body as Uint8Array;
+    const head = [
+      `HTTP/1.1 ${statusLine(reply.status)}`,
+      `X-Trace-ID: ${traceId}`,
+      `Content-Type: ${reply.contentType}`,
+      `Date: ${new Date().toUTCString()}`,
+      "Connection: close",
+      `Content-Length: ${body.byteLength}`,
+    ];
+    this.#options.log.info({ trace_id: traceId, status: reply.status, cause: error.code }, "request");
+    socket.write(`${head.join("\r\n")}\r\n\r\n`);
+    socket.end(body, () => socket.destroy());
+  }
+
+  #of(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      connection = { waiting: [], answering: undefined, isEnded: false };
+      this.#connections.set(socket, connection);
+    }
+    return connection;
+  }
+
+  async #answerAll(first: Exchange, connection: Connection, socket: Socket): Promise<void> {
+    let exchange: Exchange | undefined = first;
+    while (exchange !== undefined) {
+      connection.answering = exchange;
+      this.exchangeCount++;
+      try {
+        await this.#answer(exchange, connection, socket);
+      } catch (error) {
+        const { traceId, path } = exchange;
+        this.#options.log.error({ trace_id: traceId, path, err: error }, "sending a response failed");
+        connection.isEnded = true;
+        socket.destroy();
+      }
+      this.exchangeCount--;
+      exchange = connection.isEnded || socket.destroyed ? undefined : connection.waiting.shift();
+      if (connection.waiting.length === WAITING_REQUESTS - 1) socket.resume();
+    }
+    connection.answering = undefined;
+    if (connection.isEnded) socket.destroySoon();
+  }
+
+  async #answer(exchange: Exchange, connection: Connection, socket: Socket): Promise<void> {
+    const { traceId } = exchange;
+    const { pipeline } = this.#options;
+    const pending = pipeline.handle(exchange, traceId);
+    exchange.skipBody();
+    let reply = this.#held.admitOrRefuse(await pending, traceId);
+    socket.setTimeout(this.#stallMs);
+    if (isStreamBody(reply.body)) {
+      const failure = await this.#sendStream(exchange, reply, reply.body, socket);
+      if (failure === undefined) return;
+      reply = failure;
+    }
+    if (exchange.isAborted()) return;
+    if (reply.closeConnection) connection.isEnded = true;
+    const body = reply.body as Uint8Array | null;
+    writeHead(exchange, reply, body?.byteLength);
+    if (body === null || exchange.method === "HEAD") {
+      await ended(exchange, null);
+      return;
+    }
+    this.#held.hold(body);
+    await ended(exchange, body);
+    this.#held.release(body);
+  }
+
+  /**
+   * Sends a body slice by slice: one in flight, the next one read meanwhile.
+   * @returns what to answer instead when the first slice cannot be read
+   */
+  async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody, socket: Socket): Promise<Reply | undefined> {
+    const { response, traceId, path } = exchange;
+    const { pipeline, log } = this.#options;
+    let position = 0;
+    let next: Promise<Uint8Array> | undefined;
+    try {
+      if (exchange.isAborted()) return undefined;
+      if (exchange.method === "HEAD" || body.totalBytes === 0) {
+        writeHead(exchange, reply, body.totalBytes);
+        await ended(exchange, null);
+        return undefined;
+      }
+      next = readSlice(body, 0);
+      while (next !== undefined) {
+        const slice: Uint8Array = await next;
+        next = undefined;
+        if (exchange.isAborted()) return undefined;
+        if (position === 0) writeHead(exchange, reply, body.totalBytes);
+        position += slice.byteLength;
+        if (position === body.totalBytes) {
+          await ended(exchange, slice);
+          return undefined;
+        }
+        next = readSlice(body, position);
+        // It is awaited only after this slice is out: until then a failure must not count as unhandled.
+        next.catch(() => {});
+        if (!response.write(slice)) await drained(response);
+        if (exchange.isAborted()) return undefined;
+      }
+      return undefined;
+    } catch (error) {
+      if (exchange.isAborted()) return undefined;
+      if (position === 0) return pipeline.failure(error, exchange, traceId);
+      log.error({ trace_id: traceId, path, position, err: error }, "reading a body failed");
+      // The client has been promised more bytes: only a broken connection tells it that they will not come.
+      socket.destroy();
+      return undefined;
+    } finally {
+      // A read ahead still uses what release() gives back.
+      await next?.catch(() => {});
+      body.release();
+    }
+  }
+}
+
+function writeHead({ response, traceId }: Exchange, reply: Reply, totalBytes: number | undefined): void {
+  const lines = ["X-Trace-ID", traceId];
+  if (reply.contentType !== undefined) lines.push("Content-Type", reply.contentType);
+  for (const [name, value] of reply.headers ?? []) lines.push(name, value);
+  if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
+  if (reply.closeConnection) lines.push("Connection", "close");
+  response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
+}
+
+/** Ends the response, and waits until all of it is on its way or the client is gone. */
+function ended({ response }: Exchange, lastBytes: Uint8Array | null): Promise<void> {
+  return new Promise((resolve) => {
+    response.once("finish", resolve);
+    response.once("close", resolve);
+    if (lastBytes === null) response.end();
+    else response.end(lastBytes);
+  });
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.on("drain", done);
+    response.on("close", done);
+  });
+}
