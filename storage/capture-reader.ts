@@ -6,7 +6,7 @@ import { StorageError } from "./storage-error.js";
 
 /** Files that are read by different clients at once, with room to keep those that were read last. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
-/** An extent is checked piece by piece: one may have 64 MiB. */
+/** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
 const PIECE_BYTES = 1024 * 1024;
 
 /** A part of a stored file. */
@@ -136,9 +136,12 @@ export async function verifyExtents(
     throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
   }
   const damages: ExtentDamage[] = [];
-  const piece = new Uint8Array(PIECE_BYTES);
+  let piece = new Uint8Array(0);
   try {
     for (const extent of extents) {
+      if (piece.length < Math.min(PIECE_BYTES, extent.lengthBytes)) {
+        piece = new Uint8Array(Math.min(PIECE_BYTES, extent.lengthBytes));
+      }
       let crc = 0;
       let done = 0;
       while (done < extent.lengthBytes) {

@@ -120,7 +120,8 @@ export class CaptureStore {
    * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again.
    *
    * @param mayRemoveMonth false for a month that new runs can still fall into
-   * @throws FileSystemError; some files may be removed then
+   * @throws FileSystemError; some files may be removed then. A failed sync is the store's failure, as any is: what it left undone a later
+   * sync would not do, and a removal must not be called durable.
    */
   async removeCaptures(runIds: readonly string[], mayRemoveMonth: (month: string) => boolean): Promise<void> {
     const months = new Set<string>();
@@ -137,7 +138,7 @@ export class CaptureStore {
       const path = `${this.#capturesPath}/${month}`;
       try {
         // Also where every file was gone: what removed it may not have come as far as this.
-        await this.#fileSystem.syncDirectory(path);
+        await this.#syncDirectory(path);
         if (!mayRemoveMonth(month)) continue;
         this.#months.delete(month);
         await this.#fileSystem.removeDirectory(path);
@@ -146,7 +147,16 @@ export class CaptureStore {
         if (!isMissing(error) && !isNotEmpty(error)) throw error;
       }
     }
-    if (hasRemovedMonth) await this.#fileSystem.syncDirectory(this.#capturesPath);
+    if (hasRemovedMonth) await this.#syncDirectory(this.#capturesPath);
+  }
+
+  async #syncDirectory(path: string): Promise<void> {
+    try {
+      await this.#fileSystem.syncDirectory(path);
+    } catch (error) {
+      if (!isMissing(error)) this.#fail(error);
+      throw error;
+    }
   }
 
   async #openFile(path: string, keptBytes: number | null): Promise<StoreFile> {

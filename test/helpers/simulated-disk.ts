@@ -90,6 +90,10 @@ export class SimulatedDisk implements FileSystem {
     return [...this.#names.keys()].sort();
   }
 
+  has(path: string): boolean {
+    return this.#names.has(path);
+  }
+
   bytesOf(path: string): Uint8Array {
     const inode = this.#names.get(path);
     if (inode === undefined) throw new FileSystemError("ENOENT", "read", path);

@@ -139,6 +139,7 @@ export class Recorder implements MessageIntake {
     this.#captures = new CaptureStore({
       fileSystem: environment.fileSystem,
       capturesPath: directory.capturesPath,
+      onFailure: (failure) => this.#fail(failure.message),
       room: this.#room,
     });
     this.#files = new PayloadFiles(this.#captures, (id) => this.#state.activeRun(id));

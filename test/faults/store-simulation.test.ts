@@ -1,0 +1,56 @@
+import { availableParallelism } from "node:os";
+import t from "tap";
+import { startHelper } from "../helpers/child-lines.js";
+import { addStores, noStores, type SimulatedStores, simulateStores } from "../helpers/simulated-stores.js";
+import { sized } from "../helpers/test-size.js";
+
+const ONLY_SEED = process.env.TEST_SEED;
+const FIRST_SEED = Number(ONLY_SEED ?? 1);
+const SEEDS = ONLY_SEED === undefined ? sized(250, 20_000) : 1;
+/** In one go in a process of its own: all cores are used, and none waits long for the last. */
+const SEEDS_A_PART = 250;
+
+/** Each part in a process of its own, as many at a time as there are cores. */
+async function simulateParts(): Promise<SimulatedStores> {
+  const sum = noStores();
+  let next = FIRST_SEED;
+  const work = async (): Promise<void> => {
+    while (next < FIRST_SEED + SEEDS) {
+      const first = next;
+      next += SEEDS_A_PART;
+      const part = startHelper("simulated-stores-process", [String(first), String(SEEDS_A_PART)]);
+      addStores(sum, JSON.parse(await part.line(0)) as SimulatedStores);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  return sum;
+}
+
+t.test(
+  "random histories of a store, with crashes, failing and full disks and damage, against a plain model",
+  async (t) => {
+    t.comment(`seeds ${FIRST_SEED} to ${FIRST_SEED + SEEDS - 1}`);
+    const sum = SEEDS > SEEDS_A_PART ? await simulateParts() : await simulateStores(FIRST_SEED, SEEDS);
+    for (const { seed, faults } of sum.failed) {
+      t.fail(`TEST_SEED=${seed} node .ci/test.mjs store-simulation`, { faults: faults.slice(0, 5) });
+    }
+    const { counts, crashes, errors, seeds } = sum;
+    t.equal(seeds, SEEDS);
+    const { acknowledged, refused, lives, records, removedRuns, fullDisks, unreadable, damages } = counts;
+    t.comment(
+      `${seeds} seeds, ${lives} lives, ${records} records: ${acknowledged} acknowledgements and ${refused} refusals, ` +
+        `${sum.failed.length} histories with anything lost, doubled, missing or undetected`,
+    );
+    t.comment(`crashes within: ${JSON.stringify(crashes)}; failed syncs and writes within: ${JSON.stringify(errors)}`);
+    t.comment(
+      `${removedRuns} runs removed by retention, ${fullDisks} full disks, ${unreadable} openings that could not read, ` +
+        `${damages} damaged stores`,
+    );
+    if (ONLY_SEED !== undefined) return;
+    for (const place of ["recovery", "rotation", "retention", "commit", "capture"] as const) {
+      t.ok((crashes[place] ?? 0) > SEEDS / 10, `crashes within ${place}: ${crashes[place]}`);
+      t.ok((errors[place] ?? 0) > SEEDS / 50, `errors within ${place}: ${errors[place]}`);
+    }
+    t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > SEEDS);
+  },
+);

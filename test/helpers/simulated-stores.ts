@@ -1,0 +1,41 @@
+import { type SimulationCounts, simulateStore } from "./store-simulation.js";
+
+/** What many histories came to. */
+export interface SimulatedStores extends SimulationCounts {
+  seeds: number;
+  /** At most `MOST_FAILED` of them. */
+  failed: { seed: number; faults: string[] }[];
+}
+
+const MOST_FAILED = 10;
+
+export function noStores(): SimulatedStores {
+  const counts = { lives: 0, records: 0, acknowledged: 0, refused: 0, removedRuns: 0 };
+  return {
+    seeds: 0,
+    failed: [],
+    counts: { ...counts, fullDisks: 0, unreadable: 0, damages: 0 },
+    crashes: {},
+    errors: {},
+  };
+}
+
+/** Adds the figures of one to the other's. */
+export function addStores(sum: SimulatedStores, one: SimulatedStores): void {
+  sum.seeds += one.seeds;
+  sum.failed.push(...one.failed);
+  for (const group of ["counts", "crashes", "errors"] as const) {
+    const figures = sum[group] as Record<string, number>;
+    for (const [name, count] of Object.entries(one[group])) figures[name] = (figures[name] ?? 0) + count;
+  }
+}
+
+/** Simulates the stores of `count` seeds from the first one on; ends early when many have failed. */
+export async function simulateStores(first: number, count: number): Promise<SimulatedStores> {
+  const sum = noStores();
+  for (let seed = first; seed < first + count && sum.failed.length < MOST_FAILED; seed++) {
+    const { faults, ...counts } = await simulateStore(seed);
+    addStores(sum, { seeds: 1, failed: faults.length > 0 ? [{ seed, faults }] : [], ...counts });
+  }
+  return sum;
+}

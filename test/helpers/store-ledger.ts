@@ -1,0 +1,165 @@
+import { isDeepStrictEqual } from "node:util";
+import { crc32 } from "node:zlib";
+import type { CellMessage } from "../../core/cell-message.js";
+import type { Change } from "../../core/change.js";
+import { storedEnd } from "../../core/run-files.js";
+import type { RunState, StoredKind } from "../../core/run-state.js";
+import { capturePath, FILE_OF_KIND } from "../../storage/capture-path.js";
+import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
+import type { LogRecord } from "../../storage/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { asModel, CellLinkModel, type ModelRun } from "./cell-link-model.js";
+import type { MessageAnswer, SimulatedProducer } from "./simulated-producer.js";
+
+/**
+ * What the store must hold: every record that was ever committed, and beside it what the producers' messages, in the order of these
+ * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same.
+ */
+export class StoreLedger {
+  readonly faults: string[] = [];
+  readonly #producers: readonly SimulatedProducer[];
+  readonly #model = new CellLinkModel();
+  /** Of each record's content, by sequence number less one. */
+  readonly #digests: number[] = [];
+  readonly #outcomes = new Map<string, MessageAnswer[]>();
+  /** Payloads that were taken, in order: `<run id> <kind>`. */
+  readonly #stored = new Map<string, Uint8Array[]>();
+  readonly #removed = new Set<string>();
+
+  constructor(producers: readonly SimulatedProducer[]) {
+    this.#producers = producers;
+    for (const { name } of producers) this.#outcomes.set(name, []);
+  }
+
+  get records(): number {
+    return this.#digests.length;
+  }
+
+  get removedRuns(): number {
+    return this.#removed.size;
+  }
+
+  /** A committed record, shown for the first time or again. */
+  take(record: LogRecord): void {
+    if (record.type === LOG_RECORD_TYPE.openingState) return;
+    const digest = crc32(record.body, crc32(record.index, (record.type + record.timeUs) >>> 0));
+    const { sequence } = record;
+    if (sequence <= this.#digests.length) {
+      if (this.#digests[sequence - 1] !== digest) this.faults.push(`record ${sequence} is another one than it was`);
+      return;
+    }
+    if (sequence !== this.#digests.length + 1) {
+      this.faults.push(`record ${sequence} comes behind ${this.#digests.length}`);
+      return;
+    }
+    this.#digests.push(digest);
+    if (!isChangeRecordType(record.type)) return;
+    const { origin } = decodeIndex(record.type, record.index);
+    if (origin === null) {
+      for (const change of decodeChanges(record.type, record.body)) this.#takeOwnChange(change);
+      return;
+    }
+    const refusal = record.type === RECORD_TYPE.refusal ? decodeRefusal(record.body).code : null;
+    this.#takeMessage(origin.producer, origin.sequence, refusal);
+  }
+
+  #takeMessage(name: string, number: number, refusal: string | null): void {
+    const outcomes = this.#outcomes.get(name) as MessageAnswer[];
+    const producer = this.#producers.find((one) => one.name === name) as SimulatedProducer;
+    const sent = producer.messages[number - 1];
+    if (number !== outcomes.length + 1 || sent === undefined) {
+      this.faults.push(`message ${number} of ${name} is recorded behind ${outcomes.length}`);
+      return;
+    }
+    outcomes.push(refusal);
+    const reasons = this.#model.take(sent.message, sent.payload.length);
+    if (refusal === null ? reasons.length > 0 : !reasons.includes(refusal)) {
+      this.faults.push(
+        `message ${number} of ${name}: ${refusal ?? "taken"}, the model says ${reasons.join() || "taken"}`,
+      );
+    }
+    if (refusal === null && sent.payload.length > 0) this.#store(sent.message, sent.payload);
+  }
+
+  #store(message: CellMessage, payload: Uint8Array): void {
+    const isReport = message.type === "file.put" && message.content_type === "application/pdf";
+    let runId: string | undefined;
+    if (message.type === "frame.lines") runId = this.#model.frames.get(message.id);
+    else if ("run_id" in message) runId = message.run_id;
+    const key = `${runId} ${isReport ? "reports" : "captures"}`;
+    const stored = this.#stored.get(key);
+    if (stored === undefined) this.#stored.set(key, [payload]);
+    else stored.push(payload);
+  }
+
+  /** The service itself ends runs, and removes the captures of ended ones. */
+  #takeOwnChange(change: Change): void {
+    if (change.kind !== "run_ended") {
+      this.faults.push(`the service made a ${change.kind} by itself`);
+      return;
+    }
+    const { run } = change;
+    const known = this.#model.runs.get(run.id) as ModelRun;
+    if (run.capturesRemovedAtUs !== null) {
+      if (/pending|running|finalizing/.test(known.status)) this.faults.push(`captures of active run ${run.id} removed`);
+      this.#removed.add(run.id);
+    } else if (known.status === "finalizing" && run.status === "completed") {
+      this.#model.end(known, "completed", null);
+      // What a time-out says of itself.
+      known.events = run.eventLog.map(({ eventType }) => eventType);
+    } else {
+      this.faults.push(`the service ended run ${run.id}, which was ${known.status}, as ${run.status}`);
+    }
+  }
+
+  /** What a log that was read whole must have shown: its last sequence number is given. Nothing that a producer heard may be missing. */
+  judgeAnswers(): void {
+    for (const { name, answers, faults } of this.#producers) {
+      const outcomes = this.#outcomes.get(name) as MessageAnswer[];
+      for (const [at, answer] of answers.entries()) {
+        if (at >= outcomes.length)
+          this.faults.push(`message ${at + 1} of ${name} was answered (${answer}) and is lost`);
+        else if (outcomes[at] !== answer)
+          this.faults.push(`message ${at + 1} of ${name}: ${answer}, but ${outcomes[at]}`);
+      }
+      this.faults.push(...faults.splice(0));
+    }
+  }
+
+  /** How many bytes at the start of each capture file records name; of those that retention has removed none. */
+  storedLengths(): Map<string, number> {
+    const lengths = new Map<string, number>();
+    for (const [key, payloads] of this.#stored) {
+      const [runId, kind] = key.split(" ") as [string, StoredKind];
+      if (kind === "captures" && this.#removed.has(runId)) continue;
+      const length = payloads.reduce((sum, payload) => sum + payload.length, 0);
+      lengths.set(capturePath(runId, FILE_OF_KIND[kind]), length);
+    }
+    return lengths;
+  }
+
+  /** Compares runs as they were read back, and their stored bytes, with the model. */
+  judgeRuns(runs: ReadonlyMap<string, RunState>, bytesOf: (path: string) => Uint8Array | undefined): void {
+    if (runs.size !== this.#model.runs.size) this.faults.push(`${runs.size} runs, not ${this.#model.runs.size}`);
+    for (const [id, run] of runs) {
+      const wanted = this.#model.runs.get(id);
+      if (!isDeepStrictEqual(asModel(run), wanted)) {
+        this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(wanted)}`);
+      }
+      if ((run.capturesRemovedAtUs !== null) !== this.#removed.has(id)) this.faults.push(`tombstone of ${id}`);
+      for (const kind of ["captures", "reports"] as const) this.#judgeStored(run, kind, bytesOf);
+    }
+  }
+
+  #judgeStored(run: RunState, kind: StoredKind, bytesOf: (path: string) => Uint8Array | undefined): void {
+    if (kind === "captures" && this.#removed.has(run.id)) return;
+    const wanted = Buffer.concat(this.#stored.get(`${run.id} ${kind}`) ?? []);
+    const end = storedEnd(run, kind);
+    if (end !== wanted.length) this.faults.push(`${kind} of ${run.id}: ${end} bytes named, ${wanted.length} stored`);
+    if (wanted.length === 0) return;
+    const found = bytesOf(capturePath(run.id, FILE_OF_KIND[kind]))?.subarray(0, wanted.length);
+    if (found === undefined || !wanted.equals(found))
+      this.faults.push(`${kind} of ${run.id}: other bytes than were sent`);
+  }
+}

@@ -1,0 +1,297 @@
+import { createRandom, type Random } from "../../core/random.js";
+import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
+import type { DiskPlace } from "./disk-place.js";
+import { SimulatedDisk } from "./simulated-disk.js";
+import { SimulatedProducer } from "./simulated-producer.js";
+import { turns } from "./slow-disk.js";
+import { checkDisk, damageDisk } from "./store-damage.js";
+import { StoreLedger } from "./store-ledger.js";
+import { CRASH_MODES, StoreLife, type Strike } from "./store-life.js";
+import { StoreWorkload } from "./store-workload.js";
+
+const DIRECTORY = "/data";
+const SECOND_US = 1_000_000;
+const DAY_US = 86_400 * SECOND_US;
+/** What does not come to its end within so many turns of the event loop never does. */
+const MOST_TURNS = 20_000;
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery"] as const;
+/** In a life there are many operations of the one kind and few of the other. */
+const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
+
+export interface SimulationReport extends SimulationCounts {
+  /** What went wrong; nothing should. */
+  faults: string[];
+}
+
+export interface SimulationCounts {
+  counts: {
+    lives: number;
+    records: number;
+    acknowledged: number;
+    refused: number;
+    removedRuns: number;
+    fullDisks: number;
+    /** Openings that an error of a read ended. */
+    unreadable: number;
+    /** Stores that were damaged at the end, each in one place. */
+    damages: number;
+  };
+  /** Of machine or process, by what they fell into; `idle`: between operations. */
+  crashes: Partial<Record<DiskPlace | "idle", number>>;
+  /** Failed syncs and writes. */
+  errors: Partial<Record<DiskPlace, number>>;
+}
+
+/**
+ * One random history of a store on a simulated disk: lives of its recorder one after another, each ended by something, judged by a model
+ * that knows what was sent and what was answered. The same seed is the same history.
+ */
+export async function simulateStore(seed: number): Promise<SimulationReport> {
+  return await new StoreSimulation(seed).run();
+}
+
+class StoreSimulation {
+  readonly #random: Random;
+  readonly #producers: SimulatedProducer[];
+  readonly #workload: StoreWorkload;
+  readonly #ledger: StoreLedger;
+  readonly #segmentBytes: number;
+  readonly #ballastBytes: number;
+  readonly #faults: string[] = [];
+  readonly #report: SimulationReport = {
+    faults: this.#faults,
+    counts: {
+      ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
+      ...{ removedRuns: 0, fullDisks: 0, unreadable: 0, damages: 0 },
+    },
+    crashes: {},
+    errors: {},
+  };
+  #disk = new SimulatedDisk();
+  #hasCrashed = false;
+  #wallUs = 1_795_000_000 * SECOND_US;
+
+  constructor(seed: number) {
+    const random = createRandom(seed);
+    this.#random = random;
+    const names = ["controller", "head-1", "head-2"].slice(0, random.integer(1, 3));
+    this.#producers = names.map((name) => new SimulatedProducer(name));
+    this.#workload = new StoreWorkload(random);
+    this.#ledger = new StoreLedger(this.#producers);
+    this.#segmentBytes = random.pick([700, 2_000, 6_000]);
+    this.#ballastBytes = random.pick([0, 1_000]);
+  }
+
+  async run(): Promise<SimulationReport> {
+    const { counts } = this.#report;
+    for (let lives = this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
+      await this.#live(this.#strike());
+    }
+    if (this.#faults.length === 0) await this.#live(null);
+    if (this.#faults.length === 0) await this.#check("at the end");
+    for (let times = 2; times > 0 && this.#faults.length === 0; times--) await this.#damage();
+    counts.records = this.#ledger.records;
+    counts.removedRuns = this.#ledger.removedRuns;
+    for (const { answers } of this.#producers) {
+      for (const answer of answers) counts[answer === null ? "acknowledged" : "refused"]++;
+    }
+    return this.#report;
+  }
+
+  #strike(): Strike {
+    const random = this.#random;
+    // What one crash left the next may find half put right.
+    const place = this.#hasCrashed && random.chance(0.4) ? "recovery" : random.pick(PLACES);
+    const kind = random.pick(["crash", "crash", "crash", "crash", "kill", "sync", "write"] as const);
+    return { place, after: random.integer(0, MOST_BEFORE_STRIKE[place] ?? 8), kind };
+  }
+
+  /** From an opening to an end. Without a strike everything that was sent is answered, and the end is a clean one. */
+  async #live(strike: Strike | null): Promise<void> {
+    const random = this.#random;
+    this.#report.counts.lives++;
+    this.#wallUs += random.chance(0.2) ? random.integer(1, 40) * DAY_US : SECOND_US;
+    if (random.chance(0.3)) await this.#check("before an opening");
+    const life = this.#newLife(this.#disk, strike);
+    if (await this.#open(life, strike)) {
+      this.#judgeOpened(life);
+      await this.#work(life, strike === null);
+      if (!life.isOver && (strike === null || random.chance(0.3))) await this.#stop(life);
+    }
+    for (const producer of this.#producers) producer.disconnect();
+    this.#end(life);
+  }
+
+  #newLife(disk: SimulatedDisk, strike: Strike | null, foldsRuns = true): StoreLife {
+    return new StoreLife({
+      disk,
+      random: this.#random,
+      wallUs: () => {
+        this.#wallUs += this.#random.integer(0, 400);
+        return this.#wallUs;
+      },
+      ...{ strike, foldsRuns },
+      onRecord: (record) => this.#ledger.take(record),
+    });
+  }
+
+  #options(strike: Strike | null): RecorderOptions {
+    const policies = [
+      { days: null, bytes: null },
+      { days: null, bytes: 500 },
+      { days: null, bytes: 2_000 },
+      { days: 2, bytes: null },
+    ];
+    const policy = strike?.place === "retention" ? policies[1] : this.#random.pick(policies);
+    return {
+      dataDirectory: DIRECTORY,
+      durability: "full",
+      serviceVersion: "1",
+      ...{ cellSocketPath: null, cellListen: null, cellToken: null },
+      ...{ finalizeTimeoutMs: 2_000, orphanTimeoutMs: null },
+      retention: policy ?? { days: null, bytes: null },
+      segmentBytes: this.#segmentBytes,
+      diskRoom: { low: { bytes: 2_000 }, critical: { bytes: 800 }, ballastBytes: this.#ballastBytes },
+    };
+  }
+
+  /** False when the opening was struck. Now and then a read fails: the opening must say so, and another go well. */
+  async #open(life: StoreLife, strike: Strike | null): Promise<boolean> {
+    const { disk } = life;
+    let failsAt = this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
+    let hasFailed = false;
+    disk.onRead = () => {
+      if (failsAt-- > 0) return undefined;
+      hasFailed = true;
+      return "EIO";
+    };
+    const reading = failsAt;
+    try {
+      await life.start(this.#options(strike));
+    } catch (error) {
+      if (hasFailed) this.#report.counts.unreadable++;
+      else this.#faults.push(`could not be opened: ${(error as Error).stack}`);
+    }
+    disk.onRead = () => undefined;
+    if (hasFailed && reading >= 0 && !life.isOver) this.#faults.push("opened in spite of a read that failed");
+    return life.ready !== null && !life.isOver;
+  }
+
+  #judgeOpened(life: StoreLife): void {
+    if (life.lastSequence < this.#ledger.records) {
+      this.#faults.push(`records ${life.lastSequence + 1} to ${this.#ledger.records} were committed and are lost`);
+    }
+    const recovery = life.ready?.recovery;
+    if (recovery?.corruptionCount !== 0) this.#faults.push(`a crash is no corruption: ${JSON.stringify(recovery)}`);
+    this.#judgeRuns(life);
+  }
+
+  #judgeRuns(life: StoreLife): void {
+    this.#ledger.judgeAnswers();
+    this.#ledger.judgeRuns(life.runs, (path) => {
+      const whole = `${DIRECTORY}/captures/${path}`;
+      return life.disk.has(whole) ? life.disk.bytesOf(whole) : undefined;
+    });
+    this.#faults.push(...this.#ledger.faults.splice(0));
+  }
+
+  async #work(life: StoreLife, isLast: boolean): Promise<void> {
+    const random = this.#random;
+    for (let step = random.integer(5, isLast ? 15 : 40); step > 0 && !life.isDead; step--) {
+      const producer = this.#anyProducer(life, 0.7);
+      for (let count = random.integer(0, 5); count > 0; count--) this.#sendFrom(producer);
+      await turns(random.integer(0, 6));
+      if (random.chance(0.15)) life.timers.advance(random.pick([250, 1_000, 5_000]));
+      if (random.chance(0.04)) life.timers.advance(60_000);
+      if (random.chance(0.03)) producer.disconnect();
+      if (random.chance(0.01)) await this.#fillDisk(life);
+      if (life.hasFailed && random.chance(0.3)) return;
+    }
+    if (life.isOver || !isLast) return;
+    await this.#drain(life);
+    this.#judgeRuns(life);
+  }
+
+  #anyProducer(life: StoreLife, connects: number): SimulatedProducer {
+    const producer = this.#random.pick(this.#producers);
+    if (!producer.isConnected && this.#random.chance(connects)) life.connect(producer);
+    return producer;
+  }
+
+  #sendFrom(producer: SimulatedProducer): void {
+    producer.send(this.#workload.next(producer === this.#producers[0]));
+  }
+
+  /** The disk fills while messages come, and has room again: all goes on by itself. */
+  async #fillDisk(life: StoreLife): Promise<void> {
+    this.#report.counts.fullDisks++;
+    life.disk.limitBytes = life.disk.usedBytes + this.#random.integer(0, 3_000);
+    for (let step = 0; step < 8 && !life.isOver; step++) {
+      this.#sendFrom(this.#anyProducer(life, 1));
+      await turns(5);
+      if (this.#random.chance(0.3)) life.timers.advance(1_000);
+    }
+    life.disk.limitBytes = Number.POSITIVE_INFINITY;
+    await this.#drain(life);
+  }
+
+  /** Until everything that was sent is answered. */
+  async #drain(life: StoreLife): Promise<void> {
+    for (let turn = 1; turn < MOST_TURNS && !life.isOver; turn++) {
+      if (this.#producers.every(({ waiting }) => waiting === 0)) return;
+      for (const producer of this.#producers) if (!producer.isConnected) life.connect(producer);
+      if (turn % 50 === 0) life.timers.advance(1_000);
+      await turns(1);
+    }
+    if (!life.isOver) this.#faults.push(`not all was answered: ${this.#producers.map(({ waiting }) => waiting)}`);
+  }
+
+  async #stop(life: StoreLife): Promise<void> {
+    let isStopped = false;
+    void life.stop().then(() => {
+      isStopped = true;
+    });
+    for (let turn = 1; turn < MOST_TURNS && !isStopped && !life.isOver; turn++) {
+      if (turn % 20 === 0) life.timers.advance(1_000);
+      await turns(1);
+    }
+    if (!isStopped && !life.isOver) this.#faults.push("the recorder does not stop");
+  }
+
+  #end(life: StoreLife): void {
+    const { crashes, errors } = this.#report;
+    const { struck, isDead } = life;
+    this.#hasCrashed = isDead;
+    if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
+    else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
+    this.#disk = life.end(this.#random.pick(CRASH_MODES));
+    this.#faults.push(...life.faults);
+  }
+
+  /** A crash alone leaves nothing that the store's own check finds fault with. */
+  async #check(when: string): Promise<void> {
+    if (!(await this.#disk.exists(`${DIRECTORY}/meta`))) return;
+    const { ok, findings } = await checkDisk(this.#disk, DIRECTORY);
+    if (!ok) this.#faults.push(`check ${when}: ${JSON.stringify(findings)}`);
+  }
+
+  /** Damage to what is durable is found by check; to the log also by the next opening, and it is never served. */
+  async #damage(): Promise<void> {
+    const disk = this.#disk.copy();
+    const stored = this.#ledger.storedLengths();
+    const damage = damageDisk(disk, this.#random, (path) => {
+      if (path.endsWith(".seg")) return disk.bytesOf(path).length;
+      return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
+    });
+    if (damage === null) return;
+    this.#report.counts.damages++;
+    const { findings } = await checkDisk(disk, DIRECTORY);
+    if (findings.length === 0) this.#faults.push(`check does not see ${damage.what}`);
+    if (!damage.path.endsWith(".seg")) return;
+    const life = this.#newLife(disk, null, false);
+    await life.start({ ...this.#options(null), retention: { days: null, bytes: null } });
+    if (life.ready?.recovery.findingCount === 0) this.#faults.push(`opening does not tell of ${damage.what}`);
+    this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
+    life.end("keep");
+  }
+}
