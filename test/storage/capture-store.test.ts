@@ -321,3 +321,27 @@ t.test("verification names each damaged extent", async (t) => {
   t.equal(damages.length, 2);
   await t.rejects(verifyExtents(disk, "/data/captures/none", extents), { code: "capture_missing" });
 });
+
+t.test("a failed sync of a removal ends the store, as any does", async (t) => {
+  for (const syncs of [0, 1]) {
+    const disk = await createDisk();
+    const id = runId();
+    const failures: string[] = [];
+    const options = { fileSystem: disk, capturesPath: CAPTURES, onFailure: () => failures.push("failed") };
+    const store = new CaptureStore(options);
+    store.file(id, "capture", 0).append(random.bytes(10));
+    await store.file(id, "capture", 0).makeDurable();
+    store.finish(id);
+    let at = 0;
+    disk.onOperation = ({ kind }) => (kind === "syncDirectory" && at++ === syncs ? { error: "EIO" } : undefined);
+    // The month's folder first, then, since nothing is left in it, that of the months.
+    await t.rejects(
+      store.removeCaptures([id], () => true),
+      { code: "EIO" },
+    );
+    t.match(store.failure, { code: "capture_failed", message: /fsync .*EIO/ });
+    t.same(failures, ["failed"]);
+    t.throws(() => store.file(id, "capture", 0).append(random.bytes(10)), { code: "capture_failed" });
+    await store.close();
+  }
+});
