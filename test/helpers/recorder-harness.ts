@@ -78,6 +78,8 @@ export class RecorderHarness {
         finalizeTimeoutMs: 30_000,
         orphanTimeoutMs: null,
         retention: { days: null, bytes: null },
+        // Each start writes it, and a simulated disk keeps a copy for every crash.
+        diskRoom: { low: null, critical: null, ballastBytes: 64 * 1024 },
         ...recorderOptions,
       },
       {
