@@ -1,0 +1,162 @@
+import t from "tap";
+import type { DeliveryOutcome, DeliveryRequest } from "../../../workers/dispatcher/delivery-request.js";
+import { Dispatcher } from "../../../workers/dispatcher/dispatcher.js";
+import type { DeliveryJob, DeliveryReport } from "../../../workers/dispatcher/dispatcher-messages.js";
+import { ManualTimers } from "../../helpers/manual-timers.js";
+
+const OK: DeliveryOutcome = { statusCode: 204, responseHeaders: {}, responseBody: "", error: null };
+const BAD: DeliveryOutcome = {
+  statusCode: 500,
+  responseHeaders: {},
+  responseBody: "no",
+  error: "the receiver answered 500",
+};
+const START_US = 1_800_000_000_000_000;
+
+/** A dispatcher whose network and time are the test's. */
+function bench() {
+  const timers = new ManualTimers();
+  let nowMs = 0;
+  const sent: { request: DeliveryRequest; end: (outcome: DeliveryOutcome) => void; timedOut: number | null }[] = [];
+  const reports: DeliveryReport[] = [];
+  const dispatcher = new Dispatcher({
+    timers,
+    nowMs: () => nowMs,
+    wallUs: () => START_US + nowMs * 1000,
+    userAgent: "test/1",
+    send(request, onEnd) {
+      const entry = { request, end: onEnd, timedOut: null as number | null };
+      sent.push(entry);
+      return {
+        timeOut(timeoutMs) {
+          entry.timedOut = timeoutMs;
+          onEnd({ statusCode: null, responseHeaders: null, responseBody: null, error: "no answer" });
+        },
+      };
+    },
+    report: (report) => reports.push(report),
+  });
+  const advance = (ms: number): void => {
+    for (let i = 0; i < ms; i += 100) {
+      nowMs += 100;
+      timers.advance(100);
+    }
+  };
+  return { dispatcher, sent, reports, advance };
+}
+
+const JOB: DeliveryJob = {
+  ...{ deliveryId: "d1", eventId: "e1", eventName: "ProgramFailed", url: "http://h/", secret: "s" },
+  ...{ firstAttemptNumber: 1, attempts: 4, timeoutMs: 3000, backoffMs: 1000, payload: Buffer.from("{}") },
+};
+
+t.test("taken at once: one attempt, signed at its own time", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  advance(1500);
+  dispatcher.deliver(JOB);
+  t.match(sent[0]?.request, { eventId: "e1", secret: "s", timestampSeconds: START_US / 1e6 + 1, userAgent: "test/1" });
+  advance(200);
+  sent[0]?.end(OK);
+  t.same(reports, [
+    {
+      deliveryId: "d1",
+      attempt: {
+        ...{ attemptNumber: 1, startedAtUs: START_US + 1_500_000, completedAtUs: START_US + 1_700_000 },
+        ...OK,
+      },
+      next: { kind: "delivered" },
+    },
+  ]);
+  t.equal(dispatcher.runningCount, 0);
+  advance(20_000);
+  t.equal(sent.length, 1, "nothing in the background");
+});
+
+t.test("refused each time: every attempt, the retry's time told, numbers counted on", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  dispatcher.deliver({ ...JOB, firstAttemptNumber: 5, attempts: 2 });
+  sent[0]?.end(BAD);
+  t.match(reports[0], { attempt: { attemptNumber: 5 }, next: { kind: "retry", atUs: START_US + 1_000_000 } });
+  advance(1000);
+  t.equal(sent.length, 2);
+  sent[1]?.end(BAD);
+  t.match(reports[1], { attempt: { attemptNumber: 6, error: "the receiver answered 500" }, next: { kind: "failed" } });
+});
+
+t.test("never answered: time-outs within the window, the last one trimmed", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  dispatcher.deliver(JOB);
+  advance(20_000);
+  t.same(
+    sent.map(({ timedOut }) => timedOut),
+    [3000, 3000, 2000],
+  );
+  t.same(
+    reports.map(({ next }) => next.kind),
+    ["retry", "retry", "failed"],
+  );
+});
+
+t.test("deliveries do not wait for each other", async (t) => {
+  const { dispatcher, sent, reports } = bench();
+  for (let i = 0; i < 100; i++) dispatcher.deliver({ ...JOB, deliveryId: `d${i}` });
+  t.equal(sent.length, 100);
+  sent[99]?.end(OK);
+  t.same(
+    reports.map(({ deliveryId }) => deliveryId),
+    ["d99"],
+  );
+  t.throws(() => dispatcher.deliver({ ...JOB, deliveryId: "d0" }), /already/);
+});
+
+t.test("released in a pause, in an attempt that fails, and in one that is taken", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  dispatcher.deliver(JOB);
+  sent[0]?.end(BAD);
+  dispatcher.release("d1");
+  t.match(reports.at(-1), { attempt: null, next: { kind: "released" } });
+  advance(20_000);
+  t.equal(sent.length, 1, "no further attempt");
+  dispatcher.deliver({ ...JOB, deliveryId: "d2" });
+  dispatcher.release("d2");
+  t.equal(reports.length, 2, "the attempt under way goes on");
+  sent[1]?.end(BAD);
+  t.match(reports.at(-1), { deliveryId: "d2", attempt: { error: BAD.error }, next: { kind: "released" } });
+  dispatcher.deliver({ ...JOB, deliveryId: "d3" });
+  dispatcher.release("d3");
+  sent[2]?.end(OK);
+  t.match(reports.at(-1), { deliveryId: "d3", next: { kind: "delivered" } });
+  dispatcher.release("unknown");
+  t.equal(dispatcher.runningCount, 0);
+});
+
+t.test("stopping waits for what is under way, and for no longer than it may", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  await dispatcher.stop(1000);
+  dispatcher.deliver(JOB);
+  dispatcher.deliver({ ...JOB, deliveryId: "d2", timeoutMs: 9000 });
+  const stopped = dispatcher.stop(5000);
+  sent[0]?.end(OK);
+  t.match(reports, [{ deliveryId: "d1", next: { kind: "delivered" } }]);
+  advance(5000);
+  await stopped;
+  t.equal(reports.length, 1, "an attempt that was cut short is none");
+  sent[1]?.end(OK);
+  t.equal(reports.length, 1, "nor later");
+});
+
+t.test("an attempt that fails at once is one like any other", async (t) => {
+  const reports: DeliveryReport[] = [];
+  const timers = new ManualTimers();
+  const dispatcher = new Dispatcher({
+    ...{ timers, nowMs: () => 0, wallUs: () => START_US, userAgent: "" },
+    send(_request, onEnd) {
+      onEnd(BAD);
+      return { timeOut: () => t.fail("it has ended") };
+    },
+    report: (report) => reports.push(report),
+  });
+  dispatcher.deliver({ ...JOB, attempts: 1 });
+  timers.advance(100_000);
+  t.match(reports, [{ next: { kind: "failed" } }]);
+});

@@ -1,0 +1,60 @@
+import { Worker } from "node:worker_threads";
+import type {
+  DeliveryJob,
+  DeliveryReport,
+  DispatcherOptions,
+  DispatcherToRecorder,
+  RecorderToDispatcher,
+} from "./dispatcher-messages.js";
+
+export interface DispatcherCallbacks {
+  onReports(reports: readonly DeliveryReport[]): void;
+  /** The thread ended by itself: what it had under way is not reported any more. */
+  onFailure(message: string): void;
+}
+
+/** The dispatcher as the recorder sees it. */
+export interface DispatcherHandle {
+  serving(port: number): void;
+  deliver(jobs: DeliveryJob[]): void;
+  release(deliveryId: string): void;
+  /** Resolves when every attempt under way has ended and is reported, or was cut short after `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export function startDispatcher(options: DispatcherOptions, callbacks: DispatcherCallbacks): DispatcherHandle {
+  const worker = new Worker(new URL("./dispatcher-thread.js", import.meta.url), {
+    workerData: options,
+    name: "dispatcher",
+  });
+  let isStopping = false;
+  let hasEnded = false;
+  const post = (message: RecorderToDispatcher): void => {
+    if (!hasEnded) worker.postMessage(message);
+  };
+  const fail = (message: string): void => {
+    if (hasEnded) return;
+    hasEnded = true;
+    if (!isStopping) callbacks.onFailure(message);
+  };
+  worker.on("message", (message: DispatcherToRecorder) => {
+    if (message.kind === "reports") callbacks.onReports(message.reports);
+  });
+  worker.on("error", (error) => fail(error.stack ?? error.message));
+  const exited = new Promise<void>((resolve) => {
+    worker.on("exit", (code) => {
+      fail(`the dispatcher thread ended with ${code}`);
+      resolve();
+    });
+  });
+  return {
+    serving: (port) => post({ kind: "serving", port }),
+    deliver: (jobs) => post({ kind: "deliver", jobs }),
+    release: (deliveryId) => post({ kind: "release", deliveryId }),
+    stop(graceMs) {
+      isStopping = true;
+      post({ kind: "stop", graceMs });
+      return exited;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/** What the recorder and the dispatcher thread say to each other; plain data only. */
+import type { DeliveryAttempt } from "../../core/delivery.js";
+import type { EventName } from "../../core/webhook.js";
+
+/** Given to the thread when it starts (workerData). */
+export interface DispatcherOptions {
+  serviceVersion: string;
+  /** CIDR lists of `--webhook-allow` and `--webhook-deny`; no allow list allows all that is not forbidden. */
+  allow: readonly string[];
+  deny: readonly string[];
+  /** PEM of `--webhook-ca`, trusted beside the system's; null: none. */
+  extraCa: string | null;
+}
+
+/** One window of attempts of one delivery. */
+export interface DeliveryJob {
+  deliveryId: string;
+  eventId: string;
+  eventName: EventName;
+  /** The webhook's at this time. */
+  url: string;
+  /** Null: the delivery is not signed. */
+  secret: string | null;
+  /** Number of the first attempt of this window. */
+  firstAttemptNumber: number;
+  /** At most so many. */
+  attempts: number;
+  timeoutMs: number;
+  backoffMs: number;
+  /** The frozen envelope, posted as it is. */
+  payload: Uint8Array;
+}
+
+/** What became of a delivery, after each attempt. */
+export interface DeliveryReport {
+  deliveryId: string;
+  /** Null when no attempt was made since the last report. */
+  attempt: DeliveryAttempt | null;
+  /**
+   * `retry`: a further attempt follows by itself at that time. `released`: none follows, as was asked for, and the delivery is not
+   * at its end.
+   */
+  next: { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; atUs: number } | { kind: "released" };
+}
+
+export type RecorderToDispatcher =
+  /** The port that the service serves on: no delivery goes there. Sent before the first job. */
+  | { kind: "serving"; port: number }
+  | { kind: "deliver"; jobs: DeliveryJob[] }
+  /** No further attempt of this delivery by itself: one under way ends, a pause ends now. */
+  | { kind: "release"; deliveryId: string }
+  /** Release all, cut short what still lasts after `graceMs`, end the thread. */
+  | { kind: "stop"; graceMs: number };
+
+export type DispatcherToRecorder = { kind: "reports"; reports: DeliveryReport[] };

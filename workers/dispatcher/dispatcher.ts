@@ -1,0 +1,151 @@
+import type { DeliveryAttempt } from "../../core/delivery.js";
+import { DeliverySchedule, type DeliveryStep } from "../../core/delivery-schedule.js";
+import { LIMITS } from "../../core/limits.js";
+import type { Timers } from "../../storage/log-options.js";
+import type { DeliveryOutcome, DeliveryRequest, SentRequest } from "./delivery-request.js";
+import type { DeliveryJob, DeliveryReport } from "./dispatcher-messages.js";
+
+/** What surrounds the dispatcher, so that a test can stand in for the network and the time. */
+export interface DispatcherEnvironment {
+  timers: Timers;
+  /** Monotonic, in milliseconds. */
+  nowMs(): number;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  userAgent: string;
+  send(request: DeliveryRequest, onEnd: (outcome: DeliveryOutcome) => void): SentRequest;
+  report(report: DeliveryReport): void;
+}
+
+interface Running {
+  job: DeliveryJob;
+  schedule: DeliverySchedule;
+  attemptNumber: number;
+  /** The timer of the attempt's time-out, or of the pause. */
+  timer: unknown;
+  /** Null in a pause. */
+  request: SentRequest | null;
+  isReleased: boolean;
+}
+
+/**
+ * Drives deliveries through their attempts, each by itself: none waits for another. How many run at a time is the business of whoever
+ * gives the jobs.
+ */
+export class Dispatcher {
+  readonly #environment: DispatcherEnvironment;
+  readonly #running = new Map<string, Running>();
+  #onIdle: (() => void) | null = null;
+
+  constructor(environment: DispatcherEnvironment) {
+    this.#environment = environment;
+  }
+
+  /** Deliveries that are being made. */
+  get runningCount(): number {
+    return this.#running.size;
+  }
+
+  /** Starts a delivery; its id is not running already. */
+  deliver(job: DeliveryJob): void {
+    const { attempts, timeoutMs, backoffMs, deliveryId } = job;
+    if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
+    const plan = { attempts, timeoutMs, backoffMs, windowMs: LIMITS.dispatchWindowMs };
+    const running: Running = {
+      job,
+      schedule: new DeliverySchedule(plan, this.#environment.nowMs()),
+      attemptNumber: job.firstAttemptNumber,
+      timer: null,
+      request: null,
+      isReleased: false,
+    };
+    this.#running.set(deliveryId, running);
+    this.#begin(running);
+  }
+
+  /** No further attempt by itself. Of a delivery that is not running there is nothing to do: its end is reported or on its way. */
+  release(deliveryId: string): void {
+    const running = this.#running.get(deliveryId);
+    if (running === undefined) return;
+    running.isReleased = true;
+    if (running.request !== null) return;
+    this.#environment.timers.clear(running.timer);
+    this.#end(running, { deliveryId, attempt: null, next: { kind: "released" } });
+  }
+
+  /** Releases all; resolves when what was under way has ended, which is cut short after `graceMs`. */
+  stop(graceMs: number): Promise<void> {
+    for (const deliveryId of [...this.#running.keys()]) this.release(deliveryId);
+    if (this.#running.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#environment.timers.set(() => {
+        // Cut short, an attempt is none: the delivery stays pending and is made again at the next start.
+        for (const running of this.#running.values()) this.#environment.timers.clear(running.timer);
+        this.#running.clear();
+        resolve();
+      }, graceMs);
+      this.#onIdle = () => {
+        this.#environment.timers.clear(timer);
+        resolve();
+      };
+    });
+  }
+
+  #begin(running: Running): void {
+    const { timers, wallUs, nowMs } = this.#environment;
+    const { job } = running;
+    const step = running.schedule.begin(nowMs());
+    if (step.kind === "done") {
+      this.#end(running, { deliveryId: job.deliveryId, attempt: null, next: { kind: step.status } });
+      return;
+    }
+    const startedAtUs = wallUs();
+    let hasEnded = false;
+    const request = this.#environment.send(
+      {
+        url: job.url,
+        secret: job.secret,
+        eventId: job.eventId,
+        eventName: job.eventName,
+        payload: job.payload,
+        userAgent: this.#environment.userAgent,
+        timestampSeconds: Math.floor(startedAtUs / 1_000_000),
+      },
+      (outcome) => {
+        hasEnded = true;
+        // Cut short by stop.
+        if (this.#running.get(job.deliveryId) !== running) return;
+        timers.clear(running.timer);
+        running.request = null;
+        const completedAtUs = Math.max(wallUs(), startedAtUs);
+        this.#ended(running, { attemptNumber: running.attemptNumber++, startedAtUs, completedAtUs, ...outcome });
+      },
+    );
+    // It may have failed at once.
+    if (hasEnded) return;
+    running.request = request;
+    running.timer = timers.set(() => request.timeOut(step.timeoutMs), step.timeoutMs);
+  }
+
+  #ended(running: Running, attempt: DeliveryAttempt): void {
+    const { timers, nowMs } = this.#environment;
+    const { deliveryId } = running.job;
+    const step: DeliveryStep = running.schedule.ended(attempt.error === null, nowMs());
+    if (step.kind === "done") {
+      this.#end(running, { deliveryId, attempt, next: { kind: step.status } });
+    } else if (running.isReleased) {
+      this.#end(running, { deliveryId, attempt, next: { kind: "released" } });
+    } else {
+      const delayMs = step.untilMs - nowMs();
+      const atUs = attempt.completedAtUs + Math.round(delayMs * 1000);
+      this.#environment.report({ deliveryId, attempt, next: { kind: "retry", atUs } });
+      running.timer = timers.set(() => this.#begin(running), delayMs);
+    }
+  }
+
+  #end(running: Running, report: DeliveryReport): void {
+    this.#running.delete(running.job.deliveryId);
+    this.#environment.report(report);
+    if (this.#running.size === 0) this.#onIdle?.();
+  }
+}

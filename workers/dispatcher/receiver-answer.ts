@@ -1,0 +1,55 @@
+import { LIMITS } from "../../core/limits.js";
+
+/** What is kept of a receiver's answer: bounded, and as text whatever came. */
+export class ReceiverAnswer {
+  statusCode: number | null = null;
+  headers: Record<string, string> | null = null;
+  #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #isCut = false;
+
+  /** @param raw names and values in turn, as they came */
+  takeHeaders(statusCode: number, raw: readonly Uint8Array[]): void {
+    this.statusCode = statusCode;
+    // Without a prototype: a receiver may name a header as it likes.
+    const headers: Record<string, string> = Object.create(null);
+    let bytes = 0;
+    for (let i = 0; i + 1 < raw.length; i += 2) {
+      const [name, value] = [raw[i] as Uint8Array, raw[i + 1] as Uint8Array];
+      bytes += name.length + value.length;
+      if (bytes > LIMITS.answerHeaderBytes) break;
+      const key = textOf(name).toLowerCase();
+      headers[key] = headers[key] === undefined ? textOf(value) : `${headers[key]}, ${textOf(value)}`;
+    }
+    this.headers = { ...headers };
+  }
+
+  /** False: no more is wanted. */
+  takeBody(chunk: Uint8Array): boolean {
+    const room = LIMITS.answerBodyBytes - this.#bytes;
+    if (chunk.length > room) this.#isCut = true;
+    const kept = chunk.slice(0, room);
+    this.#chunks.push(kept);
+    this.#bytes += kept.length;
+    return !this.#isCut;
+  }
+
+  /** The body did not come to its end. */
+  cut(): void {
+    this.#isCut = true;
+  }
+
+  /** Null before an answer came. */
+  get body(): string | null {
+    if (this.statusCode === null) return null;
+    const text = textOf(Buffer.concat(this.#chunks));
+    return this.#isCut ? `${text}… [cut: ${this.#bytes} bytes kept]` : text;
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Bytes that are not UTF-8 become replacement characters. */
+function textOf(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}

@@ -1,0 +1,92 @@
+import { lookup } from "node:dns";
+import { isIP } from "node:net";
+import { networkInterfaces } from "node:os";
+import { rootCertificates } from "node:tls";
+import { buildConnector } from "undici";
+import { type AddressPolicy, type AddressRange, addressFault } from "../../core/address-policy.js";
+import { LIMITS } from "../../core/limits.js";
+
+/** The address is not one that deliveries may go to; nothing was sent. */
+export class AddressRefusedError extends Error {
+  override name = "AddressRefusedError";
+}
+
+export interface ReceiverConnectorOptions {
+  allow: readonly AddressRange[] | null;
+  deny: readonly AddressRange[];
+  extraCa: string | null;
+  /** Null before the service serves. */
+  ownPort(): number | null;
+}
+
+/** Stands for every port that is not the service's own. */
+const ANOTHER_PORT = -1;
+
+type LookupCallback = (error: Error | null, addresses: { address: string; family: number }[]) => void;
+
+/**
+ * Connects to receivers, to addresses that the policy allows only. A name is resolved once for a connection, each address of it is
+ * judged, and the connection goes to one of those that passed: what the name resolves to a moment later does not matter. The
+ * connected socket is judged once more, by its own word, before a byte of the event is sent.
+ */
+export function receiverConnector(options: ReceiverConnectorOptions): buildConnector.connector {
+  const policy = (): AddressPolicy => ({
+    allow: options.allow,
+    deny: options.deny,
+    own: Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address)),
+    ownPort: options.ownPort(),
+  });
+  /** Of names being resolved: one that takes long, or never answers, occupies one place of the system's resolver at most. */
+  const resolving = new Map<string, LookupCallback[]>();
+  const resolve = (hostname: string, callback: LookupCallback): void => {
+    const waiting = resolving.get(hostname);
+    if (waiting !== undefined) {
+      waiting.push(callback);
+      return;
+    }
+    resolving.set(hostname, [callback]);
+    lookup(hostname, { all: true }, (error, addresses) => {
+      const callbacks = resolving.get(hostname) ?? [];
+      resolving.delete(hostname);
+      for (const one of callbacks) one(error, addresses);
+    });
+  };
+  const connectorTo = (isOwnPort: boolean): buildConnector.connector =>
+    buildConnector({
+      timeout: LIMITS.dispatchWindowMs,
+      ...(options.extraCa !== null && { ca: [...rootCertificates, options.extraCa] }),
+      lookup(hostname: string, wanted: { all?: boolean }, callback: (...results: unknown[]) => void): void {
+        resolve(hostname, (error, addresses) => {
+          if (error !== null) return callback(error);
+          const current = policy();
+          const port = isOwnPort ? (current.ownPort ?? ANOTHER_PORT) : ANOTHER_PORT;
+          const faults = addresses.map(({ address }) => addressFault(address, port, current));
+          const fine = addresses.filter((_, at) => faults[at] === undefined);
+          const [first] = fine;
+          if (first === undefined) return callback(new AddressRefusedError(faults[0] ?? `${hostname} has no address`));
+          if (wanted.all === true) callback(null, fine);
+          else callback(null, first.address, first.family);
+        });
+      },
+    } as buildConnector.BuildOptions);
+  // A look-up is not told the port: the one port that matters has a connector of its own.
+  const toOwnPort = connectorTo(true);
+  const toOtherPorts = connectorTo(false);
+  return (target, callback) => {
+    const port = Number(target.port || (target.protocol === "https:" ? 443 : 80));
+    const refuse = (fault: string): void => callback(new AddressRefusedError(fault), null);
+    if (isIP(target.hostname) !== 0) {
+      // An address is not looked up.
+      const fault = addressFault(target.hostname, port, policy());
+      if (fault !== undefined) return refuse(fault);
+    }
+    const connector = port === options.ownPort() ? toOwnPort : toOtherPorts;
+    connector(target, (error, socket) => {
+      if (error !== null) return callback(error, null);
+      const fault = addressFault(socket.remoteAddress ?? "", port, policy());
+      if (fault === undefined) return callback(null, socket);
+      socket.destroy();
+      refuse(fault);
+    });
+  };
+}
