@@ -1,22 +1,31 @@
+import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { generateUuidV7 } from "../../core/identifiers.js";
 import { createRandom } from "../../core/random.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import { sendEvents } from "../load/event-sender.js";
+import { eventMessages, sendEvents } from "../load/event-sender.js";
 import { putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
+import { loadSqlite, missingWithoutSqlite } from "../peers/sqlite.js";
+import { measureSqliteAppends } from "../peers/sqlite-appends.js";
 import { replayWrites, traceWrites, type WriteGroup } from "../peers/write-trace.js";
 
+const MESSAGE_BYTES = 1024;
 const INDEX_BYTES = 96;
-const BODY_BYTES = 1024 - INDEX_BYTES;
+const BODY_BYTES = MESSAGE_BYTES - INDEX_BYTES;
 const IN_FLIGHT = 64;
 const MESSAGES = { smoke: 500, full: 20_000 };
 const RECORDS = { smoke: 2_000, full: 150_000 };
+const SQLITE_DOCUMENTS = { smoke: 500, full: 60_000 };
+const GOAL = "1 KB records, 64 in flight, against better-sqlite3 in the faster of 1 and 64 to a transaction";
 /** Any of the owner's types: the log does not look into them. */
 const RECORD_TYPE = 16;
+
+const SQLITE_CONTESTANTS = ["sqlite-documents", "sqlite-records"];
 
 interface LogRound {
   sample: RoundSample;
@@ -86,6 +95,19 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       details: { "records/fdatasync": records / groups.length, "MB/s": sumBytes(groups) / seconds / 1e6 },
     };
   };
+  const peer = loadSqlite();
+  const sqliteRunners: OpenBenchmark["runners"] = {};
+  if ("sqlite" in peer) {
+    const { sqlite } = peer;
+    const documents = SQLITE_DOCUMENTS[context.size];
+    const messageOf = eventMessages(MESSAGE_BYTES, context.seed);
+    const runId = generateUuidV7(Date.now(), randomBytes(10));
+    const record = createRandom(context.seed).bytes(MESSAGE_BYTES);
+    sqliteRunners["sqlite-documents"] = async () =>
+      measureSqliteAppends(sqlite, fresh("sqlite"), documents, () => JSON.stringify(messageOf(runId)));
+    sqliteRunners["sqlite-records"] = async () =>
+      measureSqliteAppends(sqlite, fresh("sqlite"), documents, () => record);
+  }
   const service = await startService(context);
   try {
     const client = await service.connect("bench-events");
@@ -101,7 +123,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
         "cell-link": async () => {
           const sample = await sendEvents(client, program, service.pid, {
             count: MESSAGES[context.size],
-            sizeBytes: 1024,
+            sizeBytes: MESSAGE_BYTES,
             inFlight: IN_FLIGHT,
             seed: context.seed,
           });
@@ -110,7 +132,9 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
         },
         plain: replay(true),
         "plain-blocking": replay(false),
+        ...sqliteRunners,
       },
+      ...("why" in peer && { missing: missingWithoutSqlite(SQLITE_CONTESTANTS, peer.why) }),
       notes: [],
       async close() {
         await client.close();
@@ -126,19 +150,40 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
 export const durableAppends: Benchmark = {
   name: "durable-appends",
   measures:
-    `Records of 1 KB, ${IN_FLIGHT} in flight, from append to durable (durability full), on the log alone: no link, no state machine. ` +
-    "Clock from the first append to the last record durable; opening and closing are outside. Latency is append to durable, " +
-    `in a closed loop of ${IN_FLIGHT}. The peers write the bytes of the log's last round again: the same sizes, in the same ` +
-    "order, with fdatasync at the same places, to a fresh file on the same file system.",
+    `1 KB made durable, ${IN_FLIGHT} in flight. log: encoded records, from append to durable (durability full), on the log alone: no link, no ` +
+    "state machine; clock from the first append to the last record durable, opening and closing are outside. cell-link: messages " +
+    `from send to ack, by one producer in the benchmark's process. Latency is that of one, in a closed loop of ${IN_FLIGHT}. Beside them better-sqlite3 ` +
+    "(WAL, synchronous=FULL) in this process, by blocking calls, stores the same documents as JSON text (made within the clock), or " +
+    "1 KB as it is, in the faster of 1 and 64 to a transaction. plain and plain-blocking write the bytes of the log's last " +
+    "round again: the same sizes, in the same order, with fdatasync at the same places, to a fresh file on the same file system.",
   metric: { name: "durable records", unit: "records/s", better: "higher" },
   contestants: [
-    { name: "log", description: "the service's log: encoding, two CRCs a record, group commit" },
-    { name: "cell-link", description: "messages event.add of 1 KB to the service, from send to ack, by one producer" },
+    { name: "log", description: "the service's log: two CRCs a record, group commit" },
+    { name: "cell-link", description: "messages event.add of 1 KB to the service" },
+    { name: "sqlite-documents", description: "better-sqlite3: the same messages as documents" },
+    { name: "sqlite-records", description: "better-sqlite3: 1 KB of bytes, ready" },
     { name: "plain", description: "write and fdatasync by Node's thread pool, as the log calls them" },
     { name: "plain-blocking", description: "writeSync and fdatasyncSync: the disk and the kernel, nothing else" },
   ],
   peer: "plain",
-  goals: [],
+  goals: [
+    {
+      kind: "ratio",
+      contestant: "cell-link",
+      peer: "sqlite-documents",
+      ratio: 2,
+      direction: "at-least",
+      source: `${GOAL}: message to acknowledgement`,
+    },
+    {
+      kind: "ratio",
+      contestant: "log",
+      peer: "sqlite-records",
+      ratio: 3,
+      direction: "at-least",
+      source: `${GOAL}: the log alone`,
+    },
+  ],
   rounds: { smoke: { warmup: 0, measured: 2 }, full: { warmup: 2, measured: 15 } },
   timeoutSeconds: { smoke: 60, full: 600 },
   open,

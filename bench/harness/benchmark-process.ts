@@ -34,7 +34,14 @@ async function run(job: BenchmarkJob): Promise<void> {
     await opened.close();
   }
   const seconds = (performance.now() - startMs) / 1000;
-  const measured = { name: job.name, startedAt, seconds, notes: opened.notes, contestants };
+  const measured = {
+    name: job.name,
+    startedAt,
+    seconds,
+    notes: opened.notes,
+    missing: [...(opened.missing ?? [])],
+    contestants,
+  };
   await sendToRunner({ type: "measured", measured });
 }
 

@@ -39,6 +39,12 @@ export interface Contestant {
   description: string;
 }
 
+/** A contestant that cannot take part on this machine. */
+export interface MissingContestant {
+  name: string;
+  why: string;
+}
+
 export interface BenchmarkContext {
   size: Size;
   /** A fresh directory on the measured disk, removed afterwards. */
@@ -53,9 +59,11 @@ export interface BenchmarkContext {
   log(line: string): void;
 }
 
-/** A benchmark made ready. `runners` has one entry for every declared contestant. */
+/** A benchmark made ready. `runners` has one entry for every declared contestant that is not `missing`. */
 export interface OpenBenchmark {
   runners: Record<string, () => Promise<RoundSample>>;
+  /** Peers that are not installed here: what stands beside them is told without them, and their goals are not judged. */
+  missing?: readonly MissingContestant[];
   /** What a reader of the figures must know about this run of it. */
   notes: string[];
   close(): Promise<void>;

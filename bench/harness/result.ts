@@ -3,7 +3,7 @@
  * is the JSON file's shape too; README.md explains its fields, RESULT_SCHEMA is checked when a file is read.
  */
 import { Ajv } from "ajv";
-import type { Contestant, Goal, Metric, Size } from "./benchmark.js";
+import type { Contestant, Goal, Metric, MissingContestant, Size } from "./benchmark.js";
 import type { LatencySummary } from "./latency-histogram.js";
 import type { Machine } from "./machine.js";
 import type { ContestantRounds } from "./rounds.js";
@@ -56,9 +56,13 @@ export interface BenchmarkResult {
   /** Null when it ran; else why it did not, and there are no contestants then. */
   error: string | null;
   contestants: ContestantResult[];
+  /** Contestants that could not take part. Absent when all did. */
+  missing?: MissingContestant[];
   /** Every contestant against the benchmark's peer, where it has one. */
   pairs: PairResult[];
   goals: GoalResult[];
+  /** Goals of which a contestant is missing. Absent when there are none. */
+  unjudged?: Goal[];
 }
 
 export interface BenchReport {
@@ -78,6 +82,7 @@ export interface MeasuredBenchmark {
   startedAt: string;
   seconds: number;
   notes: string[];
+  missing: MissingContestant[];
   contestants: ContestantRounds[];
 }
 

@@ -18,7 +18,10 @@ export async function runRounds(
   plan: { warmup: number; measured: number },
   onRound: (round: number, contestant: string, sample: RoundSample) => void,
 ): Promise<ContestantRounds[]> {
-  const results = benchmark.contestants.map(({ name }): ContestantRounds => ({ name, warmup: [], rounds: [] }));
+  const missing = new Set(opened.missing?.map(({ name }) => name));
+  const results = benchmark.contestants
+    .filter(({ name }) => !missing.has(name))
+    .map(({ name }): ContestantRounds => ({ name, warmup: [], rounds: [] }));
   for (let round = -plan.warmup; round < plan.measured; round++) {
     const count = results.length;
     const first = ((round % count) + count) % count;

@@ -58,8 +58,14 @@ function find(measured: MeasuredBenchmark, name: string): ContestantRounds {
 
 /** Computes spreads, pair ratios and verdicts from what a benchmark's process measured. */
 export function summarizeBenchmark(benchmark: Benchmark, measured: MeasuredBenchmark): BenchmarkResult {
-  const peer = benchmark.peer === null ? null : find(measured, benchmark.peer);
-  const pairs = peer === null ? [] : benchmark.contestants.filter(({ name }) => name !== peer.name);
+  const { missing } = measured;
+  const takesPart = (name: string): boolean => !missing.some((absent) => absent.name === name);
+  const contestants = benchmark.contestants.filter(({ name }) => takesPart(name));
+  const peer = benchmark.peer === null || !takesPart(benchmark.peer) ? null : find(measured, benchmark.peer);
+  const pairs = peer === null ? [] : contestants.filter(({ name }) => name !== peer.name);
+  const isJudged = (goal: Goal): boolean =>
+    takesPart(goal.contestant) && (goal.kind === "value" || takesPart(goal.peer));
+  const unjudged = benchmark.goals.filter((goal) => !isJudged(goal));
   return {
     name: benchmark.name,
     measures: benchmark.measures,
@@ -68,9 +74,9 @@ export function summarizeBenchmark(benchmark: Benchmark, measured: MeasuredBench
     seconds: measured.seconds,
     notes: measured.notes,
     error: null,
-    contestants: benchmark.contestants.map(({ name, description }) =>
-      summarizeContestant(find(measured, name), description),
-    ),
+    contestants: contestants.map(({ name, description }) => summarizeContestant(find(measured, name), description)),
+    ...(missing.length > 0 ? { missing } : {}),
+    ...(unjudged.length > 0 ? { unjudged } : {}),
     pairs: pairs.map(({ name }): PairResult => {
       const ratios = ratiosOf(find(measured, name), peer as ContestantRounds);
       return {
@@ -81,7 +87,7 @@ export function summarizeBenchmark(benchmark: Benchmark, measured: MeasuredBench
         interval: medianInterval(ratios),
       };
     }),
-    goals: benchmark.goals.map((goal) => {
+    goals: benchmark.goals.filter(isJudged).map((goal) => {
       const contestant = find(measured, goal.contestant);
       return judgeGoal(
         goal,

@@ -8,6 +8,17 @@ import type { ProducedProgram } from "./run-producer.js";
 /** A run takes at most 10,000 (core/limits.ts). */
 const EVENTS_PER_RUN = 5_000;
 
+/** What a message holds beside the text: field names, the run's id, the event's type. */
+const ENVELOPE_BYTES = 100;
+
+/** A message event.add of about `sizeBytes`, its text from the seed. */
+export function eventMessages(sizeBytes: number, seed: number): (runId: string) => object {
+  const text = Buffer.from(createRandom(seed).bytes(sizeBytes - ENVELOPE_BYTES))
+    .toString("base64")
+    .slice(0, sizeBytes - ENVELOPE_BYTES);
+  return (runId) => ({ type: "event.add", run_id: runId, event_type: "note", data: { text } });
+}
+
 /**
  * Sends `count` messages event.add of about `sizeBytes` each, spread over as many runs as they need, `inFlight` at a time, and times
  * each from its send to its ack. Beginning and ending the runs is outside the clock.
@@ -26,12 +37,7 @@ export async function sendEvents(
     await client.deliver({ type: "run.start", id });
     runIds.push(id);
   }
-  // What a message holds beside the text: field names, the run's id, the event's type.
-  const envelopeBytes = 100;
-  const text = Buffer.from(createRandom(seed).bytes(sizeBytes - envelopeBytes))
-    .toString("base64")
-    .slice(0, sizeBytes - envelopeBytes);
-
+  const messageOf = eventMessages(sizeBytes, seed);
   const latency = new LatencyHistogram();
   const serviceCpuBefore = cpuSecondsOf(servicePid);
   const cpuBefore = process.cpuUsage();
@@ -39,7 +45,7 @@ export async function sendEvents(
   const startMs = performance.now();
   const slot = async (): Promise<void> => {
     while (sent < count) {
-      const message = { type: "event.add", run_id: runIds[sent++ % runIds.length], event_type: "note", data: { text } };
+      const message = messageOf(runIds[sent++ % runIds.length] as string);
       const sentMs = performance.now();
       const { acknowledged } = await client.send(message);
       await acknowledged;

@@ -71,10 +71,16 @@ function benchmarkSection(result: BenchmarkResult): string {
     `<ul>${result.contestants.map((c) => `<li><b>${escapeHtml(c.name)}</b>: ${escapeHtml(c.description)}</li>`).join("")}</ul>`,
   );
   for (const goal of result.goals) {
-    const text = `${describeGoal(goal, metric.unit)}: ${describeVerdict(goal, metric.unit)}`;
+    const text = `${describeGoal(goal.goal, metric.unit)}: ${describeVerdict(goal, metric.unit)}`;
     parts.push(
       `<p class="${goal.met ? "met" : "missed"}"><b>${escapeHtml(text)}</b> <span class="soft">(${escapeHtml(goal.goal.source)})</span></p>`,
     );
+  }
+  for (const { name, why } of result.missing ?? []) {
+    parts.push(`<p class="missed">${escapeHtml(`${name} is missing: ${why}`)}</p>`);
+  }
+  for (const goal of result.unjudged ?? []) {
+    parts.push(`<p>${escapeHtml(`not judged: ${describeGoal(goal, metric.unit)}`)}</p>`);
   }
   const valueGoal = result.goals.find(({ goal }) => goal.kind === "value")?.goal;
   parts.push(

@@ -119,9 +119,13 @@ export function benchmarkText(result: BenchmarkResult): string {
   for (const goal of result.goals) {
     const { unit } = result.metric;
     parts.push(
-      wrap(`goal: ${describeGoal(goal, unit)} (${goal.goal.source})`, ""),
+      wrap(`goal: ${describeGoal(goal.goal, unit)} (${goal.goal.source})`, ""),
       wrap(describeVerdict(goal, unit), "      "),
     );
+  }
+  for (const { name, why } of result.missing ?? []) parts.push(wrap(`missing: ${name}: ${why}`, ""));
+  for (const goal of result.unjudged ?? []) {
+    parts.push(wrap(`goal not judged: ${describeGoal(goal, result.metric.unit)} (${goal.source})`, ""));
   }
   for (const note of result.notes) parts.push(wrap(`note: ${note}`, ""));
   for (const { name, warnings } of result.contestants) {
@@ -135,13 +139,21 @@ export function goalSummaryText(report: BenchReport): string {
   const rows = report.benchmarks.flatMap((result) =>
     result.error !== null
       ? [[result.name, "did not run", "", "FAILED"]]
-      : result.goals.map((goal) => [
-          result.name,
-          describeGoal(goal, result.metric.unit),
-          goal.goal.kind === "ratio" ? formatRatio(goal.spread.median) : formatFigure(goal.spread.median),
-          `${goal.met ? "met" : "MISSED"} ${goal.margin < 0 ? "-" : "+"}${formatPercent(Math.abs(goal.margin))}` +
-            (goal.clear ? "" : " (unsure)"),
-        ]),
+      : [
+          ...result.goals.map((goal) => [
+            result.name,
+            describeGoal(goal.goal, result.metric.unit),
+            goal.goal.kind === "ratio" ? formatRatio(goal.spread.median) : formatFigure(goal.spread.median),
+            `${goal.met ? "met" : "MISSED"} ${goal.margin < 0 ? "-" : "+"}${formatPercent(Math.abs(goal.margin))}` +
+              (goal.clear ? "" : " (unsure)"),
+          ]),
+          ...(result.unjudged ?? []).map((goal) => [
+            result.name,
+            describeGoal(goal, result.metric.unit),
+            "",
+            "not judged: a peer is missing",
+          ]),
+        ],
   );
   return rows.length === 0 ? "" : alignTable(["benchmark", "goal", "median", "verdict"], rows);
 }

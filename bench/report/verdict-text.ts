@@ -1,8 +1,9 @@
+import type { Goal } from "../harness/benchmark.js";
 import type { GoalResult } from "../harness/result.js";
 import { formatFigure, formatPercent, formatRatio } from "./number-format.js";
 
 /** What the goal asks for, in words. */
-export function describeGoal({ goal }: GoalResult, unit: string): string {
+export function describeGoal(goal: Goal, unit: string): string {
   const bound = goal.direction === "at-least" ? "at least" : "at most";
   return goal.kind === "ratio"
     ? `${goal.contestant} / ${goal.peer} ${bound} ${formatRatio(goal.ratio)}`

@@ -61,6 +61,7 @@ function measured(ours: number[], peer: number[]): MeasuredBenchmark {
     startedAt: "2026-01-01T00:00:00.000Z",
     seconds: 12,
     notes: ["a note with <b>markup</b>"],
+    missing: [],
     contestants: [
       { name: "ours", warmup: samples([1]), rounds: samples(ours) },
       { name: "peer", warmup: samples([1]), rounds: samples(peer) },
@@ -141,6 +142,33 @@ t.test("ratios are taken round by round, and goals judged by how far their media
   t.match(value, { met: true });
   t.ok(Math.abs((value?.margin ?? 0) - 0.2) < 1e-12, "80 is a fifth below 100");
   t.end();
+});
+
+t.test("a peer that is not installed is left out and named, and its goals are not judged", async (t) => {
+  const why = "not installed <here>";
+  const missing = [{ name: "peer", why }];
+  const opened: OpenBenchmark = {
+    runners: { ours: async () => ({ value: 80, seconds: 1 }) },
+    missing,
+    notes: [],
+    close: () => Promise.resolve(),
+  };
+  const contestants = await runRounds(BENCHMARK, opened, { warmup: 0, measured: 2 }, () => {});
+  t.strictSame(
+    contestants.map(({ name }) => name),
+    ["ours"],
+  );
+  const result = summarizeBenchmark(BENCHMARK, { ...measured(OURS, PEER), contestants, missing });
+  t.strictSame(result.pairs, []);
+  t.match(result.goals, [{ goal: { kind: "value" }, met: true }]);
+  t.match(result.unjudged, [{ kind: "ratio", peer: "peer" }]);
+  const all = { ...report(OURS, PEER), benchmarks: [result] };
+  t.strictSame(parseReport(JSON.stringify(all), "r.json"), JSON.parse(JSON.stringify(all)), "it is read back");
+  const text = benchmarkText(result);
+  t.match(text, /missing: peer: not installed <here>/);
+  t.match(text, /goal not judged: ours \/ peer at least 0.7/);
+  t.match(goalSummaryText(all), /ours \/ peer at least 0.70? +not judged: a peer is missing/);
+  t.match(htmlReport(all, null), /peer is missing: not installed &#60;here&#62;/);
 });
 
 t.test("a missed goal says so, and a verdict is clear only when the interval is on one side", (t) => {
