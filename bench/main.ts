@@ -27,6 +27,7 @@ interface Options {
   size: Size;
   rounds?: number;
   dir: string;
+  stores?: string;
   seed: number;
   httpClient: HttpClient | "auto";
   json?: string;
@@ -63,6 +64,7 @@ const command = new Command("bench")
   .addOption(new Option("--size <size>", "smoke only shows that they run").choices(["smoke", "full"]).default("full"))
   .option("--rounds <n>", "measured rounds instead of each benchmark's own number", wholeNumber(1))
   .option("--dir <directory>", "where temporary data goes: chooses the disk", tmpdir())
+  .option("--stores <directory>", "keep the stores of a million runs there, and take them from there")
   .option("--seed <n>", "of generated data", wholeNumber(0), 1)
   .addOption(
     new Option("--http-client <client>", "load generator").choices(["auto", "wrk", "autocannon"]).default("auto"),
@@ -104,6 +106,7 @@ async function runOne(
         name: benchmark.name,
         size: options.size,
         directory: data,
+        storesDirectory: resolve(options.stores ?? join(directory, "stores")),
         socketDirectory,
         seed: options.seed,
         httpClient: options.httpClient === "auto" ? chooseHttpClient() : options.httpClient,

@@ -2,7 +2,13 @@ import type { Benchmark } from "../harness/benchmark.js";
 import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
 import { durableAppends } from "./durable-appends.js";
+import { list1m } from "./list-1m.js";
+import { listDepth1m } from "./list-depth-1m.js";
+import { listHttp1m } from "./list-http-1m.js";
 import { listPages10k } from "./list-pages-10k.js";
+import { listSqlite1m } from "./list-sqlite-1m.js";
+import { memory1m } from "./memory-1m.js";
+import { open1m } from "./open-1m.js";
 import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
 
@@ -14,6 +20,12 @@ export const BENCHMARKS: readonly Benchmark[] = [
   readsDuringIngest,
   runDetailHot,
   listPages10k,
+  list1m,
+  listDepth1m,
+  listSqlite1m,
+  listHttp1m,
+  open1m,
+  memory1m,
 ];
 
 export function findBenchmark(name: string): Benchmark {

@@ -49,6 +49,8 @@ export interface BenchmarkContext {
   size: Size;
   /** A fresh directory on the measured disk, removed afterwards. */
   directory: string;
+  /** For stores that several benchmarks share; removed after the last one, or kept for the next run if that was asked for. */
+  storesDirectory: string;
   /** For Unix sockets, whose paths hold 107 bytes only: short wherever `directory` is. Also fresh, also removed. */
   socketDirectory: string;
   seed: number;

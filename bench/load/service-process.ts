@@ -16,19 +16,15 @@ export interface ServiceProcess extends ServerProcess {
 }
 
 /** The service as it is shipped, in a process of its own, on a fresh data directory with default settings. */
-export async function startService(context: BenchmarkContext): Promise<ServiceProcess> {
+export function startService(context: BenchmarkContext): Promise<ServiceProcess> {
+  return serveStore(context, join(context.directory, "store"));
+}
+
+/** As `startService`, on a data directory that may hold a store. */
+export async function serveStore(context: BenchmarkContext, dataDirectory: string): Promise<ServiceProcess> {
   const socketPath = join(context.socketDirectory, "cell.sock");
   const refusals: string[] = [];
-  const args = [
-    PROGRAM,
-    "serve",
-    "--data",
-    join(context.directory, "store"),
-    "--port",
-    "0",
-    "--cell-socket",
-    socketPath,
-  ];
+  const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath];
   const server = await startServer("the service", args, context.profileDirectory);
   return {
     url: server.url,

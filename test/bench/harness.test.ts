@@ -326,6 +326,7 @@ function job(name: string): BenchmarkJob {
     size: "smoke",
     directory: tmpdir(),
     socketDirectory: tmpdir(),
+    storesDirectory: tmpdir(),
     seed: 1,
     httpClient: "autocannon",
     profileDirectory: null,

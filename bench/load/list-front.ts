@@ -1,0 +1,64 @@
+import { RequestHeaders } from "../../http/request-headers.js";
+import { RequestPipeline } from "../../http/request-pipeline.js";
+import { RunDocuments } from "../../http/run-documents.js";
+import { runRoutes } from "../../http/run-routes.js";
+import { createServiceLog } from "../../http/service-log.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
+import { LogReader } from "../../storage/log-reader.js";
+import { View } from "../../storage/view.js";
+import type { ListQuery } from "./list-queries.js";
+import { readStore } from "./read-store.js";
+import type { RunStore } from "./run-store.js";
+
+/** Lists have no use for it. */
+const DOCUMENT_CACHE_BYTES = 1024 * 1024;
+const HOST = "127.0.0.1:8000";
+
+/** The front of the service without its server: a view of a store, and all that a request passes. */
+export interface ListFront {
+  view: View;
+  /** The response's bytes, from the request line on: routing, parameters, view, JSON. */
+  list(query: ListQuery): Promise<Uint8Array>;
+  close(): void;
+}
+
+/** Fronts over one reading of a store, for each number of bytes that its cache of list entries may have (undefined: as shipped). */
+export async function openListFronts(
+  store: RunStore,
+  summaryCacheBytes: readonly (number | undefined)[],
+): Promise<ListFront[]> {
+  const readers = summaryCacheBytes.map(
+    () => new LogReader({ fileSystem: nodeFileSystem, directory: `${store.path}/meta` }),
+  );
+  const views = summaryCacheBytes.map((bytes, at) => {
+    const reader = readers[at] as LogReader;
+    return new View({ reader, ...(bytes !== undefined && { summaryCacheBytes: bytes }) });
+  });
+  await readStore(store.path, (batch) => {
+    for (const view of views) view.applyBatch(batch);
+  });
+  return views.map((view, at) => {
+    view.finishOpening();
+    const pipeline = new RequestPipeline({
+      routes: runRoutes(view, new RunDocuments(view, DOCUMENT_CACHE_BYTES)),
+      baseUrl: undefined,
+      log: createServiceLog("silent", "bench"),
+    });
+    const headers = new RequestHeaders();
+    headers.add("host", HOST);
+    return {
+      view,
+      async list({ text }) {
+        const readBody = () => Promise.resolve(undefined);
+        const request = { method: "GET", path: "/runs", query: text, headers, isAborted: () => false, readBody };
+        const { status, body } = await pipeline.handle(request, "bench");
+        if (status !== 200 || !(body instanceof Uint8Array)) throw new Error(`/runs?${text} answered ${status}`);
+        return body;
+      },
+      close: () => (readers[at] as LogReader).close(),
+    };
+  });
+}
+
+/** What links in the answers start with. */
+export const LIST_BASE_URL = `http://${HOST}`;

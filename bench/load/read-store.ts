@@ -1,0 +1,19 @@
+import { nodeFileSystem } from "../../storage/file-system.js";
+import type { CommittedBatch } from "../../storage/log-batch.js";
+import { walkLog } from "../../storage/log-walk.js";
+import { isChangeRecordType } from "../../storage/record-index.js";
+import { RecoveryReportBuilder } from "../../storage/recovery-report.js";
+
+/** Reads all records of a store that is not being served, in order, as the recorder does at open; nothing is changed. */
+export async function readStore(path: string, onRecords: (batch: CommittedBatch) => void): Promise<void> {
+  await walkLog({
+    fileSystem: nodeFileSystem,
+    directory: `${path}/meta`,
+    firstSequence: 1,
+    understandsType: isChangeRecordType,
+    builder: new RecoveryReportBuilder(),
+    quarantine: async () => null,
+    deliversTail: true,
+    onRecords,
+  });
+}

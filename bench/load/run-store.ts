@@ -1,0 +1,215 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Change } from "../../core/change.js";
+import { generateUuidV7 } from "../../core/identifiers.js";
+import type { ProgramDocument } from "../../core/program.js";
+import { createRandom, type Random } from "../../core/random.js";
+import { foldRun } from "../../core/run-fold.js";
+import type { RunState, RunStatus } from "../../core/run-state.js";
+import { encodeChanges } from "../../storage/change-record.js";
+import { openDataDirectory } from "../../storage/data-directory.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
+import { Log } from "../../storage/log.js";
+import { isChangeRecordType } from "../../storage/record-index.js";
+import { RecorderState } from "../../workers/recorder/recorder-state.js";
+
+/** Raised when the same arguments make another store. */
+const STORE_VERSION = 1;
+const PROGRAMS = 20;
+/** Inspections of a serial number, on average: parts come back. */
+const RUNS_PER_SERIAL = 5;
+/** The newest runs have not ended: every status is found in the store. */
+const ACTIVE_RUNS = 60;
+const STEPS = 3;
+const FIRST_RUN_MS = Date.parse("2026-01-01T00:00:00Z");
+const RUN_MS = 20_000;
+/** Bytes that may wait in the log before the builder gives it its turn. */
+const PENDING_BYTES = 8 * 1024 * 1024;
+
+/** A store of many runs, and what a benchmark must know to ask for them. */
+export interface RunStore {
+  /** The data directory. */
+  path: string;
+  runs: number;
+  programIds: readonly string[];
+  serialNumbers: number;
+}
+
+export function serialNumberText(number: number): string {
+  return `SN-${String(number).padStart(7, "0")}`;
+}
+
+/** When the `index`-th run was created, in microseconds since the Unix epoch. */
+export function createdAtUs(index: number): number {
+  return (FIRST_RUN_MS + index * RUN_MS) * 1000;
+}
+
+/**
+ * A store of `runs` runs below `directory`, made unless it is there: it is written under another name and renamed when whole. It is
+ * what a service would have after them, without their deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one
+ * frame), and the newest runs at work. The product encodes the records and writes the log; only the link is left out.
+ */
+export async function prepareRunStore(
+  directory: string,
+  runs: number,
+  seed: number,
+  log: (line: string) => void,
+): Promise<RunStore> {
+  const path = join(directory, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`);
+  const random = createRandom(seed);
+  const programs = Array.from({ length: PROGRAMS }, (_, at) => programOf(random, at));
+  const serialNumbers = Math.max(1, Math.round(runs / RUNS_PER_SERIAL));
+  const store: RunStore = { path, runs, programIds: programs.map(({ id }) => id), serialNumbers };
+  if (!existsSync(path)) {
+    const startMs = performance.now();
+    const unfinished = `${path}.unfinished`;
+    rmSync(unfinished, { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+    await build(unfinished, store, programs, random);
+    renameSync(unfinished, path);
+    const seconds = (performance.now() - startMs) / 1000;
+    log(`a store of ${runs} runs was made in ${seconds.toFixed(1)} s`);
+  }
+  return store;
+}
+
+async function build(
+  path: string,
+  store: RunStore,
+  programs: readonly ProgramDocument[],
+  random: Random,
+): Promise<void> {
+  const directory = await openDataDirectory({ path, creates: true, fileSystem: nodeFileSystem });
+  const state = new RecorderState();
+  const log = await Log.open({
+    fileSystem: nodeFileSystem,
+    directory: directory.metaPath,
+    quarantineDirectory: directory.quarantinePath,
+    durability: "none",
+    understandsType: isChangeRecordType,
+    openingState: () => state.openingState(),
+    onRecords: () => {},
+  });
+  const append = async (changes: readonly Change[], run: RunState | undefined, timeUs: number): Promise<void> => {
+    const record = encodeChanges(null, changes, run);
+    const sequence = log.append({ ...record, timeUs });
+    state.apply(null, changes, timeUs);
+    if (log.pendingBytes > PENDING_BYTES) await log.whenCommitted(sequence);
+  };
+
+  for (const program of programs) await append([{ kind: "program_put", program }], undefined, createdAtUs(-1));
+  const ended = Math.max(0, store.runs - ACTIVE_RUNS);
+  let id: string | null = null;
+  for (let index = 0; index < store.runs; index++) {
+    const beginUs = createdAtUs(index);
+    id = generateUuidV7(beginUs / 1000, random.bytes(10), id);
+    const serialNumber = serialNumberText(random.integer(1, store.serialNumbers));
+    const created = creationOf(id, random.pick(programs), serialNumber, random);
+    if (index < ended) {
+      const run = endedRun(foldRun(undefined, created, beginUs), random, beginUs);
+      await append([{ kind: "run_ended", runId: id, run }], undefined, run.updatedAtUs);
+      continue;
+    }
+    await append([created], foldRun(undefined, created, beginUs), beginUs);
+    // A third of them waits, a third runs, a third waits for its jobs.
+    if (index % 3 === 0) continue;
+    const step = { kind: "run_started", runId: id } as const;
+    await append([step], { ...(state.activeRun(id) as RunState), status: "running" }, beginUs + 1);
+    if (index % 3 === 1) continue;
+    const finalizing: RunStatus = "finalizing";
+    await append(
+      [
+        { kind: "job_started", runId: id, jobId: id, name: "surface analysis" },
+        { kind: "run_finalizing", runId: id, summary: null, results: null },
+      ],
+      { ...(state.activeRun(id) as RunState), status: finalizing },
+      beginUs + 2,
+    );
+  }
+  await log.close();
+  await directory.release();
+}
+
+function programOf(random: Random, at: number): ProgramDocument {
+  return {
+    id: generateUuidV7(FIRST_RUN_MS - 86_400_000 + at, random.bytes(10)),
+    name: `Housing ${String.fromCharCode(65 + at)}, final inspection`,
+    status: "active",
+    robot_ids: ["robot-1"],
+    steps: [
+      { type: "safety_gate", name: "Gate closed" },
+      { type: "capture_frame", name: "Top face", params: { speed_mm_s: 250 } },
+      { type: "gripper", name: "Part out" },
+    ],
+  };
+}
+
+function creationOf(runId: string, program: ProgramDocument, serialNumber: string, random: Random) {
+  return {
+    kind: "run_created",
+    runId,
+    programId: program.id,
+    programName: program.name,
+    robotId: "robot-1",
+    serialNumber,
+    revision: 1,
+    metadata: { shift: random.pick(["early", "late", "night"]), order: `PO-${random.integer(10_000, 99_999)}` },
+    traceId: null,
+    steps: program.steps,
+  } as const satisfies Change;
+}
+
+/** The run as it ended: 85 % completed, 9 % failed, the others cancelled; each with a frame and two checks. */
+function endedRun(run: RunState, random: Random, beginUs: number): RunState {
+  const roll = random.next();
+  const status = roll < 0.85 ? "completed" : roll < 0.94 ? "failed" : "cancelled";
+  const startedAtUs = beginUs + random.integer(1_000, 900_000);
+  const endUs = startedAtUs + random.integer(5_000_000, 15_000_000);
+  const frameId = generateUuidV7(startedAtUs / 1000, random.bytes(10));
+  const value = Math.round(random.normal() * 20 + 12_000) / 1000;
+  run.status = status;
+  run.startedAtUs = startedAtUs;
+  run.updatedAtUs = endUs;
+  run.completedAtUs = endUs;
+  run.errorMessage = status === "failed" ? "robot-1: protective stop" : null;
+  run.steps = run.steps.slice(0, STEPS).map((step, at) => ({
+    ...step,
+    status: status === "completed" || at < STEPS - 1 ? "completed" : status,
+    startedAtUs: startedAtUs + at * 1_000_000,
+    completedAtUs: startedAtUs + (at + 1) * 1_000_000,
+  }));
+  run.frames = [
+    {
+      id: frameId,
+      stepIndex: 2,
+      sessionId: "head-1",
+      frameType: "profile",
+      width: 3200,
+      declaredLines: 4000,
+      lines: 0,
+      planes: {
+        height: { dtype: "u16", scale_mm: 0.0005, offset_mm: -16, invalid: [0] },
+        luminance: { dtype: "u16", bits: 10 },
+      },
+      xPitchMm: 0.01,
+      yPitchMm: 0.01,
+      xOriginMm: 0,
+      yOriginMm: 0,
+      sequenceNumber: 0,
+      sensorId: null,
+      jointPositions: null,
+      tcpPosition: null,
+      captureTimestampUs: startedAtUs,
+      metadata: null,
+      batches: [],
+      status: "incomplete",
+      completedAtUs: null,
+    },
+  ];
+  run.frameIds = [frameId];
+  run.checks = [
+    { name: "Bore 1 diameter", status: "passed", value, nominal: 12, delta: value - 12, threshold: 0.1 },
+    { name: "Top face flatness", status: "passed", value: random.integer(1, 40) / 1000, threshold: 0.05 },
+  ];
+  return run;
+}
