@@ -30,8 +30,22 @@ export function commandLine(): Command {
     .showHelpAfterError("(--help lists all options)");
   addCommand(program, "serve", "serve the data directory over HTTP and take producers in", SERVE_OPTIONS, serve);
   addCommand(program, "demo", "serve, beside a cell that produces runs over the cell link", DEMO_OPTIONS, demo);
-  addCommand(program, "check", "verify every byte of a store; exit 1 if anything is wrong", CHECK_OPTIONS, check);
-  addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, inspect);
+  addCommand(
+    program,
+    "check",
+    "verify every byte of a store; exit 1 if anything is wrong",
+    CHECK_OPTIONS,
+    check,
+  ).addHelpText(
+    "after",
+    "\nExit codes: 0 nothing durable is damaged or missing, 1 something is, or the store could not be checked at all, also for wrong use. " +
+      "What a crash leaves behind\n(a torn tail, files that nothing names) is listed and is no damage. Progress of a long check goes to stderr.",
+  );
+  addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, inspect).addHelpText(
+    "after",
+    "\nExit codes: 0, or 1 when the record that was asked for is not there. A record that cannot be decoded has an `error`; damage to the log" +
+      "\nstands behind the records as findings.",
+  );
   addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, exportRun);
   return program;
 }
@@ -43,7 +57,7 @@ function addCommand<Declarations extends OptionDeclarations>(
   declarations: Declarations,
   // biome-ignore lint/suspicious/noConfusingVoidType: an action without an outcome returns nothing
   run: (options: OptionValues<Declarations>) => Promise<boolean | void>,
-): void {
+): Command {
   const command = program.command(name).description(description);
   // Names by the keys that commander gives them: --base-url comes as baseUrl.
   const nameOfKey = new Map<string, string>();
@@ -67,6 +81,7 @@ function addCommand<Declarations extends OptionDeclarations>(
     const outcome = await run(await resolveOptions(declarations, sources));
     if (outcome === false) process.exitCode = 1;
   });
+  return command;
 }
 
 async function readConfiguration(path: string): Promise<unknown> {

@@ -215,25 +215,45 @@ export const DEMO_OPTIONS = {
 export type ServeOptions = OptionValues<typeof SERVE_OPTIONS>;
 export type DemoOptions = OptionValues<typeof DEMO_OPTIONS>;
 
-export const CHECK_OPTIONS = {
+const STORE_OPTIONS = {
   data: path("data directory of a store that is not being served", "data", "data"),
 } as const satisfies OptionDeclarations;
 
+const RUN_ID = "the id of a run, a UUIDv7 in lower case";
+
+function runId(description: string) {
+  return option<string | null>({
+    placeholder: "<id>",
+    description,
+    allowed: RUN_ID,
+    parse: (text) => (isUuidV7(text) ? text : undefined),
+    fallback: null,
+  });
+}
+
+export const CHECK_OPTIONS = {
+  ...STORE_OPTIONS,
+  json: option<boolean>({
+    description: "print one JSON object instead of lines",
+    allowed: "true or false",
+    parse: parseSwitch,
+    fallback: false,
+  }),
+} as const satisfies OptionDeclarations;
+
 export const INSPECT_OPTIONS = {
-  ...CHECK_OPTIONS,
+  ...STORE_OPTIONS,
   from: integer("first sequence number to print", 0, Number.MAX_SAFE_INTEGER, 0, "0"),
   limit: integer("most records to print", 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, "all"),
+  sequence: integer<number | null>("only the record of this sequence number", 1, Number.MAX_SAFE_INTEGER, null),
+  segment: integer<number | null>("only records of the segment of this base", 1, Number.MAX_SAFE_INTEGER, null),
+  offset: integer<number | null>("only the record that has this byte of the segment", 0, Number.MAX_SAFE_INTEGER, null),
+  run: runId("only records of this run"),
 } as const satisfies OptionDeclarations;
 
 export const EXPORT_OPTIONS = {
-  ...CHECK_OPTIONS,
-  run: option<string | null>({
-    placeholder: "<id>",
-    description: "the run to export",
-    allowed: "the id of a run, a UUIDv7 in lower case",
-    parse: (text) => (isUuidV7(text) ? text : undefined),
-    fallback: null,
-  }),
+  ...STORE_OPTIONS,
+  run: runId("the run to export"),
   to: path("folder to write; it must not exist, or be empty", null),
   config: path("JSON file with options by their long names", null),
 } as const satisfies OptionDeclarations;

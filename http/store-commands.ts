@@ -1,51 +1,75 @@
 import { formatTimeUs } from "../core/timestamps.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
-import { checkStore } from "../storage/check-store.js";
+import { type CheckResult, checkStore } from "../storage/check-store.js";
 import { openDataDirectory } from "../storage/data-directory.js";
 import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
-import type { LogRecord } from "../storage/log-batch.js";
+import { isOwnRecord, type LogRecord, type RecordLocation } from "../storage/log-batch.js";
+import { decodeMessagePack } from "../storage/message-pack.js";
+import { LOG_RECORD_TYPE } from "../storage/record-format.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
+import type { RecoveryFinding } from "../storage/recovery-report.js";
+import { segmentName } from "../storage/segment.js";
+import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
-import { extentsFirstNamedBy } from "./stored-extents.js";
+import { RecordVerifier, runOf } from "./record-verifier.js";
+import { UsageError } from "./resolve-options.js";
 
 /** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
-export async function check({ data }: CheckCommandOptions): Promise<boolean> {
+export async function check({ data, json }: CheckCommandOptions): Promise<boolean> {
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  const progress = new CheckProgressLine();
   try {
-    const { ok, findings, summary } = await checkStore({
+    const verifier = new RecordVerifier();
+    const result = await checkStore({
       dataDirectory,
       understandsType: isChangeRecordType,
-      inspectRecord: extentsFirstNamedBy,
+      inspectRecord: (record) => verifier.verify(record),
+      onProgress: (state) => progress.update(state),
     });
-    for (const { code, file, offset, lengthBytes, message } of findings) {
-      console.log(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
-    }
-    if (summary.findings > findings.length) console.log(`… and ${summary.findings - findings.length} more`);
-    console.log(
-      `${summary.segments} segments, ${summary.records} records up to ${summary.lastSequence}, ${summary.logBytes} bytes of log; ` +
-        `${summary.extents} extents, ${summary.extentBytes} bytes; ${summary.findings} findings, ${summary.damages} damages`,
-    );
-    console.log(ok ? "ok" : "DAMAGED");
-    return ok;
+    progress.end();
+    if (json) console.log(JSON.stringify({ ...result, summary: { runs: verifier.runs, ...result.summary } }));
+    else printCheck(result, verifier.runs);
+    return result.ok;
   } finally {
     await dataDirectory.release();
   }
 }
 
-/** `inspect`: prints the records as JSON lines. */
-export async function inspect({ data, from, limit }: InspectCommandOptions): Promise<void> {
+function printCheck({ ok, findings, summary }: CheckResult, runs: number): void {
+  for (const { code, file, offset, lengthBytes, message } of findings) {
+    console.log(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
+  }
+  if (summary.findings > findings.length) console.log(`… and ${summary.findings - findings.length} more`);
+  const { segments, records, lastSequence, logBytes, captureFiles, captureBytes, extents, extentBytes } = summary;
+  console.log(
+    `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
+      `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
+      `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
+      `${summary.findings} findings, ${summary.damages} damages`,
+  );
+  console.log(ok ? "ok" : "DAMAGED");
+}
+
+/** `inspect`: prints the records that are asked for as JSON lines, and what is wrong with them. False when there is none. */
+export async function inspect(options: InspectCommandOptions): Promise<boolean> {
+  const { data, limit } = options;
+  if (options.offset !== null && options.segment === null) {
+    throw new UsageError("--offset needs --segment: the base of the segment in which it counts");
+  }
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   let printed = 0;
+  let findings = 0;
   // Without a listener the error of a reader that left (inspect | head) would end the process before print()'s promise tells of it.
   process.stdout.on("error", () => {});
   try {
     await inspectStore({
       dataDirectory,
       understandsType: isChangeRecordType,
-      fromSequence: from,
+      ...selectionOf(options),
       describe,
       onItem(item) {
         if (item.kind === "record" && printed++ >= limit) return;
+        if (item.kind !== "record") findings++;
         return print(item);
       },
     });
@@ -55,6 +79,44 @@ export async function inspect({ data, from, limit }: InspectCommandOptions): Pro
   } finally {
     await dataDirectory.release();
   }
+  const asksForOne = options.sequence !== null || options.segment !== null || options.run !== null;
+  if (asksForOne && printed === 0) {
+    console.error(findings === 0 ? "no such record" : "no such record: what was found instead is above");
+    return false;
+  }
+  return true;
+}
+
+function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOptions) {
+  return {
+    selects: (record: LogRecord, location: RecordLocation, first: number): boolean => {
+      if (record.sequence < from) return false;
+      // An opening state has the number of the record before it.
+      const isNumbered = record.type !== LOG_RECORD_TYPE.openingState;
+      if (sequence !== null && !(isNumbered && first <= sequence && sequence <= record.sequence)) return false;
+      if (segment !== null && location.segmentBase !== segment) return false;
+      if (offset !== null && !(location.offset <= offset && offset < location.offset + location.length)) return false;
+      return run === null || runOfUndamaged(record) === run;
+    },
+    selectsFinding: (finding: RecoveryFinding): boolean => {
+      const { firstLost, lastLost } = finding;
+      if (sequence !== null && !(firstLost !== null && firstLost <= sequence && sequence <= (lastLost ?? sequence))) {
+        return false;
+      }
+      if (segment !== null && finding.segment !== segmentName(segment)) return false;
+      return (
+        offset === null || (finding.offset <= offset && offset < finding.offset + Math.max(1, finding.lengthBytes))
+      );
+    },
+  };
+}
+
+function runOfUndamaged(record: LogRecord): string | null {
+  try {
+    return runOf(record);
+  } catch {
+    return null;
+  }
 }
 
 const TYPE_NAMES = new Map(Object.entries(RECORD_TYPE).map(([name, type]) => [String(type), name]));
@@ -62,7 +124,7 @@ const TYPE_NAMES = new Map(Object.entries(RECORD_TYPE).map(([name, type]) => [St
 /** Resolves when the line is out: a slow reader slows the walk, and nothing piles up. */
 function print(item: InspectedItem): Promise<void> {
   const line =
-    item.kind === "finding"
+    item.kind !== "record"
       ? item
       : {
           sequence: item.sequence,
@@ -80,6 +142,7 @@ function print(item: InspectedItem): Promise<void> {
 
 function describe(record: LogRecord): unknown {
   const { type } = record;
+  if (isOwnRecord(type)) return decodeMessagePack(record.body);
   if (!isChangeRecordType(type)) return null;
   const { origin } = decodeIndex(type, record.index);
   if (type === RECORD_TYPE.refusal) return { origin, refusal: decodeRefusal(record.body) };

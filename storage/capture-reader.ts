@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
 import { type FileSystem, isMissing, readFully, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
+import { withUnreadableAsDamage } from "./unreadable-damage.js";
 
 /** Files that are read by different clients at once, with room to keep those that were read last. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
@@ -25,7 +26,7 @@ export interface SliceReader {
 }
 
 interface OpenFile {
-  file: StoreFile;
+  file: ReturnType<typeof withUnreadableAsDamage>;
   readers: number;
   isEvicted: boolean;
 }
@@ -103,7 +104,11 @@ export class CaptureReader {
     }
     const forgotten = this.#forgotten;
     try {
-      const open = { file: await this.#fileSystem.open(path, "read"), readers: 1, isEvicted: false };
+      const file = withUnreadableAsDamage(await this.#fileSystem.open(path, "read"), (offset, { code }) => {
+        const message = `${path}, offset ${offset}: the disk does not give it (${code})`;
+        return new StorageError("capture_damaged", message, { path, offset });
+      });
+      const open = { file, readers: 1, isEvicted: false };
       if (forgotten === this.#forgotten) this.#open.set(path, open);
       else open.isEvicted = true;
       return open;

@@ -1,13 +1,17 @@
 import type { Extent } from "../core/capture.js";
+import { CaptureInventory } from "./capture-inventory.js";
 import { verifyExtents } from "./capture-reader.js";
+import { filesIn, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
+import type { CheckFinding } from "./check-finding.js";
 import type { DataDirectory } from "./data-directory.js";
-import { type FileSystem, nodeFileSystem } from "./file-system.js";
+import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
 import { forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
 import { MAXIMUM_LISTED_FINDINGS, type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { isCorruption } from "./recovery-table.js";
 import { segmentName } from "./segment.js";
 import { StorageError } from "./storage-error.js";
+import { tolerantReads } from "./tolerant-reads.js";
 
 /** Extents that a record names, in the file at `path` below the captures folder. */
 export interface NamedExtents {
@@ -24,18 +28,14 @@ export interface CheckOptions {
   understandsType(type: number): boolean;
   /** Decodes a record and tells which stored bytes it is the first to name; throws when it cannot be decoded. */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
-  /** Called after each batch of records. */
-  onProgress?(progress: { bytes: number; records: number }): void;
+  /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
+  onProgress?(progress: CheckProgress): void;
 }
 
-export interface CheckFinding {
-  /** A code of the recovery table, or `record_undecodable`, `capture_damaged`, `capture_missing`, `capture_left`, `format_unsupported`, … */
-  code: string;
-  /** File, relative to the data directory. */
-  file: string;
-  offset: number;
-  lengthBytes: number;
-  message: string;
+export interface CheckProgress {
+  bytes: number;
+  totalBytes: number;
+  records: number;
 }
 
 export interface CheckResult {
@@ -49,8 +49,13 @@ export interface CheckResult {
     logBytes: number;
     lastSequence: number;
     provenSequence: number;
+    captureFiles: number;
+    captureBytes: number;
+    /** Stored bytes that records name, each extent verified by its CRC. */
     extents: number;
     extentBytes: number;
+    quarantineFiles: number;
+    quarantineBytes: number;
     findings: number;
     damages: number;
   };
@@ -58,10 +63,11 @@ export interface CheckResult {
 
 /**
  * Verifies every byte of a store, changing nothing: the log by the very walk that recovery makes, each record by `inspectRecord`, and the
- * stored bytes that the records name by their CRCs.
+ * stored bytes that the records name by their CRCs; then names the files that no record names, and what quarantine keeps. A disk that
+ * does not give some bytes ends no check: they are a finding, and so is what they are missing from.
  */
 export async function checkStore(options: CheckOptions): Promise<CheckResult> {
-  const { dataDirectory, fileSystem = nodeFileSystem, inspectRecord, onProgress } = options;
+  const { dataDirectory, inspectRecord, onProgress } = options;
   const findings: CheckFinding[] = [];
   let findingCount = 0;
   let damages = 0;
@@ -73,9 +79,28 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (findings.length < MAXIMUM_LISTED_FINDINGS) findings.push(finding);
   };
 
+  const fileSystem = tolerantReads(options.fileSystem ?? nodeFileSystem, (path, offset, lengthBytes, error) => {
+    const file = path.slice(dataDirectory.path.length + 1);
+    const place = `${file} ${offset}`;
+    // The newest segment is walked twice, and many extents can lie within one block.
+    if (unreadable.has(place)) return;
+    if (unreadable.size < MAXIMUM_LISTED_FINDINGS) unreadable.add(place);
+    add({ code: "unreadable", file, offset, lengthBytes, message: error.message }, true);
+  });
+  const unreadable = new Set<string>();
+  const inventory = new CaptureInventory();
+  const captures = await totalsOfCaptures(fileSystem, dataDirectory);
+  const segments = await filesIn(fileSystem, dataDirectory.metaPath);
+  const progress: CheckProgress = {
+    bytes: 0,
+    totalBytes: segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, captures.bytes),
+    records: 0,
+  };
+
   /** Files that records name and that are not there: lost, unless a tombstone comes. */
   const missing = new Map<string, { finding: CheckFinding; count: number }>();
   const checkNamed = async (item: NamedExtents): Promise<void> => {
+    inventory.note(item.path);
     if (item.isRemoved) {
       missing.delete(item.path);
       if (await fileSystem.exists(`${dataDirectory.capturesPath}/${item.path}`)) add(left(item.path), false);
@@ -88,7 +113,6 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   };
 
   const builder = new RecoveryReportBuilder();
-  const progress = { bytes: 0, records: 0 };
   try {
     await walkLog({
       fileSystem,
@@ -116,16 +140,20 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
         });
         for (const item of named) {
           extents += item.extents.length;
-          for (const extent of item.extents) extentBytes += extent.lengthBytes;
           await checkNamed(item);
+          for (const extent of item.extents) {
+            extentBytes += extent.lengthBytes;
+            progress.bytes += extent.lengthBytes;
+          }
+          onProgress?.({ ...progress });
         }
         progress.bytes += batch.bytes.length;
         onProgress?.({ ...progress });
       },
     });
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
-    add({ code: error.code, file: "meta", offset: 0, lengthBytes: 0, message: error.message }, true);
+    // Of the log's folder or a whole file of it: what is behind cannot be walked.
+    add({ code: codeOf(error), file: "meta", offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
   }
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
@@ -135,11 +163,23 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     const { code, offset, lengthBytes } = finding;
     add({ code, file: `meta/${finding.segment}`, offset, lengthBytes, message }, isCorruption(code));
   }
+  await findUnnamedCaptures(fileSystem, dataDirectory, inventory, (finding) => add(finding, false));
+  const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) => add(finding, false));
   const unlisted = report.findingCount - report.findings.length;
   return {
     ok: damages === 0 && report.corruptionCount === 0,
     findings,
-    summary: { ...logSummary(report), extents, extentBytes, findings: findingCount + unlisted, damages },
+    summary: {
+      ...logSummary(report),
+      captureFiles: captures.files,
+      captureBytes: captures.bytes,
+      extents,
+      extentBytes,
+      quarantineFiles: quarantine.files,
+      quarantineBytes: quarantine.bytes,
+      findings: findingCount + unlisted,
+      damages,
+    },
   };
 }
 
@@ -164,14 +204,20 @@ async function checkExtents(
       message: reason,
     }));
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
-    return [{ code: error.code, file, offset: 0, lengthBytes: 0, message: error.message }];
+    return [{ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }];
   }
 }
 
 function left(path: string): CheckFinding {
   const message = "retention has removed the run's captures; their file goes when the service starts next";
   return { code: "capture_left", file: `captures/${path}`, offset: 0, lengthBytes: 0, message };
+}
+
+/** What the store or the disk says; anything else is a fault of the check itself. */
+function codeOf(error: unknown): string {
+  if (error instanceof StorageError) return error.code;
+  if (error instanceof FileSystemError) return "unreadable";
+  throw error;
 }
 
 function messageOf(error: unknown): string {

@@ -86,6 +86,14 @@ export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
 }
 
+/** EIO, and what file systems say instead of it of a block whose checksum is wrong or that is marked as bad. */
+const UNREADABLE_CODES: ReadonlySet<string> = new Set(["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]);
+
+/** True when the disk could not give bytes that it should have: no end of the file, and no answer to what they are. */
+export function isUnreadable(error: unknown): error is FileSystemError {
+  return error instanceof FileSystemError && error.operation === "read" && UNREADABLE_CODES.has(error.code);
+}
+
 const NO_ROOM_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 /** What says that there is no room before it does anything: afterwards all is as if it had not been tried, or partly written. */
 const REPEATABLE_OPERATIONS: ReadonlySet<string> = new Set(["open", "mkdir", "write", "ftruncate", "rename"]);
@@ -123,7 +131,7 @@ export async function writeFully(file: StoreFile, bytes: Uint8Array, position: n
 }
 
 /** Reads until `into` is full or the file ends; gives the count. */
-export async function readFully(file: StoreFile, into: Uint8Array, position: number): Promise<number> {
+export async function readFully(file: Pick<StoreFile, "read">, into: Uint8Array, position: number): Promise<number> {
   let total = 0;
   while (total < into.length) {
     const count = await file.read(total === 0 ? into : into.subarray(total), position + total);
@@ -134,7 +142,7 @@ export async function readFully(file: StoreFile, into: Uint8Array, position: num
 }
 
 /** As `readFully`, blocking. */
-export function readFullySync(file: StoreFile, into: Uint8Array, position: number): number {
+export function readFullySync(file: Pick<StoreFile, "readSync">, into: Uint8Array, position: number): number {
   let total = 0;
   while (total < into.length) {
     const count = file.readSync(total === 0 ? into : into.subarray(total), position + total);

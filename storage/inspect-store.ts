@@ -4,22 +4,34 @@ import { type FileSystem, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
-import { type RecoveryFinding, RecoveryReportBuilder } from "./recovery-report.js";
+import { MAXIMUM_LISTED_FINDINGS, type RecoveryFinding, RecoveryReportBuilder } from "./recovery-report.js";
+import { tolerantReads } from "./tolerant-reads.js";
 
 export interface InspectOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
-  /** Only records from this sequence number on; default: all. */
-  fromSequence?: number;
-  /** What a record of the owner's says, readable. */
+  /** False for a record that is not asked for; default: all are. `first` is the first number that it covers. */
+  selects?(record: LogRecord, location: RecordLocation, first: number): boolean;
+  /** The same for what is found to be wrong. */
+  selectsFinding?(finding: RecoveryFinding): boolean;
+  /** What a record says, readable; of the log's own too, marks apart. */
   describe(record: LogRecord): unknown;
   /** One item at a time; the next is read when it resolves. */
   onItem(item: InspectedItem): Promise<void> | void;
 }
 
-export type InspectedItem = InspectedRecord | { kind: "finding"; finding: RecoveryFinding };
+export type InspectedItem = InspectedRecord | UnreadablePlace | { kind: "finding"; finding: RecoveryFinding };
+
+/** Bytes that the disk did not give; what was found to be wrong with them stands beside it. */
+export interface UnreadablePlace {
+  kind: "unreadable";
+  path: string;
+  offset: number;
+  lengthBytes: number;
+  message: string;
+}
 
 export interface InspectedRecord {
   kind: "record";
@@ -44,7 +56,17 @@ const OWN_NAMES = new Map<number, string>([
 
 /** Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it. */
 export async function inspectStore(options: InspectOptions): Promise<void> {
-  const { dataDirectory, fileSystem = nodeFileSystem, fromSequence = 0, describe, onItem } = options;
+  const { dataDirectory, onItem } = options;
+  const unreadable: UnreadablePlace[] = [];
+  const fileSystem = tolerantReads(options.fileSystem ?? nodeFileSystem, (path, offset, lengthBytes, error) => {
+    if (
+      unreadable.length >= MAXIMUM_LISTED_FINDINGS ||
+      unreadable.some((one) => one.path === path && one.offset === offset)
+    ) {
+      return;
+    }
+    unreadable.push({ kind: "unreadable", path, offset, lengthBytes, message: error.message });
+  });
   const builder = new RecoveryReportBuilder();
   await walkLog({
     fileSystem,
@@ -55,37 +77,38 @@ export async function inspectStore(options: InspectOptions): Promise<void> {
     quarantine: async () => null,
     deliversTail: true,
     onRecords: async (batch) => {
-      for (const record of inspected(batch, fromSequence, describe)) await onItem(record);
+      for (const record of inspected(batch, options)) await onItem(record);
     },
   });
-  for (const finding of builder.report.findings) await onItem({ kind: "finding", finding });
+  for (const finding of builder.report.findings) {
+    if (options.selectsFinding?.(finding) ?? true) await onItem({ kind: "finding", finding });
+  }
+  for (const place of unreadable) await onItem(place);
 }
 
-function inspected(
-  batch: CommittedBatch,
-  fromSequence: number,
-  describe: (record: LogRecord) => unknown,
-): InspectedRecord[] {
+function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions): InspectedRecord[] {
   const records: InspectedRecord[] = [];
   forEachRecord(batch, (record, location) => {
-    if (record.sequence < fromSequence) return;
-    const { sequence, flags, timeUs } = record;
-    const own = OWN_NAMES.get(record.type);
+    const { sequence, flags, timeUs, type } = record;
+    const dropsFrom = type === LOG_RECORD_TYPE.dropped ? droppedFrom(record.index) : null;
+    if (selects !== undefined && !selects(record, location, dropsFrom ?? sequence)) return;
     const item: InspectedRecord = {
       kind: "record",
       sequence,
-      type: own ?? String(record.type),
+      type: OWN_NAMES.get(type) ?? String(type),
       flags,
       timeUs,
       location,
       indexBytes: record.index.length,
       bodyBytes: record.body.length,
-      content: record.type === LOG_RECORD_TYPE.dropped ? { from: droppedFrom(record.index) } : null,
+      // Of a dropped stretch, its first number; `sequence` is the last.
+      content: dropsFrom === null ? null : { from: dropsFrom },
       error: null,
     };
-    if (own === undefined) {
+    if (type !== LOG_RECORD_TYPE.mark) {
       try {
-        item.content = describe(record);
+        const content = describe(record);
+        item.content = dropsFrom === null ? content : { from: dropsFrom, left: content };
       } catch (error) {
         item.error = error instanceof Error ? error.message : String(error);
       }

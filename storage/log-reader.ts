@@ -11,6 +11,7 @@ import {
 } from "./record-format.js";
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "./segment.js";
 import { StorageError } from "./storage-error.js";
+import { withUnreadableAsDamage } from "./unreadable-damage.js";
 
 /** 64 segments of 64 MiB are 4 GiB of log: what is read again and again lies in fewer. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
@@ -18,8 +19,10 @@ const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 const JOINED_GAP_BYTES = 16 * 1024;
 const JOINED_READ_BYTES = 1024 * 1024;
 
+type ReadableFile = ReturnType<typeof withUnreadableAsDamage>;
+
 interface OpenSegment {
-  file: StoreFile;
+  file: ReadableFile;
   salt: number;
   readers: number;
   isEvicted: boolean;
@@ -123,9 +126,9 @@ export class LogReader {
     const known = this.#open.get(location.segmentBase);
     if (known !== undefined) return taken(known);
     const path = `${this.#directory}/${segmentName(location.segmentBase)}`;
-    let file: StoreFile;
+    let file: ReadableFile;
     try {
-      file = await this.#fileSystem.open(path, "read");
+      file = readable(await this.#fileSystem.open(path, "read"), location);
     } catch (error) {
       throw isMissing(error) ? missing(location) : error;
     }
@@ -142,9 +145,9 @@ export class LogReader {
   #segmentSync(location: RecordLocation): OpenSegment {
     const known = this.#open.get(location.segmentBase);
     if (known !== undefined) return taken(known);
-    let file: StoreFile;
+    let file: ReadableFile;
     try {
-      file = this.#fileSystem.openSync(`${this.#directory}/${segmentName(location.segmentBase)}`);
+      file = readable(this.#fileSystem.openSync(`${this.#directory}/${segmentName(location.segmentBase)}`), location);
     } catch (error) {
       throw isMissing(error) ? missing(location) : error;
     }
@@ -158,7 +161,7 @@ export class LogReader {
     }
   }
 
-  #opened(location: RecordLocation, file: StoreFile, bytes: Uint8Array): OpenSegment {
+  #opened(location: RecordLocation, file: ReadableFile, bytes: Uint8Array): OpenSegment {
     const { header } = decodeSegmentHeader(bytes);
     if (header === null || header.base !== location.segmentBase)
       throw damaged(location, "the segment's header is damaged");
@@ -167,6 +170,12 @@ export class LogReader {
     this.#open.set(location.segmentBase, segment);
     return segment;
   }
+}
+
+function readable(file: StoreFile, { segmentBase }: RecordLocation): ReadableFile {
+  return withUnreadableAsDamage(file, (offset, { code }) =>
+    damaged({ segmentBase, offset, length: 0 }, `the disk does not give it (${code})`),
+  );
 }
 
 function taken(segment: OpenSegment): OpenSegment {

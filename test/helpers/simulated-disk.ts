@@ -12,7 +12,7 @@ export class SimulatedDisk implements FileSystem {
   /** Decides what befalls an operation; undefined: nothing. */
   onOperation: (operation: DiskOperation) => DiskFault | undefined = () => undefined;
   /** Fails a read with the code that it gives. */
-  onRead: (path: string, position: number) => string | undefined = () => undefined;
+  onRead: (path: string, position: number, lengthBytes: number) => string | undefined = () => undefined;
   /**
    * What fits on it, names included: beyond, a write is short, then it and every new name fail with ENOSPC. What was unlinked is free at
    * once.
@@ -235,12 +235,12 @@ export class SimulatedDisk implements FileSystem {
       },
       read: async (into, position) => {
         use();
-        this.#assertReadable(path, position);
+        this.#assertReadable(path, position, into.length);
         return inode.read(into, position);
       },
       readSync: (into, position) => {
         use();
-        this.#assertReadable(path, position);
+        this.#assertReadable(path, position, into.length);
         return inode.read(into, position);
       },
       datasync: async () => {
@@ -274,8 +274,8 @@ export class SimulatedDisk implements FileSystem {
     return Math.max(0, Math.min(lengthBytes, end - position));
   }
 
-  #assertReadable(path: string, position: number): void {
-    const code = this.onRead(path, position);
+  #assertReadable(path: string, position: number, lengthBytes: number): void {
+    const code = this.onRead(path, position, lengthBytes);
     if (code !== undefined) throw new FileSystemError(code, "read", path);
   }
 

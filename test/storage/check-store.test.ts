@@ -181,7 +181,7 @@ t.test("inspect shows every record in order, and what is wrong", async (t) => {
       dataDirectory: directory,
       fileSystem: disk,
       understandsType: () => true,
-      fromSequence,
+      selects: ({ sequence }) => sequence >= fromSequence,
       describe: ({ index, sequence }) => {
         if (sequence === 7) throw new Error("odd");
         return JSON.parse(Buffer.from(index).toString());

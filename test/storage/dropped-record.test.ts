@@ -292,7 +292,7 @@ t.test("inspect shows a stretch with its first number", async (t) => {
     },
     fileSystem: disk,
     understandsType: () => true,
-    fromSequence: 6,
+    selects: ({ sequence }) => sequence >= 6,
     describe: () => null,
     onItem: (item) => {
       items.push(item);

@@ -1,0 +1,17 @@
+export interface CheckFinding {
+  /**
+   * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
+   * - `record_undecodable`: right by its CRCs, and nothing that this release writes.
+   * - `unreadable`: the disk does not give these bytes; what they belong to is told beside it.
+   * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start.
+   * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
+   * - `file_unknown`: what is none of the service's.
+   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept.
+   */
+  code: string;
+  /** File, relative to the data directory. */
+  file: string;
+  offset: number;
+  lengthBytes: number;
+  message: string;
+}
