@@ -5,21 +5,26 @@ import {
   DEMO_OPTIONS,
   EXPORT_OPTIONS,
   INSPECT_OPTIONS,
+  KEYS_ADD_OPTIONS,
+  KEYS_LIST_OPTIONS,
+  KEYS_REMOVE_OPTIONS,
   type OptionDeclarations,
   type OptionValues,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { demo } from "./demo-command.js";
 import { exportRun } from "./export-command.js";
+import { addKey, listKeys, removeKey } from "./keys-command.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
 import { serve } from "./serve-command.js";
 import { SERVICE_VERSION } from "./service-version.js";
 import { check, inspect } from "./store-commands.js";
 
 const KNOWN_NAMES = new Set(
-  [SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS, EXPORT_OPTIONS].flatMap((options) =>
-    Object.keys(options),
-  ),
+  [
+    ...[SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS, EXPORT_OPTIONS],
+    ...[KEYS_ADD_OPTIONS, KEYS_LIST_OPTIONS, KEYS_REMOVE_OPTIONS],
+  ].flatMap((options) => Object.keys(options)),
 );
 
 /** The command line of decisions.md. An action resolves with the process's exit code. */
@@ -47,6 +52,16 @@ export function commandLine(): Command {
       "\nstands behind the records as findings.",
   );
   addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, exportRun);
+  const keys = program.command("keys").description("make, list and remove API keys");
+  addCommand(keys, "add", "make a key: it is printed once, and kept as a hash", KEYS_ADD_OPTIONS, addKey);
+  addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, listKeys);
+  addCommand(
+    keys,
+    "remove",
+    "remove a key; a running service refuses it within seconds",
+    KEYS_REMOVE_OPTIONS,
+    removeKey,
+  );
   return program;
 }
 

@@ -1,6 +1,7 @@
 import { isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
+import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
 import { FRONTS, type Front } from "./front-name.js";
 import { LOG_LEVELS, type LogLevel } from "./service-log.js";
 
@@ -135,6 +136,12 @@ function parseBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/+$/, "");
 }
 
+function parseOrigins(text: string): readonly string[] | undefined {
+  const origins = text.split(",").map((one) => one.trim());
+  const isOrigin = (one: string) => one === "*" || (URL.canParse(one) && /^https?:\/\/[^/]+$/.test(one));
+  return origins.every(isOrigin) ? origins : undefined;
+}
+
 function parseSwitch(text: string): boolean | undefined {
   if (text === "true" || text === "1") return true;
   return text === "false" || text === "0" ? false : undefined;
@@ -144,7 +151,7 @@ export const SERVE_OPTIONS = {
   data: path("data directory; created if missing", "data", "data"),
   host: option<string>({
     placeholder: "<host>",
-    description: "address to listen on; any but a loopback one needs --open",
+    description: "address to listen on; any but a loopback one needs --api-keys or --open",
     allowed: "a host name or an IP address",
     parse: (text) => (/^[A-Za-z0-9._:-]{1,255}$/.test(text) ? text : undefined),
     fallback: "127.0.0.1",
@@ -156,6 +163,14 @@ export const SERVE_OPTIONS = {
     allowed: "true or false",
     parse: parseSwitch,
     fallback: false,
+  }),
+  "api-keys": path("file of API keys (`keys add`); every request but /livez then needs one", null),
+  "cors-origin": option<readonly string[]>({
+    placeholder: "<origins>",
+    description: "origins whose pages may read the answers, separated by commas; * for any",
+    allowed: "* or origins such as https://dashboard.factory, separated by commas",
+    parse: parseOrigins,
+    fallback: [],
   }),
   "base-url": option<string | undefined>({
     placeholder: "<url>",
@@ -258,6 +273,29 @@ export const EXPORT_OPTIONS = {
   config: path("JSON file with options by their long names", null),
 } as const satisfies OptionDeclarations;
 
+const KEY_FILE = path("file that holds the keys' hashes", null);
+
+export const KEYS_ADD_OPTIONS = {
+  file: KEY_FILE,
+  scope: choice<KeyScope>("what the key allows", KEY_SCOPES, "read"),
+} as const satisfies OptionDeclarations;
+
+export const KEYS_LIST_OPTIONS = { file: KEY_FILE } as const satisfies OptionDeclarations;
+
+export const KEYS_REMOVE_OPTIONS = {
+  file: KEY_FILE,
+  id: option<string | null>({
+    placeholder: "<id>",
+    description: "the key to remove, as `keys list` shows it",
+    allowed: "12 hex digits",
+    parse: (text) => (/^[0-9a-f]{12}$/.test(text) ? text : undefined),
+    fallback: null,
+  }),
+} as const satisfies OptionDeclarations;
+
+export type KeysAddOptions = OptionValues<typeof KEYS_ADD_OPTIONS>;
+export type KeysListOptions = OptionValues<typeof KEYS_LIST_OPTIONS>;
+export type KeysRemoveOptions = OptionValues<typeof KEYS_REMOVE_OPTIONS>;
 export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

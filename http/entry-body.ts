@@ -4,7 +4,7 @@ import type { ManifestEntry } from "../core/run-files.js";
 import type { RunState } from "../core/run-state.js";
 import { type CaptureKind, FILE_OF_KIND } from "../storage/capture-path.js";
 import type { Slice, SliceReader } from "../storage/capture-reader.js";
-import type { StreamBody } from "./reply.js";
+import { type StreamBody, storedValidators, type Validators } from "./reply.js";
 import { storedStream } from "./stored-stream.js";
 
 /** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
@@ -41,3 +41,9 @@ async function body(
 
 const NOTHING = new Uint8Array(0);
 const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
+
+/** What tells the version of an entry's bytes: they never change at their place. */
+export function entryValidators({ source, sizeBytes, createdAtUs }: ManifestEntry): Validators {
+  const crc32 = source.kind === "frame" ? (source.frame.batches.at(-1)?.heightCrc32 ?? 0) : source.file.crc32;
+  return storedValidators(crc32, sizeBytes ?? 0, createdAtUs);
+}

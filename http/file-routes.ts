@@ -8,8 +8,8 @@ import { ServiceError } from "../core/service-errors.js";
 import { StorageError } from "../storage/storage-error.js";
 import type { View } from "../storage/view.js";
 import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID } from "./declared-parameters.js";
-import { entryBody, npyBody, type OpenStoredSlices } from "./entry-body.js";
-import { downloadReply, jsonReply, type Reply } from "./reply.js";
+import { entryBody, entryValidators, npyBody, type OpenStoredSlices } from "./entry-body.js";
+import { downloadReply, jsonReply, type Reply, storedValidators } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { requireRun } from "./run-routes.js";
 
@@ -24,7 +24,8 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
     if (entry.deletedAtUs !== null) {
       throw new ServiceError("file_removed", "retention removed the file's bytes", shown);
     }
-    return downloadReply(await entryBody(run, entry, openStoredSlices), BINARY, entry.name);
+    const body = await entryBody(run, entry, openStoredSlices);
+    return downloadReply(body, BINARY, entry.name, entryValidators(entry));
   }
 
   async function npyReply(frameId: string): Promise<Reply> {
@@ -37,7 +38,10 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
         available_formats: available,
       });
     }
-    return downloadReply(await npyBody(run, frame, openStoredSlices), BINARY, frameFileName(frame.id, "npy"));
+    const body = await npyBody(run, frame, openStoredSlices);
+    const crc32 = frame.batches.at(-1)?.heightCrc32 ?? 0;
+    const validators = storedValidators(crc32, body.totalBytes, frame.completedAtUs ?? run.createdAtUs);
+    return downloadReply(body, BINARY, frameFileName(frame.id, "npy"), validators);
   }
 
   async function requireFrame(id: string): Promise<{ run: RunState; frame: FrameState }> {

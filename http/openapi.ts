@@ -20,6 +20,17 @@ const TRACE_HEADER = {
   },
 };
 
+const ETAG_HEADER = {
+  ETag: { description: "Tells this version from others; for If-None-Match.", schema: { type: "string" } },
+};
+
+const SECURITY_SCHEME = "apiKey";
+const BEARER = {
+  type: "http",
+  scheme: "bearer",
+  description: "A key made by `inspection-service keys add`; needed where the service is started with --api-keys.",
+};
+
 /** Errors that a route can answer: those it declares, its parameters' and those of every route. */
 export function errorsOf(route: Route): ErrorCode[] {
   const errors = new Set<ErrorCode>(route.errors);
@@ -30,8 +41,17 @@ export function errorsOf(route: Route): ErrorCode[] {
       errors.add(code);
     }
   }
+  if (isDownload(route)) errors.add("range_not_satisfiable");
+  if (route.scope !== "none") errors.add("unauthorized");
+  if (route.scope === "manage") errors.add("forbidden");
   for (const code of COMMON_ERRORS) errors.add(code);
   return [...errors];
+}
+
+/** Whether what it answers is a file, with ranges. */
+function isDownload({ responses }: Route): boolean {
+  const ok = responses[200];
+  return ok?.contentType !== undefined && ok.schema.format === "binary";
 }
 
 /** The OpenAPI 3.1 document of the declared routes. */
@@ -51,7 +71,10 @@ export function openApiDocument(routes: readonly Route[], serviceVersion: string
     },
     servers: [{ url: "/" }],
     paths,
-    components: { schemas: { ...RESPONSE_SCHEMAS, ...bodySchemas(routes) } },
+    components: {
+      securitySchemes: { [SECURITY_SCHEME]: BEARER },
+      schemas: { ...RESPONSE_SCHEMAS, ...bodySchemas(routes) },
+    },
   };
 }
 
@@ -70,6 +93,8 @@ function operation(route: Route): JsonSchema {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
+    // The empty alternative: a service without --api-keys asks for none.
+    ...(route.scope !== "none" && { security: [{ [SECURITY_SCHEME]: [] }, {}] }),
     ...(route.description !== undefined && { description: route.description }),
     parameters: [
       ...Object.entries(route.pathParameters).map(([name, { description, schema }]) => ({
@@ -98,13 +123,20 @@ function requestBodyOf({ name, description }: RequestBodyDeclaration): JsonSchem
 }
 
 function responsesOf(route: Route): JsonSchema {
-  const responses: Record<string, JsonSchema> = {};
+  const responses: Record<string, { [keyword: string]: unknown }> = {};
   for (const [status, response] of Object.entries(route.responses)) {
     const { description, contentType } = response;
     responses[status] = { description, headers: TRACE_HEADER };
     if (contentType !== undefined) {
       responses[status] = { ...responses[status], content: { [contentType]: { schema: response.schema } } };
     }
+  }
+  const ok = responses[200];
+  if (route.method === "GET" && ok !== undefined) {
+    ok.headers = { ...TRACE_HEADER, ...ETAG_HEADER };
+    const headers = ok.headers;
+    responses[304] = { description: "The client has it already, by If-None-Match.", headers };
+    if (isDownload(route)) responses[206] = { ...ok, description: "The range that was asked for." };
   }
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route)) {

@@ -70,11 +70,10 @@ export class PathRouter {
   find(method: string, path: string): RouteMatch {
     const values: string[] = [];
     const node = this.#walk(path, values);
-    if (node === undefined)
-      throw new ServiceError("route_not_found", "the interface has no such path", { path: path.slice(0, 2048) });
+    if (node === undefined) throw noRoute(path);
     const route = node.routes.get(method === "HEAD" ? "GET" : method);
     if (route === undefined) {
-      const allow = [...node.routes.keys()].flatMap((known) => (known === "GET" ? ["GET", "HEAD"] : [known]));
+      const allow = methodsOf(node);
       throw new ServiceError("method_not_allowed", `this path allows ${allow.join(", ")}`, { method, allow });
     }
     const params: Record<string, string> = {};
@@ -83,6 +82,13 @@ export class PathRouter {
       params[name] = decodeSegment(route, name, values[i] as string);
     }
     return { route, params };
+  }
+
+  /** Methods of the path, HEAD and OPTIONS among them. @throws ServiceError route_not_found */
+  methods(path: string): string[] {
+    const node = this.#walk(path, []);
+    if (node === undefined) throw noRoute(path);
+    return methodsOf(node);
   }
 
   #walk(path: string, values: string[]): Node | undefined {
@@ -103,6 +109,14 @@ export class PathRouter {
     }
     return undefined;
   }
+}
+
+function noRoute(path: string): ServiceError {
+  return new ServiceError("route_not_found", "the interface has no such path", { path: path.slice(0, 2048) });
+}
+
+function methodsOf(node: Node): string[] {
+  return [...[...node.routes.keys()].flatMap((known) => (known === "GET" ? ["GET", "HEAD"] : [known])), "OPTIONS"];
 }
 
 function decodeSegment(route: Route, name: string, raw: string): string {

@@ -7,6 +7,18 @@ export interface StreamBody {
   release(): void;
 }
 
+/** What tells one version of a download from another (RFC 9110, section 8.8). */
+export interface Validators {
+  /** Strong, with its quotes: the same tag means the same bytes. */
+  etag: string;
+  modifiedAtUs: number;
+}
+
+/** Of bytes that are kept with their CRC-32, and never change at their place. */
+export function storedValidators(crc32: number, sizeBytes: number, modifiedAtUs: number): Validators {
+  return { etag: `"${crc32.toString(16).padStart(8, "0")}-${sizeBytes.toString(16)}"`, modifiedAtUs };
+}
+
 /** What a handler answers. It knows no socket: the server adds length, date and trace id. */
 export interface Reply {
   status: number;
@@ -14,6 +26,10 @@ export interface Reply {
   contentType?: string;
   headers?: readonly (readonly [name: string, value: string])[];
   body: Uint8Array | StreamBody | null;
+  /** Of a stream: with them, clients can resume it and ask whether it changed. */
+  validators?: Validators;
+  /** The same bytes are answered again: what is made from them is kept as long as they are. */
+  isKept?: boolean;
   /** The connection cannot be trusted after this request: no second one is read from it. */
   closeConnection?: boolean;
 }
@@ -28,14 +44,15 @@ export function jsonReply(value: unknown, status = 200): Reply {
   return { status, contentType: JSON_CONTENT_TYPE, body: Buffer.from(JSON.stringify(value)) };
 }
 
-/** JSON that was serialised before. */
-export function jsonBytesReply(bytes: Uint8Array): Reply {
-  return { status: 200, contentType: JSON_CONTENT_TYPE, body: bytes };
+/** JSON that was serialised before. @param isKept when the very same bytes will be answered again */
+export function jsonBytesReply(bytes: Uint8Array, isKept = false): Reply {
+  return { status: 200, contentType: JSON_CONTENT_TYPE, body: bytes, isKept };
 }
 
 /** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */
-export function downloadReply(body: StreamBody, contentType: string, fileName: string): Reply {
-  return { status: 200, contentType, headers: [["Content-Disposition", contentDisposition(fileName)]], body };
+export function downloadReply(body: StreamBody, contentType: string, fileName: string, validators?: Validators): Reply {
+  const headers = [["Content-Disposition", contentDisposition(fileName)] as const];
+  return { status: 200, contentType, headers, body, ...(validators !== undefined && { validators }) };
 }
 
 export function contentDisposition(fileName: string): string {

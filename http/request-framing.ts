@@ -5,12 +5,26 @@ import type { RequestHeaders } from "./request-headers.js";
 // A registered name, an IPv4 address or a bracketed IPv6 address, and a port (RFC 3986, section 3.2): it goes into links.
 const HOST = /^(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
+/** What the request's first line says. */
+export interface RequestTarget {
+  readonly method: string;
+  readonly path: string;
+}
+
 /**
  * Refuses a request whose end two parsers could see differently (decisions.md, Framing), or whose body is over the limit. After such a
  * request nothing more may be read from its connection.
  * @returns the error, undefined when the framing is sound
  */
-export function framingFault(method: string, headers: RequestHeaders): ServiceError | undefined {
+export function framingFault(target: RequestTarget, headers: RequestHeaders): ServiceError | undefined {
+  const { method, path } = target;
+  if (!path.startsWith("/") && path !== "*") {
+    return new ServiceError("bad_request", "the request's target must be a path", {
+      field: "target",
+      value: path.slice(0, 200),
+      allowed: "a path that starts with a slash",
+    });
+  }
   if (headers.count("transfer-encoding") > 0) {
     return new ServiceError("length_required", "Transfer-Encoding is not accepted: send a Content-Length", {
       field: "transfer-encoding",

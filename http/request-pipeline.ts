@@ -1,6 +1,10 @@
 import { ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import type { StorageError } from "../storage/storage-error.js";
+import type { ApiKeys } from "./api-keys.js";
+import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply.js";
+import { conditionalReply } from "./conditional-reply.js";
+import type { CrossOrigin } from "./cross-origin.js";
 import { errorReply } from "./error-reply.js";
 import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
@@ -29,6 +33,9 @@ export interface IncomingRequest {
   readBody(lengthBytes: number): Promise<Uint8Array | undefined>;
 }
 
+/** @param path of the route as declared, undefined when no route has the request's */
+export type OnAnswer = (method: string, path: string | undefined, status: number, durationMs: number) => void;
+
 export interface RequestPipelineOptions {
   routes: readonly Route[];
   /** What absolute links start with; undefined: the request's Host. */
@@ -38,9 +45,16 @@ export interface RequestPipelineOptions {
   log: ServiceLog;
   /** Told of every request that failed because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
+  /** Undefined: no key is needed. */
+  apiKeys?: ApiKeys | undefined;
+  crossOrigin?: CrossOrigin;
+  /** Told of every request once its answer is known. */
+  onAnswer?: OnAnswer;
   /** How long a request may take until its answer begins: its body has come, and the handler has replied. */
   deadlineMs?: number;
 }
+
+const VARY_BY_ENCODING = ["Vary", "Accept-Encoding"] as const;
 
 /** Above the dispatch window of an inline webhook attempt, below the patience of common clients and proxies. */
 const DEFAULT_DEADLINE_MS = 30_000;
@@ -65,6 +79,9 @@ export class RequestPipeline {
   readonly #onReadDamage: (error: StorageError) => void;
   readonly #logsRequests: boolean;
   readonly #deadlineMs: number;
+  readonly #apiKeys: ApiKeys | undefined;
+  readonly #crossOrigin: CrossOrigin | undefined;
+  readonly #onAnswer: OnAnswer;
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
 
@@ -75,6 +92,9 @@ export class RequestPipeline {
     }
     this.#baseUrl = options.baseUrl;
     this.#scheme = options.scheme ?? "http";
+    this.#apiKeys = options.apiKeys;
+    this.#crossOrigin = options.crossOrigin;
+    this.#onAnswer = options.onAnswer ?? (() => {});
     this.#deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
@@ -84,25 +104,35 @@ export class RequestPipeline {
 
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
     const startedMs = performance.now();
+    const found: { route?: Route } = {};
     let reply: Reply | Promise<Reply>;
     try {
-      reply = this.#dispatch(incoming, traceId);
+      const dispatched = this.#dispatch(incoming, traceId, found);
+      reply =
+        dispatched instanceof Promise
+          ? this.#inTime(dispatched, incoming, traceId).then((done) => this.#represented(done, incoming))
+          : this.#represented(dispatched, incoming);
     } catch (error) {
       reply = this.failure(error, incoming, traceId);
     }
     if (reply instanceof Promise) {
-      return this.#inTime(reply, incoming, traceId)
+      return reply
         .catch((error: unknown) => this.failure(error, incoming, traceId))
-        .then((done) => this.#logged(done, incoming, traceId, startedMs));
+        .then((done) => this.#done(done, incoming, traceId, found.route, startedMs));
     }
-    return this.#logged(reply, incoming, traceId, startedMs);
+    return this.#done(reply, incoming, traceId, found.route, startedMs);
   }
 
-  #dispatch(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
+  #dispatch(incoming: IncomingRequest, traceId: string, found: { route?: Route }): Reply | Promise<Reply> {
     const { headers } = incoming;
-    const fault = framingFault(incoming.method, headers);
+    const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
+    if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
     const { route, params } = this.#router.find(incoming.method, incoming.path);
+    found.route = route;
+    if (this.#apiKeys !== undefined && route.scope !== "none") {
+      this.#apiKeys.check(headers.get("authorization"), route.scope);
+    }
     if (route.body !== undefined) {
       if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
       const wrongType = mediaTypeFault(headers);
@@ -112,6 +142,22 @@ export class RequestPipeline {
     const baseUrl = this.#baseUrl ?? `${this.#scheme}://${headers.get("host")}`;
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
+  }
+
+  #optionsReply({ path, headers }: IncomingRequest): Reply {
+    const methods = this.#router.methods(path).join(", ");
+    const further = this.#crossOrigin?.preflightHeaders(headers, methods) ?? [];
+    return { status: 204, headers: [["Allow", methods], ...further], body: null };
+  }
+
+  /** What was read, as the client wants it: nothing that it has already, only a part, or compressed. */
+  #represented(reply: Reply, { method, headers }: IncomingRequest): Reply | Promise<Reply> {
+    if (reply.status !== 200 || (method !== "GET" && method !== "HEAD")) return reply;
+    if (!isCompressible(reply)) return conditionalReply(reply, method, headers);
+    const varied = { ...reply, headers: [...(reply.headers ?? []), VARY_BY_ENCODING] };
+    const conditional = conditionalReply(varied, method, headers);
+    const isAccepted = conditional.status === 200 && acceptsGzip(headers.get("accept-encoding"));
+    return isAccepted ? compressedReply(conditional) : conditional;
   }
 
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
@@ -164,16 +210,20 @@ export class RequestPipeline {
     );
   }
 
-  /** Every answer has a line with its trace id at debug; one that is an error has it at info. */
-  #logged(reply: Reply, incoming: IncomingRequest, traceId: string, startedMs: number): Reply {
+  /** Every answer is counted, and has a line with its trace id at debug; one that is an error has it at info. */
+  #done(reply: Reply, incoming: IncomingRequest, traceId: string, route: Route | undefined, startedMs: number): Reply {
+    const tookMs = performance.now() - startedMs;
+    this.#onAnswer(incoming.method, route?.path, reply.status, tookMs);
+    const crossOrigin = this.#crossOrigin?.headersFor(incoming.headers) ?? [];
+    const shown = crossOrigin.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...crossOrigin] };
     const isError = reply.status >= 400;
-    if (!isError && !this.#logsRequests) return reply;
+    if (!isError && !this.#logsRequests) return shown;
     const { method, path, query } = incoming;
-    const durationMs = Math.round((performance.now() - startedMs) * 1000) / 1000;
+    const durationMs = Math.round(tookMs * 1000) / 1000;
     const line = { trace_id: traceId, method, path, query, status: reply.status, duration_ms: durationMs };
     if (isError) this.#log.info(line, "request");
     else this.#log.debug(line, "request");
-    return reply;
+    return shown;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../core/service-errors.js";
+import type { KeyScope } from "./api-keys.js";
 import type { QueryParameters, QueryValues } from "./query-parameters.js";
 import type { Reply } from "./reply.js";
 
@@ -64,7 +65,7 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   /** Codes it answers beside those that any route can. */
   readonly errors: readonly ErrorCode[];
   /** What an API key must allow; none is needed for "none". */
-  readonly scope: "none" | "read";
+  readonly scope: "none" | KeyScope;
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
 }
 

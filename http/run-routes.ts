@@ -178,5 +178,5 @@ export function runRoutes(view: View, documents: RunDocuments): Route[] {
 
 function documentReply(id: string, json: Uint8Array | undefined): Reply {
   if (json === undefined) throw runNotFound(id);
-  return jsonBytesReply(json);
+  return jsonBytesReply(json, true);
 }

@@ -1,8 +1,11 @@
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
+import { CrossOrigin } from "./cross-origin.js";
 import type { TlsFiles } from "./http-server.js";
+import { readKeyFile, watchKeys } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
 import { createServiceLog } from "./service-log.js";
@@ -13,12 +16,13 @@ const STOP_GRACE_MS = 10_000;
 
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {
-  if (!options.open && !isLoopback(options.host)) {
+  const keysPath = options["api-keys"];
+  if (!options.open && keysPath === null && !isLoopback(options.host)) {
     throw new UsageError(
-      `--host ${options.host} can be reached from other machines, and there is no authentication in this release (--api-keys comes ` +
-        "with a later one): add --open if that is meant",
+      `--host ${options.host} can be reached from other machines: add --api-keys FILE (see keys add), or --open to serve whoever asks`,
     );
   }
+  const keys = keysPath === null ? undefined : await readKeys(keysPath);
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
   const log = createServiceLog(options["log-level"], SERVICE_VERSION);
@@ -29,8 +33,11 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     front: options.front,
     tls: tlsFiles(options),
     baseUrl: options["base-url"],
+    apiKeys: keys,
+    crossOrigin: new CrossOrigin(options["cors-origin"]),
     log,
   });
+  if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
   console.log(`listening on ${service.url}`);
   return service;
 }
@@ -64,6 +71,14 @@ export function stopGracefully(service: Service): Promise<void> {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+async function readKeys(path: string): Promise<ApiKeys> {
+  try {
+    return new ApiKeys(await readKeyFile(path));
+  } catch (error) {
+    throw new UsageError(`--api-keys: ${(error as Error).message}`);
+  }
 }
 
 function tlsFiles({ "tls-cert": certPath, "tls-key": keyPath }: ServeOptions): TlsFiles | undefined {

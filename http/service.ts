@@ -8,6 +8,8 @@ import { ReadDamage } from "../storage/read-damage.js";
 import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import type { ApiKeys } from "./api-keys.js";
+import type { CrossOrigin } from "./cross-origin.js";
 import { startFront } from "./front.js";
 import type { Front } from "./front-name.js";
 import type { TlsFiles } from "./http-server.js";
@@ -25,6 +27,9 @@ export interface ServiceOptions {
   tls: TlsFiles | undefined;
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl: string | undefined;
+  /** Undefined: no key is needed. */
+  apiKeys?: ApiKeys | undefined;
+  crossOrigin?: CrossOrigin;
   log: ServiceLog;
 }
 
@@ -90,6 +95,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       routes,
       baseUrl: options.baseUrl,
       scheme,
+      apiKeys: options.apiKeys,
+      ...(options.crossOrigin !== undefined && { crossOrigin: options.crossOrigin }),
       log,
       onReadDamage: (error) => readDamage.note(error),
     });

@@ -76,7 +76,7 @@ export function openApiRoute(routes: readonly Route[], serviceVersion: string): 
     scope: "read",
     handle(): Reply {
       document ??= Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion)));
-      return jsonBytesReply(document);
+      return jsonBytesReply(document, true);
     },
   });
   return route;

@@ -1,6 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { ContractClient } from "../helpers/contract-client.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
@@ -26,7 +27,7 @@ t.test(
   async (t) => {
     const help = await runCommand(["--help"]);
     t.equal(help.code, 0);
-    for (const command of ["serve", "demo", "check", "inspect"])
+    for (const command of ["serve", "demo", "check", "inspect", "keys"])
       t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
     const serve = await runCommand(["serve", "--help"]);
     t.equal(serve.code, 0);
@@ -35,6 +36,10 @@ t.test(
       "host",
       "port",
       "open",
+      "api-keys",
+      "cors-origin",
+      "tls-cert",
+      "tls-key",
       "base-url",
       "front",
       "durability",
@@ -49,7 +54,6 @@ t.test(
       t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
       t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
     }
-    t.notMatch(serve.stdout, /api-keys/);
     const version = await runCommand(["--version"]);
     const service = await start(t);
     t.strictSame(await new ContractClient(t, service.port).json("/system/version", "VersionResponse"), {
@@ -74,7 +78,12 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
     [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of uws, node/],
     [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key belong together/],
-    [["serve", ...data, "--api-keys", "f"], /unknown option '--api-keys'/],
+    [["serve", ...data, "--api-keys", join(folder, "absent.json")], /--api-keys: .*ENOENT/],
+    [["serve", ...data, "--api-keys", notJson], /--api-keys: .*not-json\.json is not JSON/],
+    [["serve", ...data, "--cors-origin", "https://a/b"], /--cors-origin/],
+    [["keys", "add"], /--file is needed/],
+    [["keys", "list", "--file", join(folder, "absent.json")], /--file: .*ENOENT/],
+    [["keys", "remove", "--file", notJson, "--id", "0123456789ab"], /is not JSON/],
     [["serve", ...data, "extra"], /too many arguments/],
     [["nonsense"], /unknown command 'nonsense'/],
     [["serve", ...data], /INSPECTION_PROT/, { INSPECTION_PROT: "1" }],
@@ -103,6 +112,30 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     ["misspelt.json", "not-json.json", "token"],
     "nothing was made before the options were right",
   );
+});
+
+t.test("keys are made, listed and removed, and a service beyond loopback asks for them", async (t) => {
+  const file = join(temporaryFolder(t), "keys.json");
+  const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();
+  const manage = (await runCommand(["keys", "add", "--file", file, "--scope", "manage"])).stdout.trim();
+  t.equal(statSync(file).mode & 0o777, 0o600, "for its owner only");
+  const listed = await runCommand(["keys", "list", "--file", file]);
+  t.match(listed.stdout, /^[0-9a-f]{12} read \S+\n[0-9a-f]{12} manage \S+\n$/);
+  t.notMatch(listed.stdout, key.slice(17));
+  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--api-keys", file, "--log-level", "trace"] });
+  const status = async (path: string, authorization = "") =>
+    (await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`))?.status;
+  t.equal(await status("/livez"), 200);
+  t.equal(await status("/runs"), 401);
+  t.equal(await status("/runs", `Authorization: Bearer ${key}\r\n`), 200);
+  const id = listed.stdout.slice(0, 12);
+  t.equal((await runCommand(["keys", "remove", "--file", file, "--id", id])).code, 0);
+  // The service looks at the file every few seconds.
+  while ((await status("/runs", `Authorization: Bearer ${key}\r\n`)) === 200) await setTimeout(100);
+  t.equal(await status("/runs", `Authorization: Bearer ${manage}\r\n`), 200);
+  const { stderr, code } = await service.end();
+  t.equal(code, 0);
+  for (const secret of [key, manage]) t.notOk(stderr.includes(secret.slice(17)), "no key in the log");
 });
 
 t.test("on node:http it serves without the native binary, and over TLS", async (t) => {

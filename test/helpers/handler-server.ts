@@ -2,6 +2,8 @@ import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import pino from "pino";
 import type { Test } from "tap";
+import type { ApiKeys } from "../../http/api-keys.js";
+import type { CrossOrigin } from "../../http/cross-origin.js";
 import { startFront } from "../../http/front.js";
 import { FRONTS, type Front } from "../../http/front-name.js";
 import type { TlsFiles } from "../../http/http-server.js";
@@ -11,9 +13,10 @@ import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Rou
 
 export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
 
-/** A handler that takes a body. */
-export interface BodyHandler {
-  body: RequestBodyDeclaration;
+/** A handler with what its route declares beside it. */
+export interface DeclaredHandler {
+  body?: RequestBodyDeclaration;
+  scope?: Route["scope"];
   handle: Handler;
 }
 
@@ -27,10 +30,12 @@ export interface HandlerServerOptions {
   stallMs?: number;
   deadlineMs?: number;
   tls?: TlsFiles;
+  apiKeys?: ApiKeys;
+  crossOrigin?: CrossOrigin;
   front?: Front;
 }
 
-function route(name: string, handler: Handler | BodyHandler): Route {
+function route(name: string, handler: Handler | DeclaredHandler): Route {
   const [method, path] = name.startsWith("/") ? ["GET", name] : (name.split(" ") as [string, string]);
   return defineRoute({
     method: method as Route["method"],
@@ -50,7 +55,7 @@ function route(name: string, handler: Handler | BodyHandler): Route {
 /** The front over handlers by `path` or `METHOD path`, with the lines of its log. */
 export async function serveHandlers(
   t: Teardown,
-  handlers: Record<string, Handler | BodyHandler>,
+  handlers: Record<string, Handler | DeclaredHandler>,
   options: HandlerServerOptions = {},
 ) {
   const lines: Record<string, unknown>[] = [];
@@ -62,12 +67,14 @@ export async function serveHandlers(
   });
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
-  const { baseUrl, deadlineMs, tls, front = "uws" } = options;
+  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, front = "uws" } = options;
   const pipeline = new RequestPipeline({
     routes,
     baseUrl,
     scheme: tls === undefined ? "http" : "https",
     log,
+    apiKeys,
+    ...(crossOrigin !== undefined && { crossOrigin }),
     ...(deadlineMs !== undefined && { deadlineMs }),
   });
   const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, ...options });

@@ -153,8 +153,11 @@ onEveryFront(
     t.match(unknown?.json(), { code: "route_not_found", params: { path: "/nowhere" } });
     const post = await rawRequest(port, "POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}");
     t.equal(post?.status, 405);
-    t.equal(post?.headers.allow, "GET, HEAD");
-    t.match(post?.json(), { code: "method_not_allowed", params: { method: "POST", allow: ["GET", "HEAD"] } });
+    t.equal(post?.headers.allow, "GET, HEAD, OPTIONS");
+    t.match(post?.json(), {
+      code: "method_not_allowed",
+      params: { method: "POST", allow: ["GET", "HEAD", "OPTIONS"] },
+    });
     t.equal((await rawRequest(port, GET("/ok")))?.status, 200);
     t.equal(lines.length, 2, "only failures of the service itself are logged as errors");
   },

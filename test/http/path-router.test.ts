@@ -93,7 +93,7 @@ t.test("another method is 405, and says what is allowed", async (t) => {
     router.find("POST", "/runs");
     t.fail("accepted");
   } catch (error) {
-    t.same((error as ServiceError).data.params, { method: "POST", allow: ["GET", "HEAD"] });
+    t.same((error as ServiceError).data.params, { method: "POST", allow: ["GET", "HEAD", "OPTIONS"] });
   }
 });
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { jsonReply } from "../../http/reply.js";
-import { type BodyHandler, onEveryFront } from "../helpers/handler-server.js";
+import { type DeclaredHandler, onEveryFront } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 
 const BODY = {
@@ -22,7 +22,7 @@ const BODY = {
   },
 };
 
-const echo: BodyHandler = { body: BODY, handle: (request) => jsonReply(request.body, 201) };
+const echo: DeclaredHandler = { body: BODY, handle: (request) => jsonReply(request.body, 201) };
 
 function post(body: string, headers = "Content-Type: application/json\r\n", method = "POST"): string {
   const length = Buffer.byteLength(body, "latin1");

@@ -20,6 +20,8 @@ t.test("the defaults are those of the contract", async (t) => {
     host: "127.0.0.1",
     port: 8000,
     open: false,
+    "api-keys": null,
+    "cors-origin": [],
     "base-url": undefined,
     front: "uws",
     "tls-cert": null,

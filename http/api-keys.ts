@@ -1,0 +1,86 @@
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { ServiceError } from "../core/service-errors.js";
+
+/** What a key allows: reading, or also managing webhooks. */
+export const KEY_SCOPES = ["read", "manage"] as const;
+export type KeyScope = (typeof KEY_SCOPES)[number];
+
+/** A key as the file has it: the secret itself is nowhere. */
+export interface StoredKey {
+  id: string;
+  scope: KeyScope;
+  /** SHA-256 of the whole key, hex. The key has 256 random bits: a slow hash would add nothing. */
+  sha256: string;
+  created_at: string;
+}
+
+// Recognisable in a leak, and the id in it tells which entry it belongs to.
+const KEY = /^isk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
+
+export class ApiKeysError extends Error {
+  override name = "ApiKeysError";
+}
+
+/** A fresh key, to be shown once, and what is kept of it. */
+export function createKey(scope: KeyScope, createdAt: string): { key: string; stored: StoredKey } {
+  const id = randomBytes(6).toString("hex");
+  const key = `isk_${id}_${randomBytes(32).toString("base64url")}`;
+  return { key, stored: { id, scope, sha256: hash("sha256", key), created_at: createdAt } };
+}
+
+/** @throws ApiKeysError naming what is wrong, never with more of the text than a field's name */
+export function parseKeys(text: string): StoredKey[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ApiKeysError("is not JSON");
+  }
+  const keys = (value as { keys?: unknown } | null)?.keys;
+  if (!Array.isArray(keys)) throw new ApiKeysError('must be an object with the list "keys"');
+  return keys.map((one: unknown, at) => {
+    const { id, scope, sha256, created_at } = (one ?? {}) as Record<string, unknown>;
+    const wrong = (field: string) => new ApiKeysError(`keys[${at}].${field} is not what \`keys add\` writes`);
+    if (typeof id !== "string" || !/^[0-9a-f]{12}$/.test(id)) throw wrong("id");
+    if (scope !== "read" && scope !== "manage") throw wrong("scope");
+    if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) throw wrong("sha256");
+    if (typeof created_at !== "string") throw wrong("created_at");
+    return { id, scope, sha256, created_at };
+  });
+}
+
+export function formatKeys(keys: readonly StoredKey[]): string {
+  return `${JSON.stringify({ keys }, undefined, 2)}\n`;
+}
+
+/** Compared with when no entry has the key's id, so that this takes as long. */
+const NOBODY = Buffer.alloc(32);
+
+/** The keys that are accepted now. */
+export class ApiKeys {
+  #keys = new Map<string, { scope: KeyScope; sha256: Buffer }>();
+
+  constructor(keys: readonly StoredKey[]) {
+    this.replace(keys);
+  }
+
+  replace(keys: readonly StoredKey[]): void {
+    this.#keys = new Map(keys.map(({ id, scope, sha256 }) => [id, { scope, sha256: Buffer.from(sha256, "hex") }]));
+  }
+
+  /**
+   * @param authorization the request's header
+   * @throws ServiceError unauthorized without a valid key; forbidden when its scope is not enough. Neither shows what was sent
+   */
+  check(authorization: string | undefined, needed: KeyScope): void {
+    const shown = { field: "authorization", in: "header", value: null, allowed: "Bearer and an API key" };
+    if (authorization === undefined) throw new ServiceError("unauthorized", "an API key is needed", shown);
+    const key = /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? "";
+    const entry = this.#keys.get(KEY.exec(key)?.[1] ?? "");
+    const isSame = timingSafeEqual(Buffer.from(hash("sha256", key), "hex"), entry?.sha256 ?? NOBODY);
+    if (entry === undefined || !isSame) throw new ServiceError("unauthorized", "the API key is not valid", shown);
+    if (needed === "manage" && entry.scope !== "manage") {
+      throw new ServiceError("forbidden", "the API key may read only", { scope: entry.scope, needed });
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { createKey } from "./api-keys.js";
+import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./command-options.js";
+import { readKeyFile, readKeyFileIfAny, writeKeyFile } from "./key-file.js";
+import { UsageError } from "./resolve-options.js";
+
+/** `keys add`: prints the key, the only time that it can be seen. */
+export async function addKey({ file, scope }: KeysAddOptions): Promise<void> {
+  const path = needed(file, "file");
+  const keys = await told(readKeyFileIfAny(path));
+  const { key, stored } = createKey(scope, new Date().toISOString());
+  await told(writeKeyFile(path, [...keys, stored]));
+  console.log(key);
+}
+
+/** `keys list`: one key a line. */
+export async function listKeys({ file }: KeysListOptions): Promise<void> {
+  for (const { id, scope, created_at } of await told(readKeyFile(needed(file, "file")))) {
+    console.log(`${id} ${scope} ${created_at}`);
+  }
+}
+
+/** `keys remove`. */
+export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> {
+  const path = needed(file, "file");
+  const wanted = needed(id, "id");
+  const keys = await told(readKeyFile(path));
+  const rest = keys.filter((one) => one.id !== wanted);
+  if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${wanted}`);
+  await told(writeKeyFile(path, rest));
+}
+
+function needed(value: string | null, option: string): string {
+  if (value === null) throw new UsageError(`--${option} is needed`);
+  return value;
+}
+
+/** What goes wrong with the file is for the person who named it. */
+async function told<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new UsageError(`--file: ${(error as Error).message}`);
+  }
+}
