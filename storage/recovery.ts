@@ -64,6 +64,8 @@ async function continueSegment(
   const { fileSystem, directory } = options;
   const { tail, name, base } = newest;
   const path = `${directory}/${name}`;
+  // A process that was killed amid a rotation may have left the segment's name in the cache only.
+  await fileSystem.syncDirectory(directory);
   const file = await fileSystem.open(path, "update");
   try {
     if (tail.endOffset > tail.offset) {

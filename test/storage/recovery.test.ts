@@ -1,4 +1,5 @@
 import t from "tap";
+import { createRandom } from "../../core/random.js";
 import { Log } from "../../storage/log.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import { readRecordHeader, recordLength, sealRecordHeader, writeRecordHeader } from "../../storage/record-format.js";
@@ -111,6 +112,25 @@ t.test("tail_marks: a log that was closed goes on in its newest segment", async 
   const report = await recovers(t, disk, { cases: ["tail_marks"], names: ["a", "b", "c", "d", "e"] });
   t.equal(report.newSegmentBase, null);
   t.equal(report.provenSequence, 5);
+});
+
+t.test("a rotation that the process's end cut off before its name was durable: what goes into it stays", async (t) => {
+  const disk = await createDisk();
+  const { log } = await openLog(disk, { segmentBytes: 300 });
+  let renamed = false;
+  disk.onOperation = ({ kind }) => {
+    if (kind === "rename") renamed = true;
+    return renamed && kind === "syncDirectory" ? { dies: true } : undefined;
+  };
+  await t.rejects(appendEach(log, ["a", "b", "c", "d", "e", "f", "g", "h"]), { code: "log_failed" });
+  const restarted = disk.kill();
+  const again = await openLog(restarted);
+  const before = again.log.committedSequence;
+  t.ok(restarted.paths().includes(pathOf(before + 1)), "the segment is there, empty");
+  await appendEach(again.log, ["x", "y"]);
+  const after = await openLog(restarted.crash("drop", createRandom(1)));
+  t.same(after.names.slice(-2), ["x", "y"]);
+  t.equal(after.log.recovery.corruptionCount, 0);
 });
 
 t.test("tail_records: what is whole but not proven moves to a new segment", async (t) => {
