@@ -11,7 +11,16 @@
  */
 import { isPlainObject } from "../core/json.js";
 import { lockDirectory } from "./directory-lock.js";
-import { type FileSystem, isMissing, nodeFileSystem, readWholeFile, replaceFile } from "./file-system.js";
+import {
+  type FileSystem,
+  FileSystemError,
+  isMissing,
+  nodeFileSystem,
+  readWholeFile,
+  replaceFile,
+  TEMPORARY_SUFFIX,
+} from "./file-system.js";
+import { segmentBaseOf } from "./segment.js";
 import { StorageError } from "./storage-error.js";
 
 /** Of the directory as a whole: raised when a release could no longer make sense of what a newer one keeps in it. */
@@ -19,6 +28,12 @@ export const DATA_FORMAT = 1;
 
 const FORMAT_FILE = "format.json";
 const SERVICE = "inspection-results-service";
+const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, service: SERVICE })}\n`;
+const LOG_FOLDER = "meta";
+/** Made before `format.json`, and empty until it is there. */
+const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
+/** Of a first start too; and what the root of a file system of its own holds. */
+const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
 
 export interface DataDirectory {
   path: string;
@@ -41,31 +56,110 @@ export interface DataDirectoryOptions {
 /**
  * Takes the directory for this process alone, and makes what is missing of its layout.
  *
- * @throws StorageError `directory_locked` while another process has it, `format_unsupported`, `store_missing`, `log_missing`
+ * @throws StorageError `directory_locked` while another process has it, `directory_unusable`, `format_unsupported`, `store_missing`,
+ *   `log_missing`, `format_missing`
  */
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
-  const { creates, fileSystem = nodeFileSystem, lock: takeLock = lockDirectory } = options;
+  const { fileSystem = nodeFileSystem } = options;
   const path = options.path.length > 1 ? options.path.replace(/\/+$/, "") : options.path;
-  if (!creates && !(await fileSystem.exists(`${path}/${FORMAT_FILE}`))) throw missing(path);
+  try {
+    return await open(fileSystem, path, options);
+  } catch (error) {
+    throw error instanceof FileSystemError ? (unusable(path, error) ?? error) : error;
+  }
+}
+
+async function open(
+  fileSystem: FileSystem,
+  path: string,
+  { creates, lock: takeLock = lockDirectory }: DataDirectoryOptions,
+): Promise<DataDirectory> {
+  await requireStoreOrRoom(fileSystem, path, creates);
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
   try {
     const hasFormat = await checkFormat(fileSystem, path);
-    const paths = { metaPath: `${path}/meta`, capturesPath: `${path}/captures`, quarantinePath: `${path}/quarantine` };
+    const paths = {
+      metaPath: `${path}/${LOG_FOLDER}`,
+      capturesPath: `${path}/captures`,
+      quarantinePath: `${path}/quarantine`,
+    };
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
     await fileSystem.syncDirectory(path);
     await fileSystem.syncDirectory(parentOf(path));
-    if (!hasFormat) {
-      const text = `${JSON.stringify({ format: DATA_FORMAT, service: SERVICE })}\n`;
-      await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(text));
-    }
+    if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
     return { path, ...paths, release: () => lock.release() };
   } catch (error) {
     await lock.release();
     throw error;
   }
 }
+
+/**
+ * Refuses, before anything is made there, a folder that is not the store's: one without `format.json` that holds anything but what a
+ * first start can have left before it came as far as that file. So no store begins among somebody's files, and a store whose
+ * `format.json` got lost is not taken for one of this release's format in silence.
+ */
+async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates: boolean): Promise<void> {
+  const hasFormat = () => fileSystem.exists(`${path}/${FORMAT_FILE}`);
+  if (await hasFormat()) return;
+  const entries = await namesIn(fileSystem, path);
+  const logged = (await namesIn(fileSystem, `${path}/${LOG_FOLDER}`)).filter(
+    (name) => segmentBaseOf(name) !== undefined,
+  );
+  const foreign: string[] = [];
+  for (const name of entries) {
+    const isLeft = LEFT_BY_FIRST_START.has(name) && (await namesIn(fileSystem, `${path}/${name}`)).length === 0;
+    if (!isLeft && !ALWAYS_ALLOWED.has(name)) foreign.push(name);
+  }
+  // Another process may have begun the store meanwhile: its lock is what decides then.
+  if (await hasFormat()) return;
+  if (logged.length > 0) {
+    throw new StorageError(
+      "format_missing",
+      `${path} has the log of a store and no ${FORMAT_FILE}, which says what wrote it: put it back. For a store of this release it holds ` +
+        FORMAT_TEXT.trim(),
+      { path },
+    );
+  }
+  if (!creates) throw missing(path);
+  if (foreign.length === 0) return;
+  const shown = foreign.slice(0, 3).join(", ") + (foreign.length > 3 ? `, … (${foreign.length} in all)` : "");
+  throw new StorageError(
+    "store_missing",
+    `${path} holds no store but other files (${shown}): a store needs a folder of its own, which is created if it is missing`,
+    { path },
+  );
+}
+
+/** Names in the folder; none where there is no folder. */
+async function namesIn(fileSystem: FileSystem, path: string): Promise<string[]> {
+  try {
+    const entries = await fileSystem.readDirectory(path);
+    return entries.map(({ name }) => name).sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+/** What the file system refuses, said in terms of the data directory; undefined for what is no matter of the directory as such. */
+function unusable(path: string, error: FileSystemError): StorageError | undefined {
+  const reason = UNUSABLE[error.code];
+  if (reason === undefined) return undefined;
+  return new StorageError("directory_unusable", `the data directory ${path} ${reason} (${error.message})`, {
+    path,
+    cause: error.code,
+  });
+}
+
+const UNUSABLE: Readonly<Record<string, string>> = {
+  ENOTDIR: "is not a folder",
+  EROFS: "is on a read-only file system; every command takes the directory's lock, which is written there",
+  EACCES: "may not be read and written by this account",
+  EPERM: "may not be read and written by this account",
+};
 
 /** True when the format is said and is this release's; false when the directory is new. */
 async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolean> {

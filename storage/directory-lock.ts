@@ -14,7 +14,7 @@
  * only askers tries again after a random pause.
  */
 import { connect, createServer, type Server } from "node:net";
-import { type FileSystem, isMissing, TEMPORARY_SUFFIX } from "./file-system.js";
+import { type FileSystem, FileSystemError, isMissing, TEMPORARY_SUFFIX } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 
 export interface DirectoryLock {
@@ -101,9 +101,11 @@ async function enter(fileSystem: FileSystem, directory: string) {
 
 function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    const fail = (error: NodeJS.ErrnoException): void =>
+      reject(new FileSystemError(error.code ?? "EIO", "listen", path));
+    server.once("error", fail);
     server.listen(path, () => {
-      server.off("error", reject);
+      server.off("error", fail);
       resolve();
     });
   });

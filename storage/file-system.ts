@@ -283,8 +283,15 @@ export const nodeFileSystem: FileSystem = {
   rename: (from, to) => translated("rename", from, fs.promises.rename(from, to)),
   unlink: (path) => translated("unlink", path, fs.promises.unlink(path)),
   async makeDirectory(path) {
-    const created = await translated("mkdir", path, fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE }));
-    return created !== undefined;
+    try {
+      const created = await fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
+      return created !== undefined;
+    } catch (error) {
+      // Node 20 says ENOENT of a folder that it can make on no account, such as one of a read-only file system.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw wrapped("mkdir", path, error);
+      await translated("mkdir", path, fs.promises.mkdir(path, { mode: DIRECTORY_MODE }));
+      return true;
+    }
   },
   async removeDirectory(path) {
     try {

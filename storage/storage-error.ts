@@ -10,7 +10,9 @@ import type { JsonObject } from "../core/json.js";
  * - `record_undecodable`: a record is as it was written, by its CRCs, and says nothing that this release writes.
  * - `format_unsupported`: the store, a segment or a record is of a format that this release does not read.
  * - `record_type_unsupported`: the log holds a record that must be understood and is not.
- * - `store_missing`: there is no store in the folder.
+ * - `store_missing`: there is no store in the folder, or no folder that one could begin in.
+ * - `format_missing`: there is a log in the folder, and nothing that says its format.
+ * - `directory_unusable`: the data directory is no folder, or cannot be written.
  * - `log_missing`: there is a store in the folder, but its log is gone.
  * - `directory_locked`: another process has the data directory.
  * - `capture_damaged`, `capture_missing`: stored bytes of a run are not what was stored, or not there.
@@ -27,6 +29,8 @@ export type StorageErrorCode =
   | "format_unsupported"
   | "record_type_unsupported"
   | "store_missing"
+  | "format_missing"
+  | "directory_unusable"
   | "log_missing"
   | "directory_locked"
   | "capture_damaged"
