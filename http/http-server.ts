@@ -1,3 +1,4 @@
+import type { FrontFigures } from "./metrics.js";
 import type { RequestPipeline } from "./request-pipeline.js";
 import type { ServiceLog } from "./service-log.js";
 
@@ -38,6 +39,7 @@ export function cannotListen({ host, port }: HttpServerOptions, reason: string):
 /** A listening server; what it serves on is its own affair. */
 export interface HttpServer {
   readonly port: number;
+  figures(): FrontFigures;
   /**
    * Takes no new connections, lets requests that are under way end within `graceMs`, then closes what is left. Resolves when
    * nothing is open any more.

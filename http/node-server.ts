@@ -5,6 +5,7 @@ import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, STALL_MS } from "./http-server.js";
+import type { FrontFigures } from "./metrics.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
@@ -67,6 +68,7 @@ export async function startNodeServer(options: HttpServerOptions): Promise<HttpS
   let closed: Promise<void> | undefined;
   return {
     port: (server.address() as { port: number }).port,
+    figures: () => connections.figures(),
     close(graceMs) {
       closed ??= drain(server, connections, graceMs);
       return closed;
@@ -172,6 +174,10 @@ class Connections {
     this.#options = options;
     this.#held = new HeldBodies(options.heldBodyBytes);
     this.#stallMs = options.stallMs ?? STALL_MS;
+  }
+
+  figures(): FrontFigures {
+    return { openRequests: this.exchangeCount, heldBytes: this.#held.bytes };
   }
 
   /** One request after the other: node:http hands out all that stand in one read, whatever became of those before. */

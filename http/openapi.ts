@@ -1,5 +1,6 @@
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
 import { JSON_CONTENT_TYPE } from "./reply.js";
+import { RESPONSE_EXAMPLES } from "./response-examples.js";
 import { RESPONSE_SCHEMAS } from "./response-schemas.js";
 import type { JsonSchema, RequestBodyDeclaration, Route } from "./route.js";
 
@@ -58,6 +59,7 @@ function isDownload({ responses }: Route): boolean {
 export function openApiDocument(routes: readonly Route[], serviceVersion: string): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
+    if (route.isUndocumented) continue;
     const path = paths[route.path] ?? {};
     path[route.method.toLowerCase()] = operation(route);
     paths[route.path] = path;
@@ -130,6 +132,11 @@ function responsesOf(route: Route): JsonSchema {
     if (contentType !== undefined) {
       responses[status] = { ...responses[status], content: { [contentType]: { schema: response.schema } } };
     }
+  }
+  const example = RESPONSE_EXAMPLES[route.operationId];
+  if (example !== undefined) {
+    const content = responses[200]?.content as Record<string, { example?: unknown }>;
+    (content[JSON_CONTENT_TYPE] as { example?: unknown }).example = example;
   }
   const ok = responses[200];
   if (route.method === "GET" && ok !== undefined) {

@@ -62,6 +62,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   /** Undefined: what comes as a body is skipped. */
   readonly body?: RequestBodyDeclaration;
   readonly responses: Readonly<Record<number, ResponseDeclaration>>;
+  /** Files that a page of ours loads are not for clients: the document leaves them out. */
+  readonly isUndocumented?: boolean;
   /** Codes it answers beside those that any route can. */
   readonly errors: readonly ErrorCode[];
   /** What an API key must allow; none is needed for "none". */

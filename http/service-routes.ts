@@ -1,12 +1,14 @@
 import type { ComponentRow } from "../core/health.js";
 import type { View } from "../storage/view.js";
+import { docsRoutes } from "./docs-routes.js";
 import type { OpenStoredSlices } from "./entry-body.js";
 import { fileRoutes } from "./file-routes.js";
+import type { Metrics } from "./metrics.js";
 import { programRoutes } from "./program-routes.js";
 import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";
 import { runRoutes } from "./run-routes.js";
-import { openApiRoute, systemRoutes } from "./system-routes.js";
+import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 
 /** Ended runs' documents: some ten thousand of a few kilobytes. */
 const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
@@ -16,15 +18,24 @@ export interface ServiceRouteOptions {
   openStoredSlices: OpenStoredSlices;
   health(): readonly ComponentRow[];
   serviceVersion: string;
+  metrics: Metrics;
 }
 
 /** Every route of the interface. */
-export function serviceRoutes({ view, openStoredSlices, health, serviceVersion }: ServiceRouteOptions): Route[] {
+export function serviceRoutes({
+  view,
+  openStoredSlices,
+  health,
+  serviceVersion,
+  metrics,
+}: ServiceRouteOptions): Route[] {
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES)),
     ...programRoutes(view),
     ...fileRoutes(view, openStoredSlices),
     ...systemRoutes(health, serviceVersion),
+    metricsRoute(metrics),
+    ...docsRoutes(),
   ];
   return [...routes, openApiRoute(routes, serviceVersion)];
 }

@@ -2,7 +2,7 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { ComponentRow } from "../core/health.js";
 import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader } from "../storage/capture-reader.js";
-import { nodeFileSystem } from "../storage/file-system.js";
+import { directoryBytes, nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
 import { ReadDamage } from "../storage/read-damage.js";
 import { View } from "../storage/view.js";
@@ -12,7 +12,9 @@ import type { ApiKeys } from "./api-keys.js";
 import type { CrossOrigin } from "./cross-origin.js";
 import { startFront } from "./front.js";
 import type { Front } from "./front-name.js";
-import type { TlsFiles } from "./http-server.js";
+import type { HttpServer, TlsFiles } from "./http-server.js";
+import { Metrics } from "./metrics.js";
+import { RequestDurations } from "./request-durations.js";
 import { RequestPipeline } from "./request-pipeline.js";
 import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import type { ServiceLog } from "./service-log.js";
@@ -84,7 +86,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       { runs: view.runCount, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
       "the view is read, producers can connect",
     );
+    const requests = new RequestDurations();
+    let server: HttpServer | undefined;
+    const metrics = new Metrics({
+      requests,
+      recorder: () => recorder.figures(),
+      front: () => server?.figures() ?? { openRequests: 0, heldBytes: 0 },
+      logBytes: () => directoryBytes(nodeFileSystem, `${dataDirectory}/meta`),
+      runs: () => view.runCount,
+    });
     const routes = serviceRoutes({
+      metrics,
       view,
       openStoredSlices: (runId, kind, slices) => captureReader.openSlices(capturePathOf(runId, kind), slices),
       health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
@@ -98,14 +110,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       apiKeys: options.apiKeys,
       ...(options.crossOrigin !== undefined && { crossOrigin: options.crossOrigin }),
       log,
+      onAnswer: (method, path, status, durationMs) => requests.count(method, path, status, durationMs),
       onReadDamage: (error) => readDamage.note(error),
     });
-    const server = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
+    const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
+    server = listening;
     return {
-      url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+      url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {
-        await server.close(graceMs);
+        await listening.close(graceMs);
         await recorder.stop();
         stopReading();
       },

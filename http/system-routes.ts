@@ -1,6 +1,7 @@
 import type { ComponentRow } from "../core/health.js";
 import { healthResponse } from "../core/health-response.js";
 import { jsonResponse } from "./declared-parameters.js";
+import { Metrics } from "./metrics.js";
 import { openApiDocument } from "./openapi.js";
 import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
@@ -56,6 +57,22 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       handle: () => jsonReply({ status: "alive" }),
     }),
   ];
+}
+
+export function metricsRoute(metrics: Metrics): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/metrics",
+    operationId: "getMetrics",
+    tag: TAG,
+    summary: "Figures of the running service in the Prometheus text format.",
+    pathParameters: {},
+    query: {},
+    responses: { 200: { description: "The figures.", contentType: "text/plain", schema: { type: "string" } } },
+    errors: [],
+    scope: "read",
+    handle: async () => ({ status: 200, contentType: Metrics.contentType, body: Buffer.from(await metrics.text()) }),
+  });
 }
 
 /** The document over `routes` and over its own route. */

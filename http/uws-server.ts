@@ -73,6 +73,7 @@ export async function startUwsServer(options: HttpServerOptions): Promise<HttpSe
   let closed: Promise<void> | undefined;
   return {
     port: uws.us_socket_local_port(socket),
+    figures: () => ({ openRequests: sender.exchanges.size, heldBytes: sender.held.bytes }),
     close(graceMs) {
       closed ??= drain(app, sender.exchanges, graceMs, () => uws.us_listen_socket_close(socket));
       return closed;

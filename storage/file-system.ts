@@ -163,6 +163,19 @@ export async function readWholeFile(fileSystem: FileSystem, path: string): Promi
   }
 }
 
+/** Size of the directory's own files together; one that goes meanwhile counts nothing. */
+export async function directoryBytes(fileSystem: FileSystem, directory: string): Promise<number> {
+  let bytes = 0;
+  for (const { name } of await fileSystem.readDirectory(directory)) {
+    try {
+      bytes += await fileSystem.sizeOf(`${directory}/${name}`);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  return bytes;
+}
+
 /**
  * Gives the path these bytes, durably and as a whole: whoever opens it, now or after a crash, finds the old bytes or the new ones.
  * Order: temporary file, fdatasync, rename, folder fsync.

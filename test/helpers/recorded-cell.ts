@@ -7,6 +7,8 @@ import type { RunState } from "../../core/run-state.js";
 import { startFront } from "../../http/front.js";
 import type { Front } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
+import { Metrics } from "../../http/metrics.js";
+import { RequestDurations } from "../../http/request-durations.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { serviceRoutes } from "../../http/service-routes.js";
 import { encodeChanges } from "../../storage/change-record.js";
@@ -82,7 +84,15 @@ export class RecordedCell {
 
   async listen(options: { baseUrl?: string; front?: Front } = {}): Promise<number> {
     const log = pino({ level: "silent" });
+    const metrics = new Metrics({
+      requests: new RequestDurations(),
+      recorder: async () => undefined,
+      front: () => ({ openRequests: 0, heldBytes: 0 }),
+      logBytes: async () => 0,
+      runs: () => this.view.runCount,
+    });
     const routes = serviceRoutes({
+      metrics,
       view: this.view,
       openStoredSlices: async (runId, kind, slices) => {
         const file = this.files.get(`${runId}/${kind}`);

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
+import type { RecorderFigures } from "./recorder-figures.js";
 import type {
   FrontToRecorder,
   LogLine,
@@ -42,6 +43,8 @@ export interface RecorderHandle {
    * can connect. Rejects with `RecorderError` when the recorder cannot start.
    */
   readonly ready: Promise<RecorderReady>;
+  /** What it has counted; undefined when it has ended. */
+  figures(): Promise<RecorderFigures | undefined>;
   /** Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again. */
   stop(): Promise<void>;
 }
@@ -67,6 +70,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
   let failure: RecorderErrorData | undefined;
   let stopping = false;
   let exited = false;
+  let figureAskers: ((figures: RecorderFigures | undefined) => void)[] = [];
   /** Batches whose `onBatch` has not ended, one after the other. */
   let taken: Promise<void> = Promise.resolve();
 
@@ -112,6 +116,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
           .then(() => post({ kind: "captures_let_go" }))
           .catch(crashed);
         return;
+      case "figures":
+        for (const resolve of figureAskers.splice(0)) resolve(message.figures);
+        return;
       case "failed":
         fail(message.error);
         return;
@@ -123,6 +130,8 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
   const exit = new Promise<void>((resolve) => {
     worker.on("exit", (code) => {
       exited = true;
+      for (const resolve of figureAskers) resolve(undefined);
+      figureAskers = [];
       if (!stopping) fail({ code: "recorder_crashed", message: `the recorder thread ended with ${code}`, params: {} });
       else
         rejectReady(new RecorderError({ code: "recorder_stopped", message: "the recorder was stopped", params: {} }));
@@ -132,6 +141,13 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
 
   return {
     ready,
+    figures() {
+      if (exited) return Promise.resolve(undefined);
+      return new Promise((resolve) => {
+        // Who asks while an answer is on its way gets that one.
+        if (figureAskers.push(resolve) === 1) post({ kind: "figures" });
+      });
+    },
     async stop() {
       if (!stopping && !exited) {
         stopping = true;

@@ -8,6 +8,7 @@ import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { DiskRoomOptions } from "./disk-room.js";
+import type { RecorderFigures } from "./recorder-figures.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
@@ -80,6 +81,8 @@ export type RecorderToFront =
    * front answers when it keeps none of them open beyond the downloads under way, which read on to their end.
    */
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
+  /** The answer to `figures`. */
+  | { kind: "figures"; figures: RecorderFigures }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is committed and closed. The last message. */
@@ -90,5 +93,6 @@ export type FrontToRecorder =
   | { kind: "batch_taken"; bytes: number }
   /** The answer to `let_go_of_captures`; one is asked at a time. */
   | { kind: "captures_let_go" }
+  | { kind: "figures" }
   /** Close the link, commit what was taken, close the store, end the thread. */
   | { kind: "stop" };

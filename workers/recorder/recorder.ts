@@ -15,6 +15,7 @@ import { BatchStream } from "./batch-stream.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { PayloadFiles } from "./payload-files.js";
 import { RecordWriter } from "./record-writer.js";
+import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
@@ -81,6 +82,7 @@ export class Recorder implements MessageIntake {
   readonly #captures: CaptureStore;
   readonly #files: PayloadFiles;
   readonly #room: DiskRoom;
+  readonly #messages = new MessageFigures();
   #roomLevel: RoomLevel = "enough";
   readonly #reader: LogReader;
   #retention: Retention | undefined;
@@ -297,6 +299,9 @@ export class Recorder implements MessageIntake {
       case "captures_let_go":
         this.#whenLetGo?.();
         return;
+      case "figures":
+        this.#environment.send({ kind: "figures", figures: this.#figures() });
+        return;
       case "stop":
         void this.stop();
         return;
@@ -386,7 +391,33 @@ export class Recorder implements MessageIntake {
   }
 
   take(message: IncomingMessage): void {
-    this.#openWriter().take(message);
+    const writer = this.#openWriter();
+    const committed = this.#messages.taken(message.body.byteLength + message.payload.byteLength);
+    const { onCommitted } = message;
+    writer.take({
+      ...message,
+      onCommitted(refusal) {
+        committed();
+        onCommitted.call(message, refusal);
+      },
+    });
+  }
+
+  #figures(): RecorderFigures {
+    const { messages, messageBytes, commits } = this.#messages;
+    const { days, bytes } = this.#options.retention;
+    return {
+      messages,
+      messageBytes,
+      commits,
+      connections: this.#link.connectionCount,
+      logPendingBytes: this.#log?.pendingBytes ?? 0,
+      capturesPendingBytes: this.#captures.pendingBytes,
+      frontPendingBytes: this.#stream.aheadBytes,
+      records: (this.#log?.nextSequence ?? 1) - 1,
+      activeRuns: this.#state.activeRunCount,
+      capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
+    };
   }
 
   #openWriter(): RecordWriter {

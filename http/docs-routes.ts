@@ -1,0 +1,81 @@
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
+import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import type { Reply } from "./reply.js";
+import { defineRoute, type Route } from "./route.js";
+
+/** Files of swagger-ui-dist that the page needs; nothing comes from elsewhere. */
+const ASSETS = {
+  "swagger-ui.css": "text/css; charset=utf-8",
+  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+  "favicon-32x32.png": "image/png",
+} as const;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Inspection Results Service</title>
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+// Without validatorUrl the page would ask a public service to check the document.
+const START = `SwaggerUIBundle({ url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null });
+`;
+
+/** Only what the service itself serves is loaded; swagger-ui sets styles in place and has images as data. */
+const POLICY = [
+  "Content-Security-Policy",
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
+] as const;
+
+/** GET /docs: a page that renders /openapi.json in the browser, by swagger-ui, without internet. */
+export function docsRoutes(): Route[] {
+  const kept = new Map<string, Uint8Array>();
+  const asset = async (name: keyof typeof ASSETS): Promise<Reply> => {
+    let bytes = kept.get(name);
+    if (bytes === undefined) {
+      const folder = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
+      bytes = await readWholeFile(nodeFileSystem, `${folder}/${name}`);
+      kept.set(name, bytes);
+    }
+    return { status: 200, contentType: ASSETS[name], body: bytes, isKept: true };
+  };
+  const page = Buffer.from(PAGE);
+  const start = Buffer.from(START);
+  const html = { status: 200, contentType: "text/html; charset=utf-8", headers: [POLICY], body: page, isKept: true };
+  const script = { status: 200, contentType: "text/javascript; charset=utf-8", body: start, isKept: true };
+  return [
+    fileRoute("/docs", "text/html", () => html),
+    { ...fileRoute("/docs/start.js", "text/javascript", () => script), isUndocumented: true },
+    ...(Object.keys(ASSETS) as (keyof typeof ASSETS)[]).map((name) => ({
+      ...fileRoute(`/docs/${name}`, ASSETS[name], () => asset(name)),
+      isUndocumented: true,
+    })),
+  ];
+}
+
+function fileRoute(path: string, contentType: string, handle: () => Reply | Promise<Reply>): Route {
+  return defineRoute({
+    method: "GET",
+    path,
+    operationId: "getDocs",
+    tag: "system",
+    summary: "This interface for people: a page that renders /openapi.json without internet.",
+    pathParameters: {},
+    query: {},
+    responses: { 200: { description: "The file.", contentType, schema: { type: "string" } } },
+    errors: [],
+    scope: "read",
+    handle,
+  });
+}

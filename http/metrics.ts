@@ -1,0 +1,144 @@
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
+import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../core/duration-counts.js";
+import type { RecorderFigures } from "../workers/recorder/recorder-figures.js";
+import type { RequestDurations } from "./request-durations.js";
+
+/** Where the metrics come from; each is asked when somebody reads them. */
+export interface MetricSources {
+  requests: RequestDurations;
+  /** Undefined when the recorder has ended. */
+  recorder(): Promise<RecorderFigures | undefined>;
+  front(): FrontFigures;
+  logBytes(): Promise<number>;
+  runs(): number;
+}
+
+export interface FrontFigures {
+  /** Requests whose answers are not given yet. */
+  openRequests: number;
+  /** Whole answers that wait for their clients. */
+  heldBytes: number;
+}
+
+type Series = Iterable<{ labels: Record<string, string>; durations: DurationCounts }>;
+
+/** A histogram whose counts are kept elsewhere, without a cost of this library's for each event. */
+class CountedHistogram {
+  readonly type = "histogram";
+  readonly name: string;
+  readonly help: string;
+  readonly #series: () => Series;
+
+  constructor(name: string, help: string, series: () => Series) {
+    this.name = name;
+    this.help = help;
+    this.#series = series;
+  }
+
+  /** What the registry writes out: cumulative buckets, sum and count. */
+  async get() {
+    const values: { metricName: string; labels: Record<string, string>; value: number }[] = [];
+    for (const { labels, durations } of this.#series()) {
+      let count = 0;
+      for (let bucket = 0; bucket < durations.counts.length; bucket++) {
+        count += durations.counts[bucket] as number;
+        const le = String(DURATION_BOUNDS_SECONDS[bucket] ?? "+Inf");
+        values.push({ metricName: `${this.name}_bucket`, labels: { ...labels, le }, value: count });
+      }
+      values.push({ metricName: `${this.name}_sum`, labels, value: durations.sumSeconds });
+      values.push({ metricName: `${this.name}_count`, labels, value: count });
+    }
+    return { name: this.name, help: this.help, type: this.type, values, aggregator: "sum" };
+  }
+}
+
+/** The service's metrics in the Prometheus text format. */
+export class Metrics {
+  static readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
+  readonly #registry = new Registry();
+  readonly #sources: MetricSources;
+  #recorder: RecorderFigures | undefined;
+  #logBytes = 0;
+
+  constructor(sources: MetricSources) {
+    this.#sources = sources;
+    // Of the process: CPU, memory, collections, delay of the front's event loop.
+    collectDefaultMetrics({ register: this.#registry });
+    this.#histogram(
+      "inspection_http_request_duration_seconds",
+      "From a request's head to its answer's first byte.",
+      () => sources.requests.series(),
+    );
+    this.#histogram(
+      "inspection_ingest_commit_duration_seconds",
+      "From taking a producer's message to its commit.",
+      () => (this.#recorder === undefined ? [] : [{ labels: {}, durations: this.#recorder.commits }]),
+    );
+    this.#counter("inspection_ingest_messages_total", "Messages taken from producers.", (of) => of.messages);
+    this.#counter("inspection_ingest_bytes_total", "Bytes of these messages.", (of) => of.messageBytes);
+    this.#counter("inspection_log_records_total", "Records that the log has been given.", (of) => of.records);
+    this.#gauge("inspection_producers", "Connected producers.", (of) => of.connections);
+    this.#gauge("inspection_active_runs", "Runs that have not ended.", (of) => of.activeRuns);
+    this.#gauge(
+      "inspection_captured_bytes",
+      "What ended runs keep of captures; with retention only.",
+      (of) => of.capturedBytes,
+    );
+    this.#gauge("inspection_log_pending_bytes", "Appended to the log, not committed.", (of) => of.logPendingBytes);
+    this.#gauge(
+      "inspection_captures_pending_bytes",
+      "Taken for capture files, not written.",
+      (of) => of.capturesPendingBytes,
+    );
+    this.#gauge("inspection_view_pending_bytes", "Committed, not yet in the view.", (of) => of.frontPendingBytes);
+    this.#plainGauge("inspection_log_bytes", "Size of the log's segments.", () => this.#logBytes);
+    this.#plainGauge("inspection_runs", "Runs in the view.", () => sources.runs());
+    this.#plainGauge("inspection_http_open_requests", "Requests not answered yet.", () => sources.front().openRequests);
+    this.#plainGauge(
+      "inspection_http_held_bytes",
+      "Answers that wait for their clients.",
+      () => sources.front().heldBytes,
+    );
+  }
+
+  async text(): Promise<string> {
+    this.#recorder = await this.#sources.recorder();
+    this.#logBytes = await this.#sources.logBytes();
+    return this.#registry.metrics();
+  }
+
+  #histogram(name: string, help: string, series: () => Series): void {
+    this.#registry.registerMetric(new CountedHistogram(name, help, series) as unknown as Metric);
+  }
+
+  #counter(name: string, help: string, value: (of: RecorderFigures) => number): void {
+    const recorder = () => this.#recorder;
+    new Counter({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        const figures = recorder();
+        this.reset();
+        if (figures !== undefined) this.inc(value(figures));
+      },
+    });
+  }
+
+  #gauge(name: string, help: string, value: (of: RecorderFigures) => number | null): void {
+    this.#plainGauge(name, help, () => (this.#recorder === undefined ? null : value(this.#recorder)));
+  }
+
+  #plainGauge(name: string, help: string, value: () => number | null): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        const now = value();
+        if (now === null) this.remove();
+        else this.set(now);
+      },
+    });
+  }
+}

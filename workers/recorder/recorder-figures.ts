@@ -1,0 +1,35 @@
+import { countDuration, createDurationCounts, type DurationCounts } from "../../core/duration-counts.js";
+
+/** What the recorder counts since it started, for the service's metrics. Plain data: it crosses threads. */
+export interface RecorderFigures {
+  messages: number;
+  /** MessagePack bodies and payloads of these messages. */
+  messageBytes: number;
+  /** From taking a message to its commit. */
+  commits: DurationCounts;
+  connections: number;
+  /** Appended to the log and not committed; handed to capture files and not written; sent to the front and not taken in. */
+  logPendingBytes: number;
+  capturesPendingBytes: number;
+  frontPendingBytes: number;
+  /** Records that the log holds or has held. */
+  records: number;
+  activeRuns: number;
+  /** Of ended runs that keep captures; null while retention is off, which alone keeps count of them. */
+  capturedBytes: number | null;
+}
+
+/** Counts messages as they pass. */
+export class MessageFigures {
+  messages = 0;
+  messageBytes = 0;
+  readonly commits = createDurationCounts();
+
+  /** @returns to be called when the message is committed */
+  taken(bytes: number): () => void {
+    this.messages++;
+    this.messageBytes += bytes;
+    const startedMs = performance.now();
+    return () => countDuration(this.commits, (performance.now() - startedMs) / 1000);
+  }
+}
