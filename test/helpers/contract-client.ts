@@ -1,5 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { RESPONSE_SCHEMAS } from "../../http/response-schemas.js";
+import { DocumentValidator, type InterfaceDocument } from "./document-validator.js";
 import { type RawResponse, rawRequest } from "./raw-http.js";
 
 type Schema = Record<string, unknown>;
@@ -39,6 +40,7 @@ export interface Assert {
 export class ContractClient {
   readonly port: number;
   readonly #t: Assert;
+  #validator: Promise<DocumentValidator> | undefined;
 
   constructor(t: Assert, port: number) {
     this.#t = t;
@@ -49,7 +51,14 @@ export class ContractClient {
     const response = await rawRequest(this.port, `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n${headers}\r\n`);
     if (response === undefined) throw new Error(`GET ${path}: the connection closed without an answer`);
     this.#t.match(response.headers["x-trace-id"], /^[0-9a-f]{32}$/, `${path}: X-Trace-ID`);
+    this.#validator ??= this.#readDocument();
+    this.#t.equal((await this.#validator).faults("GET", path, response), "", `${path}: fits the served document`);
     return response;
+  }
+
+  async #readDocument(): Promise<DocumentValidator> {
+    const response = await rawRequest(this.port, "GET /openapi.json HTTP/1.1\r\nHost: cell:8000\r\n\r\n");
+    return new DocumentValidator(response?.json() as InterfaceDocument);
   }
 
   /** The JSON of an answer of this status that fits the schema. */
