@@ -9,7 +9,6 @@
  * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  */
-import { Encoder, encode } from "@msgpack/msgpack";
 import type { CellChange, Change, RunEnded } from "../core/change.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
@@ -17,6 +16,7 @@ import type { Refusal } from "../core/refusal.js";
 import { storedEnd } from "../core/run-files.js";
 import { type RunState, summarizeRun } from "../core/run-state.js";
 import { decodeMessagePack } from "./message-pack.js";
+import { MessagePackEncoder } from "./message-pack-encoder.js";
 import {
   DELTA_KINDS,
   encodeDelta,
@@ -28,11 +28,7 @@ import {
   type RecordType,
 } from "./record-index.js";
 
-/**
- * For the records of messages, which a frame's body bounds: its buffer is used again and again. A run's end can be many times
- * larger, and gets a buffer that goes with it.
- */
-const messageEncoder = new Encoder({ initialBufferSize: 64 * 1024 });
+const encoder = new MessagePackEncoder();
 
 export interface EncodedRecord {
   type: RecordType;
@@ -56,7 +52,7 @@ export function encodeChanges(
     case "component_deleted":
     case "program_put":
     case "program_deleted":
-      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: messageEncoder.encode({ changes }) };
+      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encoder.encode({ changes }) };
     case "run_ended":
       return {
         type: RECORD_TYPE.runEnded,
@@ -66,7 +62,7 @@ export function encodeChanges(
           first.run.frames.map((frame) => frame.id),
           { bytes: storedEnd(first.run, "captures"), removedAtUs: first.run.capturesRemovedAtUs },
         ),
-        body: encode({ run: first.run }),
+        body: encoder.encode({ run: first.run }),
       };
     default: {
       if (run === undefined) throw new Error(`${first.kind} without its run`);
@@ -74,20 +70,20 @@ export function encodeChanges(
         return {
           type: RECORD_TYPE.runCreated,
           index: encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null),
-          body: messageEncoder.encode({ changes }),
+          body: encoder.encode({ changes }),
         };
       }
       return {
         type: RECORD_TYPE.runDelta,
         index: encodeDelta(origin, first, run.status),
-        body: messageEncoder.encode({ changes }),
+        body: encoder.encode({ changes }),
       };
     }
   }
 }
 
 export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
-  return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encode({ refusal }) };
+  return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encoder.encode({ refusal }) };
 }
 
 /**

@@ -18,9 +18,9 @@
  *     43 4C 4B 31 01 03 00 00  05 00 00 00 00 00 00 00  10 00 00 00 01 00 00 00
  *     81 A4 74 79 70 65 A9 72  75 6E 2E 73 74 61 72 74  FF
  */
-import { Encoder } from "@msgpack/msgpack";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/refusal.js";
+import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
 
 export const PROTOCOL_VERSION = 1;
@@ -46,11 +46,11 @@ export interface FrameToSend {
   payload?: Uint8Array;
 }
 
-const encoder = new Encoder({ ignoreUndefined: true });
+const encoder = new MessagePackEncoder({ omitsUndefined: true });
 
 /** The frame as buffers to write in order: header, body and padding in one, then the payload as it is, not copied. */
 export function encodeFrame(frame: FrameToSend): Uint8Array[] {
-  const body = frame.body === undefined ? NO_BYTES : encoder.encodeSharedRef(frame.body);
+  const body = frame.body === undefined ? NO_BYTES : encoder.encodeShared(frame.body);
   const payload = frame.payload ?? NO_BYTES;
   const fault =
     faultOfSequence(frame.sequence) ??

@@ -13,6 +13,9 @@ import { LIMITS } from "../../core/limits.js";
 /** A free-form value may stand some levels within its message (`check.metadata.x`). */
 const DEPTH_LIMIT = LIMITS.jsonDepth + 8;
 
+/** Keys, ids and names: looked at here, they are read in one call. */
+const SHORT_TEXT_BYTES = 64;
+
 export interface BodyFault {
   message: string;
   /** `path` is a JSON Pointer, empty for the body itself. */
@@ -49,7 +52,7 @@ class Reader {
   readonly #path: (string | number)[] = [];
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   readBody(): JsonObject {
@@ -152,9 +155,18 @@ class Reader {
 
   #readString(lengthBytes: number): string {
     const start = this.#take(lengthBytes);
+    if (lengthBytes <= SHORT_TEXT_BYTES && this.#isAscii(start, start + lengthBytes)) {
+      return this.#bytes.toString("latin1", start, start + lengthBytes);
+    }
     const slice = this.#bytes.subarray(start, start + lengthBytes);
     if (!isUtf8(slice)) this.#fail("text that is not UTF-8", slice.toString("latin1").slice(0, 64), "UTF-8");
     return slice.toString("utf8");
+  }
+
+  #isAscii(start: number, end: number): boolean {
+    const bytes = this.#bytes;
+    for (let at = start; at < end; at++) if ((bytes[at] as number) > 0x7f) return false;
+    return true;
   }
 
   #enter(count: number, bytesPerItem: number): void {

@@ -19,7 +19,6 @@
  * revisions are not in it: every run keeps one record for ever (its creation until it ends, then the consolidated one), and its
  * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
  */
-import { encode } from "@msgpack/msgpack";
 import type { CellIdentity, Change } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
 import { isUuidV7 } from "../../core/identifiers.js";
@@ -34,6 +33,7 @@ import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
 import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
+import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
 import {
   decodeIndex,
@@ -279,7 +279,7 @@ export class RecorderState implements World {
       lastRunId: this.#lastRunId,
       producers: this.producers.snapshot(),
     };
-    return { index: new Uint8Array(0), body: encode(state) };
+    return { index: new Uint8Array(0), body: new MessagePackEncoder().encode(state) };
   }
 
   /**

@@ -1,0 +1,88 @@
+import { decode, Encoder } from "@msgpack/msgpack";
+import t from "tap";
+import { createRandom, type Random } from "../../core/random.js";
+import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20261121);
+t.comment(`TEST_SEED=${seed}`);
+
+const encoder = new MessagePackEncoder();
+const library = new Encoder();
+
+function isSame(value: unknown): boolean {
+  return Buffer.from(encoder.encode(value)).equals(library.encode(value));
+}
+
+t.test("each form of each type, on both sides of its limits, as the library encodes it", (t) => {
+  const numbers = [0, -0, 0.5, -0.5, 1e300, 5e-324, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const power of [5, 7, 8, 15, 16, 31, 32, 33, 52, 53, 54, 63, 64]) {
+    for (const step of [-1, 0, 1]) numbers.push(2 ** power + step, -(2 ** power) + step);
+  }
+  for (const number of numbers) t.ok(isSame(number), `${number}`);
+  const lengths = [0, 1, 15, 16, 17, 31, 32, 33, 84, 85, 86, 127, 128, 254, 255, 256, 65_534, 65_535, 65_536, 70_000];
+  for (const length of lengths) {
+    for (const unit of ["a", "ä", "€", "😀", "\ufeff", "\0"])
+      t.ok(isSame(unit.repeat(length)), `${length} times ${unit}`);
+    t.ok(isSame(`${"a".repeat(length)}ä`), `${length} ASCII and another`);
+    t.ok(isSame(Array.from({ length }, () => true)), `an array of ${length}`);
+    t.ok(isSame(Object.fromEntries(Array.from({ length }, (_, at) => [`${at}`, null]))), `a map of ${length}`);
+  }
+  t.end();
+});
+
+t.test("an undefined property is null, or left out if asked for", (t) => {
+  const value = { a: undefined, b: { c: undefined, d: [undefined, 1] } };
+  t.ok(isSame(value));
+  const omitting = new MessagePackEncoder({ omitsUndefined: true });
+  t.same(decode(omitting.encode(value)), { b: { d: [null, 1] } });
+  t.same(omitting.encode(value), new Encoder({ ignoreUndefined: true }).encode(value));
+  t.end();
+});
+
+t.test("what JSON does not have is refused, and the next value is not touched by it", (t) => {
+  for (const value of [1n, () => 1, Symbol("x"), new Date(0), new Uint8Array(1), new Map()]) {
+    t.throws(() => encoder.encode({ before: "text", value }), TypeError);
+    t.ok(isSame({ after: 1 }));
+  }
+  t.end();
+});
+
+t.test("what it gives is the caller's: neither the next value nor a large one changes it", (t) => {
+  const first = encoder.encode({ text: "first" });
+  const large = encoder.encode({ text: "x".repeat(3_000_000) });
+  encoder.encode({ text: "third" });
+  t.same(decode(first), { text: "first" });
+  t.equal((decode(large) as { text: string }).text.length, 3_000_000);
+  const shared = encoder.encodeShared([1, 2]);
+  t.same(decode(shared), [1, 2]);
+  t.end();
+});
+
+const ALPHABETS = ["abcdefghijklmnopqrstuvwxyz_ 0123456789", "äöüß€", "😀🦊", "\ufeff\0\u2028"];
+
+function randomValue(random: Random, depth: number): unknown {
+  const kind = random.integer(0, depth > 0 ? 7 : 5);
+  if (kind === 0) return null;
+  if (kind === 1) return random.chance(0.5);
+  if (kind === 2) return random.integer(-5, 300) * 2 ** random.integer(0, 50);
+  if (kind === 3) return random.normal() * 10 ** random.integer(-20, 20);
+  if (kind <= 5) return randomText(random);
+  const length = random.integer(0, 20);
+  if (kind === 6) return Array.from({ length }, () => randomValue(random, depth - 1));
+  return Object.fromEntries(Array.from({ length }, () => [randomText(random), randomValue(random, depth - 1)]));
+}
+
+function randomText(random: Random): string {
+  const characters = [...random.pick(ALPHABETS), ...(random.chance(0.3) ? random.pick(ALPHABETS) : "")];
+  return Array.from({ length: random.chance(0.1) ? random.integer(0, 400) : random.integer(0, 24) }, () =>
+    random.pick(characters),
+  ).join("");
+}
+
+t.test("random values are encoded to the library's bytes", (t) => {
+  const random = createRandom(seed);
+  let wrong = 0;
+  for (let at = 0; at < 5_000; at++) if (!isSame(randomValue(random, 4))) wrong++;
+  t.equal(wrong, 0);
+  t.end();
+});
