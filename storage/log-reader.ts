@@ -53,9 +53,17 @@ export class LogReader {
   readonly #fileSystem: FileSystem;
   readonly #directory: string;
   readonly #open: LRUCache<number, OpenSegment>;
+  readonly #nowMs: () => number;
   #noBlockingUntilMs = 0;
 
-  constructor(options: { fileSystem: FileSystem; directory: string; maximumOpenFiles?: number }) {
+  /** @param options.nowMs of a clock that only ascends; default: that of the process */
+  constructor(options: {
+    fileSystem: FileSystem;
+    directory: string;
+    maximumOpenFiles?: number;
+    nowMs?: () => number;
+  }) {
+    this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#fileSystem = options.fileSystem;
     this.#directory = options.directory;
     this.#open = new LRUCache<number, OpenSegment>({
@@ -106,7 +114,7 @@ export class LogReader {
     const stretches = joinNeighbours(locations);
     const records = new Array<LogRecord>(locations.length);
     let next = 0;
-    const startMs = performance.now();
+    const startMs = this.#nowMs();
     while (next < stretches.length && stretches[next]!.length <= BLOCKING_READ_BYTES && this.#mayBlock(startMs)) {
       const stretch = stretches[next++]!;
       const segment = this.#segmentSync(stretch);
@@ -136,7 +144,7 @@ export class LogReader {
 
   /** Whether a call that began at `startMs` may read blocking: not once it took too long, nor for a while after one did. */
   #mayBlock(startMs: number): boolean {
-    const nowMs = performance.now();
+    const nowMs = this.#nowMs();
     if (nowMs < this.#noBlockingUntilMs) return false;
     if (nowMs - startMs < BLOCKING_MS) return true;
     this.#noBlockingUntilMs = nowMs + NO_BLOCKING_MS;

@@ -1,5 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
+import { type FileSystem, nodeFileSystem, type StoreFile } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Durable } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
@@ -316,6 +317,61 @@ t.test("a reader finds every record by its place, one by one, together, and bloc
       t.same({ sequence, index: Buffer.from(index), body: Buffer.from(body) }, expected);
     }
   }
+  reader.close();
+});
+
+t.test("a page's reads block while the disk answers at once, wait for a slow one, and try again later", async (t) => {
+  const directory = t.testdir({ quarantine: {} });
+  const places = { directory, quarantineDirectory: `${directory}/quarantine` };
+  const { log, seen } = await openLog(nodeFileSystem, places);
+  for (let i = 0; i < 20; i++) await appendAll(log, [`r${i}`], 20_000);
+  await log.close();
+  // Too far apart to be read in one go.
+  const asked = seen.filter((_, at) => at % 2 === 0);
+  let nowMs = 1000;
+  let readMs = 0.01;
+  let blocking = 0;
+  let waiting = 0;
+  const noted = (file: StoreFile): StoreFile => ({
+    write: (bytes, position) => file.write(bytes, position),
+    datasync: () => file.datasync(),
+    truncate: (sizeBytes) => file.truncate(sizeBytes),
+    size: () => file.size(),
+    close: () => file.close(),
+    readSync(into, position) {
+      blocking++;
+      nowMs += readMs;
+      return file.readSync(into, position);
+    },
+    read(into, position) {
+      waiting++;
+      return file.read(into, position);
+    },
+  });
+  const fileSystem: FileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => noted(await nodeFileSystem.open(path, mode)),
+    openSync: (path) => noted(nodeFileSystem.openSync(path)),
+  };
+  const reader = new LogReader({ fileSystem, directory, nowMs: () => nowMs });
+  const page = async (): Promise<{ blocking: number; waiting: number }> => {
+    blocking = 0;
+    waiting = 0;
+    const records = await reader.readMany(asked.map(({ location }) => location));
+    t.same(
+      records.map(({ sequence }) => sequence),
+      asked.map(({ sequence }) => sequence),
+    );
+    return { blocking, waiting };
+  };
+  t.same(await page(), { blocking: 11, waiting: 0 }, "the segment's header is read too");
+  t.same(await page(), { blocking: 10, waiting: 0 });
+  readMs = 10;
+  t.same(await page(), { blocking: 1, waiting: 9 }, "one read met a slow disk");
+  t.same(await page(), { blocking: 0, waiting: 10 }, "a page soon after does not try");
+  readMs = 0.01;
+  nowMs += 60;
+  t.same(await page(), { blocking: 10, waiting: 0 });
   reader.close();
 });
 
