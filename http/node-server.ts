@@ -185,6 +185,10 @@ class Connections {
     const { socket } = request;
     const connection = this.#of(socket);
     if (connection.isEnded) return;
+    if (request.httpVersionMajor !== 1) {
+      this.refuse({ name: "Error", message: request.httpVersion, code: "HPE_INVALID_VERSION" }, socket);
+      return;
+    }
     const exchange = new Exchange(request, response);
     if (connection.answering === undefined) {
       void this.#answerAll(exchange, connection, socket);
