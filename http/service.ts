@@ -5,6 +5,7 @@ import { CaptureReader } from "../storage/capture-reader.js";
 import { directoryBytes, nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
 import { ReadDamage } from "../storage/read-damage.js";
+import { SnapshotReader } from "../storage/snapshot-reader.js";
 import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
@@ -54,11 +55,23 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
   const capturePathOf = (runId: string, kind: CaptureKind) => `${dataDirectory}/captures/${capturePath(runId, kind)}`;
   const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"));
-  const view = new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
+  const newView = () => new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
+  let view = newView();
   let ownRows: ComponentRow[] = [];
   let isServing = false;
 
   const recorder = startRecorder(recorderOptions, {
+    async onSnapshot(path, sequence) {
+      const reader = await SnapshotReader.open(nodeFileSystem, path);
+      try {
+        await view.loadSnapshot(reader, sequence);
+      } finally {
+        await reader.close();
+      }
+    },
+    onSnapshotDiscarded() {
+      view = newView();
+    },
     // While the store is read, nobody else wants the thread.
     onBatch: (batch) => (isServing ? view.applyBatchInSlices(batch, eventLoopTurn) : view.applyBatch(batch)),
     onHealth: (rows) => {

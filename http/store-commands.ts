@@ -2,6 +2,7 @@ import { formatTimeUs } from "../core/timestamps.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import { type CheckResult, checkStore } from "../storage/check-store.js";
 import { openDataDirectory } from "../storage/data-directory.js";
+import { nodeFileSystem } from "../storage/file-system.js";
 import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
 import { isOwnRecord, type LogRecord, type RecordLocation } from "../storage/log-batch.js";
 import { decodeMessagePack } from "../storage/message-pack.js";
@@ -9,6 +10,7 @@ import { LOG_RECORD_TYPE } from "../storage/record-format.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
 import type { RecoveryFinding } from "../storage/recovery-report.js";
 import { segmentName } from "../storage/segment.js";
+import { SnapshotCheck } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
 import { RecordVerifier, runOf } from "./record-verifier.js";
@@ -24,6 +26,7 @@ export async function check({ data, json }: CheckCommandOptions): Promise<boolea
       dataDirectory,
       understandsType: isChangeRecordType,
       inspectRecord: (record) => verifier.verify(record),
+      folds: await SnapshotCheck.open(nodeFileSystem, dataDirectory),
       onProgress: (state) => progress.update(state),
     });
     progress.end();

@@ -9,7 +9,9 @@ import type { RunChange } from "../core/change.js";
 import { foldRun } from "../core/run-fold.js";
 import type { RunState } from "../core/run-state.js";
 import { decodeChanges } from "./change-record.js";
+import { type KeptRecord, packRecords, unpackRecords } from "./kept-records.js";
 import type { LogRecord } from "./log-batch.js";
+import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 
 type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;
 
@@ -46,6 +48,27 @@ export class ActiveRuns {
       this.#fold(run, record);
     } else {
       run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
+    }
+  }
+
+  /** Writes its section: the records, which are all there until they are folded. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    if (this.#eager) throw new Error("records that were folded are not kept");
+    await sink.write("viewKeptRecords", packRecords(this.#keptRecords()));
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    for (const { runId, ...record } of unpackRecords(await source.read("viewKeptRecords"))) {
+      const run = this.#runs.get(runId);
+      if (run === undefined) this.#runs.set(runId, { state: undefined, pending: [record] });
+      else run.pending.push(record);
+    }
+  }
+
+  *#keptRecords(): Generator<KeptRecord, void> {
+    for (const [runId, { pending }] of this.#runs) {
+      for (const { type, timeUs, body } of pending) yield { runId, type, timeUs, producer: null, body };
     }
   }
 

@@ -28,6 +28,12 @@ export function keptCaptures(
   return { createdAtUs, completedAtUs: completedAtUs ?? updatedAtUs, bytes: captures.bytes, location };
 }
 
+/** A run whose captures have a tombstone. */
+export interface RemovedRun {
+  runId: string;
+  removedAtUs: number;
+}
+
 const STRIDE = 6;
 const INITIAL_ROWS = 256;
 const UNKNOWN = -1;
@@ -39,13 +45,13 @@ const UNKNOWN = -1;
 export class CaptureLedger {
   readonly #keepsRuns: boolean;
   /** Rows of createdAtUs, completedAtUs, bytes, segmentBase, offset, length; ascending by the first. */
-  #rows = new Float64Array(INITIAL_ROWS * STRIDE);
+  #rows: Float64Array = new Float64Array(INITIAL_ROWS * STRIDE);
   #head = 0;
   #end = 0;
   #bytes = 0;
   #unknown = 0;
   /** Oldest first. */
-  #lastRemoved: { runId: string; removedAtUs: number }[] = [];
+  #lastRemoved: RemovedRun[] = [];
 
   constructor(options: { keepsRuns: boolean }) {
     this.#keepsRuns = options.keepsRuns;
@@ -119,6 +125,23 @@ export class CaptureLedger {
   /** Their files are gone, durably. */
   finish(): void {
     this.#lastRemoved = [];
+  }
+
+  /** The rows of the runs that keep captures, oldest first, and the runs removed last. */
+  snapshot(): { rows: Float64Array; lastRemoved: readonly RemovedRun[] } {
+    return { rows: this.#rows.subarray(this.#head * STRIDE, this.#end * STRIDE), lastRemoved: this.#lastRemoved };
+  }
+
+  /** Takes what `snapshot` gave, in place of what it held. */
+  load(rows: Float64Array, lastRemoved: readonly RemovedRun[]): void {
+    this.#lastRemoved = [...lastRemoved];
+    if (!this.#keepsRuns) return;
+    this.#rows = rows;
+    this.#head = 0;
+    this.#end = rows.length / STRIDE;
+    this.#bytes = 0;
+    this.#unknown = 0;
+    for (let row = 0; row < this.#end; row++) this.#count(row, 1);
   }
 
   /** The first run created after that whose bytes are not known. */

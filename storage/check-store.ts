@@ -5,7 +5,7 @@ import { filesIn, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from 
 import type { CheckFinding } from "./check-finding.js";
 import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
-import { forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
+import { type CommittedBatch, forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
 import { MAXIMUM_LISTED_FINDINGS, type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { isCorruption } from "./recovery-table.js";
@@ -28,6 +28,8 @@ export interface CheckOptions {
   understandsType(type: number): boolean;
   /** Decodes a record and tells which stored bytes it is the first to name; throws when it cannot be decoded. */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
+  /** Is handed all records, and tells at the end what it found beside them. */
+  folds?: FoldCheck | undefined;
   /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
   onProgress?(progress: CheckProgress): void;
 }
@@ -38,8 +40,15 @@ export interface CheckProgress {
   records: number;
 }
 
+/** A check of what is kept of the log elsewhere, against the log as it is read. */
+export interface FoldCheck {
+  take(batch: CommittedBatch): void;
+  /** `isFault`: what it found says that the service is wrong. */
+  finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isFault: boolean }>;
+}
+
 export interface CheckResult {
-  /** True when nothing durable is damaged or missing. A torn tail or a leftover of a crash is listed and is no damage. */
+  /** True when nothing durable is damaged or missing, and `folds` found no fault. A torn tail or a leftover of a crash is no damage. */
   ok: boolean;
   /** The first 1,000. */
   findings: CheckFinding[];
@@ -123,6 +132,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
       quarantine: async () => null,
       deliversTail: true,
       onRecords: async (batch) => {
+        options.folds?.take(batch);
         const named: NamedExtents[] = [];
         forEachRecord(batch, (record, location) => {
           progress.records++;
@@ -166,8 +176,10 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   await findUnnamedCaptures(fileSystem, dataDirectory, inventory, (finding) => add(finding, false));
   const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) => add(finding, false));
   const unlisted = report.findingCount - report.findings.length;
+  const folds = await options.folds?.finish(damages === 0 && report.corruptionCount === 0);
+  for (const finding of folds?.findings ?? []) add(finding, false);
   return {
-    ok: damages === 0 && report.corruptionCount === 0,
+    ok: damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
     findings,
     summary: {
       ...logSummary(report),

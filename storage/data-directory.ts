@@ -4,6 +4,7 @@
  *     format.json            what wrote it: {"format": 1, "service": "inspection-results-service"}
  *     lock/                  who has it: see directory-lock.ts
  *     meta/                  segments of the log: see segment.ts
+ *     snapshot/              what the log adds up to, a shortcut for opening: see snapshot-format.ts
  *     captures/<yyyymm>/     stored bytes of runs: see capture-path.ts
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            bytes that were damaged, as they were found
@@ -31,7 +32,7 @@ const SERVICE = "inspection-results-service";
 const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, service: SERVICE })}\n`;
 const LOG_FOLDER = "meta";
 /** Made before `format.json`, and empty until it is there. */
-const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
+const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine", "snapshot"]);
 /** Of a first start too; and what the root of a file system of its own holds. */
 const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
 
@@ -40,6 +41,7 @@ export interface DataDirectory {
   metaPath: string;
   capturesPath: string;
   quarantinePath: string;
+  snapshotPath: string;
   /** Lets another process have the directory. Everything in it must be closed. */
   release(): Promise<void>;
 }
@@ -83,6 +85,7 @@ async function open(
       metaPath: `${path}/${LOG_FOLDER}`,
       capturesPath: `${path}/captures`,
       quarantinePath: `${path}/quarantine`,
+      snapshotPath: `${path}/snapshot`,
     };
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);

@@ -52,6 +52,22 @@ export class HashSlots {
     if (this.#outgrownSlots !== undefined) this.#moveSome(this.#outgrownSlots);
   }
 
+  /** Takes the entries 0, 1, 2, … by their hashes, all different, in place of what it held. */
+  load(hashes: Uint32Array): void {
+    let length = INITIAL_SLOTS;
+    while (hashes.length * 4 > length * 3) length *= 2;
+    const slots = new Uint32Array(length);
+    const mask = length - 1;
+    for (let entry = 0; entry < hashes.length; entry++) {
+      let slot = hashes[entry]! & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = entry + 1;
+    }
+    this.#slots = slots;
+    this.#outgrownSlots = undefined;
+    this.#count = hashes.length;
+  }
+
   #findIn(slots: Uint32Array, hash: number): number {
     const mask = slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {

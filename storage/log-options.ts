@@ -45,6 +45,21 @@ export interface Timers {
   clear(handle: unknown): void;
 }
 
+/** A place behind a record that is known to be durable: a snapshot has everything up to there. */
+export interface LogStart {
+  /** Of that record. */
+  sequence: number;
+  segmentBase: number;
+  /** Where the next record stands in that segment. */
+  offset: number;
+  /** The largest time of any record up to there. */
+  timeUs: number;
+  /** What that record claims to be durable. */
+  claimedSequence: number;
+  /** The last record up to there that is not a mark, at least. */
+  lastDataSequence: number;
+}
+
 export interface LogOptions {
   fileSystem: FileSystem;
   /** Folder of the segments. It exists. */
@@ -62,6 +77,8 @@ export interface LogOptions {
   maximumPendingBytes?: number;
   /** The first sequence number that the store must have; default 1. Above it only once old segments were removed on purpose. */
   firstSequence?: number;
+  /** Where to begin: behind what a snapshot has, which was held against the log before; default: at the log's start. */
+  from?: LogStart | undefined;
   /** False for a type that the owner does not know: if such a record must be understood, the log does not open. */
   understandsType(type: number): boolean;
   /**

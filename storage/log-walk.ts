@@ -1,10 +1,12 @@
 import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX } from "./file-system.js";
 import type { CommittedBatch } from "./log-batch.js";
+import type { LogStart } from "./log-options.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "./record-format.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
 import { assertReadableVersion, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentBaseOf } from "./segment.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
+import { StorageError } from "./storage-error.js";
 
 export interface WalkOptions {
   fileSystem: FileSystem;
@@ -15,6 +17,8 @@ export interface WalkOptions {
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
   quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
+  /** Where to begin; default: at the start of the log. What lies before is not read, but for the headers of its segments. */
+  from?: LogStart | undefined;
   /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
   deliversTail: boolean;
 }
@@ -37,6 +41,10 @@ export interface NewestSegment {
   tail: LogTail;
   /** True when nothing but the tail stands behind its last proven record. */
   isContinuable: boolean;
+  /** The largest sequence number that a record on disk claims to be durable. */
+  claimedSequence: number;
+  /** The last record that is not a mark, when it lies behind `claimedSequence` and before the tail; else that. */
+  lastDataSequence: number;
 }
 
 export interface WalkEnd {
@@ -88,7 +96,8 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   report.lastSequence = report.provenSequence;
   let newest: NewestSegment | null = null;
   for (const [position, segment] of segments.entries()) {
-    newest = await walk.segment(segment, segments[position + 1]?.base);
+    if (options.from !== undefined && segment.base < options.from.segmentBase) await walk.coveredSegment(segment);
+    else newest = await walk.segment(segment, segments[position + 1]?.base);
   }
   return {
     newest,
@@ -106,24 +115,45 @@ class LogWalk {
     this.#options = options;
   }
 
+  /** Looks at the header of a segment whose records are not read. */
+  async coveredSegment({ name, base }: Segment): Promise<void> {
+    const { fileSystem, directory } = this.#options;
+    const file = await fileSystem.open(`${directory}/${name}`, "read");
+    try {
+      const { header, damagedCopy } = await readSegmentHeader(file);
+      if (header === null || header.base !== base) {
+        throw new StorageError(
+          "record_damaged",
+          `segment ${name}: its header read well a moment ago and does not now: the disk is not to be trusted`,
+          { segment: name },
+        );
+      }
+      if (damagedCopy !== null) this.#headerCopyDamaged(name, damagedCopy);
+    } finally {
+      await file.close();
+    }
+  }
+
+  #headerCopyDamaged(name: string, copy: 0 | 1): void {
+    const offset = (copy * SEGMENT_HEADER_BYTES) / 2;
+    const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
+    this.find("header_copy_damaged", name, gap);
+  }
+
   /** Walks one segment; `nextBase` is undefined for the newest. */
   async segment(segment: Segment, nextBase: number | undefined): Promise<NewestSegment> {
     const { fileSystem, directory, builder } = this.#options;
     const file = await fileSystem.open(`${directory}/${segment.name}`, "read");
     try {
       const sizeBytes = await file.size();
-      builder.report.bytes += sizeBytes;
       builder.report.provenSequence = Math.max(builder.report.provenSequence, segment.base - 1);
       const reading = await readSegmentHeader(file);
       if (reading.header !== null) assertReadableVersion(reading.header, segment.name);
       if (reading.header === null || reading.header.base !== segment.base || sizeBytes < SEGMENT_HEADER_BYTES) {
+        builder.report.bytes += sizeBytes;
         return await this.#unreadableSegment(segment, file, sizeBytes, nextBase);
       }
-      if (reading.damagedCopy !== null) {
-        const offset = (reading.damagedCopy * SEGMENT_HEADER_BYTES) / 2;
-        const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
-        this.find("header_copy_damaged", segment.name, gap);
-      }
+      if (reading.damagedCopy !== null) this.#headerCopyDamaged(segment.name, reading.damagedCopy);
       return await this.#readableSegment(segment, file, sizeBytes, reading.header.salt, nextBase);
     } finally {
       await file.close();
@@ -158,7 +188,17 @@ class LogWalk {
       lastSequence: nextSequence - 1,
       onlyMarks: true,
     };
-    return { name, base, salt: null, sizeBytes, tail, isContinuable: false };
+    const claimedSequence = nextSequence - 1;
+    return {
+      name,
+      base,
+      salt: null,
+      sizeBytes,
+      tail,
+      isContinuable: false,
+      claimedSequence,
+      lastDataSequence: claimedSequence,
+    };
   }
 
   async #readableSegment(
@@ -172,15 +212,23 @@ class LogWalk {
     const { builder, understandsType, quarantine } = this.#options;
     const { report } = builder;
     const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
-    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType };
-    const proven = nextBase === undefined ? await provenIn(scanSegment(scan), base - 1) : nextBase - 1;
+    const from = this.#options.from?.segmentBase === base ? this.#options.from : null;
+    const start =
+      from === null
+        ? { fromOffset: SEGMENT_HEADER_BYTES, afterSequence: base - 1 }
+        : { fromOffset: from.offset, afterSequence: from.sequence };
+    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType, ...start };
+    report.bytes += Math.max(0, sizeBytes - (from?.offset ?? 0));
+    if (from !== null) report.lastTimeUs = Math.max(report.lastTimeUs, from.timeUs);
+    const claimed = nextBase === undefined ? await claimedIn(scanSegment(scan), from?.claimedSequence ?? base - 1) : 0;
+    const proven = nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1;
     const isNewest = nextBase === undefined;
 
-    let expected = base;
+    let expected = start.afterSequence + 1;
     let gap: Gap | null = null;
-    let hasOpening = false;
+    let hasOpening = from !== null;
     let isContinuable = true;
-    let acceptedEnd = SEGMENT_HEADER_BYTES;
+    let acceptedEnd = start.fromOffset;
     let tail: LogTail | null = null;
     let cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
 
@@ -261,7 +309,9 @@ class LogWalk {
       lastSequence,
       onlyMarks: true,
     };
-    return { name, base, salt, sizeBytes, tail, isContinuable };
+    const claimedSequence = Math.max(claimed, base - 1);
+    const lastDataSequence = from !== null && claimed < from.sequence ? from.lastDataSequence : claimedSequence;
+    return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };
   }
 
   /** Delivers a run, but for its part behind `proven` when recovery delivers that itself; gives the tail so far. */
@@ -337,12 +387,12 @@ function extended(gap: Gap | null, by: Gap): Gap {
 }
 
 /** The largest number that any intact header of a segment claims to be durable. */
-async function provenIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<number> {
-  let proven = atLeast;
+async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<number> {
+  let claimed = atLeast;
   for await (const item of items) {
-    if (item.kind !== "superseded" && item.durableUpTo > proven) proven = item.durableUpTo;
+    if (item.kind !== "superseded" && item.durableUpTo > claimed) claimed = item.durableUpTo;
   }
-  return proven;
+  return claimed;
 }
 
 /** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */

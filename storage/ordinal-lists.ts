@@ -94,6 +94,39 @@ export class OrdinalLists {
     }
   }
 
+  /**
+   * Takes these lists in place of what it held, as `append` run by run would make them.
+   * @param keys by ordinal, below `keyCount`; any other stands for no list.
+   */
+  load(keys: Uint32Array, keyCount: number, statuses: Uint8Array): void {
+    const newest = new Uint32Array(keyCount);
+    const counts = new Uint32Array(keyCount);
+    const previous = new Uint32Array(keys.length);
+    for (let ordinal = 0; ordinal < keys.length; ordinal++) {
+      const key = keys[ordinal]!;
+      if (key >= keyCount) continue;
+      previous[ordinal] = newest[key]!;
+      newest[key] = ordinal + 1;
+      counts[key]!++;
+    }
+    this.#newest.load(newest);
+    this.#counts.load(counts);
+    this.#previous.load(previous);
+    this.#longLists.clear();
+    for (let key = 0; key < keyCount; key++) {
+      if (counts[key]! < LONG_LIST_LENGTH) continue;
+      const list = new LongList();
+      const ordinals = this.ascending(key);
+      const listStatuses = new Uint8Array(ordinals.length);
+      for (let position = 0; position < ordinals.length; position++) {
+        listStatuses[position] = statuses[ordinals[position]!]!;
+      }
+      list.ordinals.load(ordinals);
+      list.statuses.load(listStatuses);
+      this.#longLists.set(key, list);
+    }
+  }
+
   /** Tells a long list that one of its runs changed status; a short list keeps none. */
   moveStatus(key: number, ordinal: number, from: number, to: number): void {
     const list = this.#longLists.get(key);

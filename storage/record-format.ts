@@ -143,6 +143,11 @@ export function sealRecordHeader(bytes: Uint8Array, view: DataView, at: number, 
   view.setUint32(at + HEADER_CRC_OFFSET, headerCrc(bytes, at, salt, offset), true);
 }
 
+/** The CRC of the header at `at`. */
+export function sealOf(view: DataView, at: number): number {
+  return view.getUint32(at + HEADER_CRC_OFFSET, true);
+}
+
 /** Changes what a written header claims to be durable, and seals it again. */
 export function setDurableUpTo(
   bytes: Uint8Array,
@@ -159,10 +164,7 @@ export function setDurableUpTo(
 
 /** True when an intact header of this segment and this offset stands at `at`; 48 bytes must be there. */
 export function isRecordHeader(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): boolean {
-  return (
-    view.getUint32(at, true) === MAGIC &&
-    view.getUint32(at + HEADER_CRC_OFFSET, true) === headerCrc(bytes, at, salt, offset)
-  );
+  return view.getUint32(at, true) === MAGIC && sealOf(view, at) === headerCrc(bytes, at, salt, offset);
 }
 
 /** The fields of a header that `isRecordHeader` approved. */

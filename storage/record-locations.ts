@@ -2,9 +2,18 @@
 import type { RecordLocation } from "./log-batch.js";
 import { TypedColumn } from "./typed-column.js";
 
+export interface LocationColumns {
+  segmentBases: Float64Array;
+  /** By ordinal: the place of the segment's base in `segmentBases`. */
+  segments: Uint32Array;
+  offsets: Uint32Array;
+  /** 0 while there is no record. */
+  lengths: Uint32Array;
+}
+
 export class RecordLocations {
-  readonly #segmentBases: number[] = [];
-  readonly #segmentOfBase = new Map<number, number>();
+  #segmentBases: number[] = [];
+  #segmentOfBase = new Map<number, number>();
   readonly #segments = new TypedColumn(Uint32Array);
   readonly #offsets = new TypedColumn(Uint32Array);
   /** 0 while there is no record. */
@@ -31,6 +40,25 @@ export class RecordLocations {
     this.#segments.set(ordinal, segment);
     this.#offsets.set(ordinal, offset);
     this.#lengths.set(ordinal, length);
+  }
+
+  /** Takes these in place of what it held. */
+  load({ segmentBases, segments, offsets, lengths }: LocationColumns): void {
+    this.#segmentBases = [...segmentBases];
+    this.#segmentOfBase = new Map(this.#segmentBases.map((base, segment) => [base, segment]));
+    this.#segments.load(segments);
+    this.#offsets.load(offsets);
+    this.#lengths.load(lengths);
+  }
+
+  /** The columns that `load` takes, in parts. */
+  parts(): { readonly [C in keyof LocationColumns]: Iterable<LocationColumns[C]> } {
+    return {
+      segmentBases: [Float64Array.from(this.#segmentBases)],
+      segments: this.#segments.parts(),
+      offsets: this.#offsets.parts(),
+      lengths: this.#lengths.parts(),
+    };
   }
 
   /** Undefined while the run has no consolidated record: it has not ended. */

@@ -21,9 +21,11 @@ export const MAXIMUM_LISTED_FINDINGS = 1_000;
 
 export interface RecoveryReport {
   segments: number;
+  /** What a snapshot had, so that it was not read; null without one. */
+  snapshotSequence: number | null;
   /** Records read, opening states and marks among them. */
   records: number;
-  /** Bytes of the segments. */
+  /** Bytes of the segments, as far as they were read. */
   bytes: number;
   lastSequence: number;
   /** Every record up to this one was proven durable before the process ended. */
@@ -49,6 +51,7 @@ export interface RecoveryReport {
 export class RecoveryReportBuilder {
   readonly report: RecoveryReport = {
     segments: 0,
+    snapshotSequence: null,
     records: 0,
     bytes: 0,
     lastSequence: 0,

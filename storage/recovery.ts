@@ -31,12 +31,14 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const { fileSystem, directory, quarantineDirectory, room = FAILS_WITHOUT_ROOM } = options;
   const builder = new RecoveryReportBuilder();
   const { report } = builder;
+  report.snapshotSequence = options.from?.sequence ?? null;
   const end = await walkLog({
     fileSystem,
     directory,
     firstSequence: options.firstSequence ?? 1,
     understandsType: (type) => options.understandsType(type),
     builder,
+    from: options.from,
     onRecords: (batch) => options.onRecords(batch),
     quarantine: (segment, file, offset, lengthBytes) =>
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),
@@ -84,8 +86,8 @@ async function continueSegment(
     segment: { base, salt, path, file, endOffset: tail.endOffset },
     report,
     nextSequence: tail.lastSequence + 1,
-    claimedSequence: report.provenSequence,
-    lastDataSequence: report.provenSequence,
+    claimedSequence: newest.claimedSequence,
+    lastDataSequence: newest.lastDataSequence,
   };
 }
 

@@ -53,11 +53,24 @@ export interface RunPage {
   readonly ordinals: readonly number[];
 }
 
+/** What the index is made of; the rest follows from it. A serial number that a run has not is `NONE`. */
+export interface RunColumns {
+  programs: Uint32Array;
+  serials: Uint32Array;
+  statuses: Uint8Array;
+  timesUs: Float64Array;
+  /** The serial numbers as UTF-8, end to end, and where each ends. */
+  serialBytes: Uint8Array;
+  serialEnds: Uint32Array;
+}
+
 const EMPTY = new FoundOrdinals([]);
 /** Stands for "no serial number" in a column of ordinals. */
 const NONE = 0xffff_ffff;
 /** Stands for "several programs" where a serial number's one program is noted. */
 const SEVERAL = 0xffff_ffff;
+/** Stands for "none yet" there, while a column is filled. */
+const UNSEEN = 0xffff_fffe;
 
 export class RunIndex {
   readonly #serials = new TextTable();
@@ -111,6 +124,41 @@ export class RunIndex {
     }
     this.#updated.push(timeUs);
     return ordinal;
+  }
+
+  /** Takes these runs in place of what it held. O(n), in tight loops. */
+  load({ programs, serials, statuses, timesUs, serialBytes, serialEnds }: RunColumns): void {
+    const programOfSerial = new Uint32Array(serialEnds.length).fill(UNSEEN);
+    let programCount = 0;
+    for (let ordinal = 0; ordinal < programs.length; ordinal++) {
+      const program = programs[ordinal]!;
+      if (program >= programCount) programCount = program + 1;
+      const serial = serials[ordinal]!;
+      if (serial === NONE) continue;
+      const before = programOfSerial[serial]!;
+      if (before !== program) programOfSerial[serial] = before === UNSEEN ? program : SEVERAL;
+    }
+    this.#serials.load(serialBytes, serialEnds);
+    this.#programOfSerial.load(programOfSerial);
+    this.#programs.load(programs);
+    this.#serialOrdinals.load(serials);
+    this.#statuses.load(statuses);
+    this.#byStatus.load(statuses);
+    this.#byProgram.load(programs, programCount, statuses);
+    this.#bySerial.load(serials, serialEnds.length, statuses);
+    this.#updated.load(timesUs);
+  }
+
+  /** The columns that `load` takes, in parts. */
+  parts(): { readonly [C in keyof RunColumns]: Iterable<RunColumns[C]> } {
+    return {
+      programs: this.#programs.parts(),
+      serials: this.#serialOrdinals.parts(),
+      statuses: this.#statuses.parts(),
+      timesUs: this.#updated.timeParts(),
+      serialBytes: this.#serials.byteParts(),
+      serialEnds: this.#serials.endParts(),
+    };
   }
 
   /** Notes that a run was updated, and its status if that changed. */

@@ -2,7 +2,7 @@
 import { RankedBitmap } from "./ranked-bitmap.js";
 
 export class StatusBitmaps {
-  readonly #bitmaps: (RankedBitmap | undefined)[] = [];
+  #bitmaps: (RankedBitmap | undefined)[] = [];
 
   get bytesUsed(): number {
     return this.#bitmaps.reduce((bytes, bitmap) => bytes + (bitmap?.bytesUsed ?? 0), 0);
@@ -11,6 +11,21 @@ export class StatusBitmaps {
   /** The bitmap of a status; undefined if no position ever had it. */
   get(status: number): RankedBitmap | undefined {
     return this.#bitmaps[status];
+  }
+
+  /** Takes these statuses, by position, in place of what it held. */
+  load(statuses: Uint8Array): void {
+    const bits: (Uint32Array | undefined)[] = [];
+    for (let position = 0; position < statuses.length; position++) {
+      const status = statuses[position]!;
+      let words = bits[status];
+      if (words === undefined) {
+        words = new Uint32Array((statuses.length + 31) >>> 5);
+        bits[status] = words;
+      }
+      words[position >>> 5]! |= 1 << (position & 31);
+    }
+    this.#bitmaps = Array.from(bits, (words) => words && RankedBitmap.of(words));
   }
 
   set(position: number, status: number): void {

@@ -14,9 +14,9 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** FNV-1a (Fowler, Noll, Vo; 32 bits) with murmur3's finalizer, so that counted serial numbers spread over the slots. */
-function hashBytes(bytes: Uint8Array, length: number): number {
+function hashBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c_9dc5;
-  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
   return (hash ^ (hash >>> 16)) >>> 0;
@@ -68,11 +68,33 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
+  /** Takes these texts, all different, in place of what it held: their bytes end to end, and where each ends. */
+  load(bytes: Uint8Array, ends: Uint32Array): void {
+    const hashes = new Uint32Array(ends.length);
+    for (let ordinal = 0, start = 0; ordinal < ends.length; ordinal++) {
+      const end = ends[ordinal]!;
+      hashes[ordinal] = hashBytes(bytes, start, end);
+      start = end;
+    }
+    this.#bytes.load(bytes);
+    this.#ends.load(ends);
+    this.#hashes.load(hashes);
+    this.#slots.load(hashes);
+  }
+
+  byteParts(): Iterable<Uint8Array> {
+    return this.#bytes.parts();
+  }
+
+  endParts(): Iterable<Uint32Array> {
+    return this.#ends.parts();
+  }
+
   #want(text: string): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
     if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);
     this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
-    this.#wantedHash = hashBytes(this.#wanted, this.#wantedLength);
+    this.#wantedHash = hashBytes(this.#wanted, 0, this.#wantedLength);
   }
 
   #isWanted(ordinal: number): boolean {

@@ -6,6 +6,15 @@
  */
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
+/** The array type without regard to what buffer it is a view of. */
+type OfAnyBuffer<A extends ColumnArray> = A extends Uint8Array
+  ? Uint8Array
+  : A extends Uint16Array
+    ? Uint16Array
+    : A extends Uint32Array
+      ? Uint32Array
+      : Float64Array;
+
 export interface ColumnArrayType<A extends ColumnArray> {
   readonly BYTES_PER_ELEMENT: number;
   new (length: number): A;
@@ -18,7 +27,7 @@ export class TypedColumn<A extends ColumnArray> {
   readonly #Type: ColumnArrayType<A>;
   readonly #shift: number;
   readonly #mask: number;
-  readonly #chunks: A[] = [];
+  #chunks: A[] = [];
   #length = 0;
 
   /** @param chunkValues values per chunk, a power of two. */
@@ -56,6 +65,31 @@ export class TypedColumn<A extends ColumnArray> {
     const chunk = row >>> this.#shift;
     if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));
     this.#chunks[chunk]![row & this.#mask] = value;
+  }
+
+  /** Takes these values as all its rows, in place of what it held; whole chunks of them are kept by reference. */
+  load(values: OfAnyBuffer<A>): void {
+    const chunkValues = this.#mask + 1;
+    const chunks: A[] = [];
+    for (let start = 0; start < values.length; start += chunkValues) {
+      const part = values.subarray(start, start + chunkValues) as ColumnArray as A;
+      if (part.length === chunkValues) {
+        chunks.push(part);
+      } else {
+        const last = new this.#Type(chunkValues);
+        last.set(part);
+        chunks.push(last);
+      }
+    }
+    this.#chunks = chunks;
+    this.#length = values.length;
+  }
+
+  /** All rows in order, in parts: the chunks themselves, the last one without its spare room. */
+  *parts(): Generator<A, void> {
+    for (const [at, chunk] of this.#chunks.entries()) {
+      yield chunk.subarray(0, this.#length - at * (this.#mask + 1)) as A;
+    }
   }
 
   /** The chunk that holds `row`: rows that share a chunk lie side by side in it, from `row & (chunkValues - 1)` on. */

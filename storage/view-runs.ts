@@ -10,6 +10,8 @@ import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
 import { RunIndex, type RunPage } from "./run-index.js";
+import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
+import { assertRows } from "./snapshot-reader.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
 
@@ -37,7 +39,7 @@ export class ViewRuns {
   #locations = new RecordLocations();
   /** Program id → program ordinal, in order of first run, and back. */
   readonly #programOrdinals = new UuidTable();
-  readonly #programIds: string[] = [];
+  #programIds: string[] = [];
   /** Frame id → run ordinal. */
   readonly #runsOfFrames = new UuidTable();
   #lateRuns = new Map<string, LateRun>();
@@ -115,6 +117,63 @@ export class ViewRuns {
       this.#locations.set(ordinal, location);
       for (const frameId of frameIds) this.addFrame(ordinal, frameId);
     }
+  }
+
+  /** Writes its sections. Nothing may come late any more: see `admitLateRuns`. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    if (this.#lateRuns.size > 0) throw new Error("runs that came late have no place yet");
+    const index = this.#index.parts();
+    const locations = this.#locations.parts();
+    await sink.write("viewRunIds", this.#ids.parts());
+    await sink.write("viewRunPrograms", index.programs);
+    await sink.write("viewRunSerials", index.serials);
+    await sink.write("viewRunStatuses", index.statuses);
+    await sink.write("viewRunTimes", index.timesUs);
+    await sink.write("viewSerialBytes", index.serialBytes);
+    await sink.write("viewSerialEnds", index.serialEnds);
+    await sink.write("viewSegmentBases", locations.segmentBases);
+    await sink.write("viewRecordSegments", locations.segments);
+    await sink.write("viewRecordOffsets", locations.offsets);
+    await sink.write("viewRecordLengths", locations.lengths);
+    await sink.write("viewFrameIds", this.#runsOfFrames.keyParts());
+    await sink.write("viewFrameRuns", this.#runsOfFrames.valueParts());
+    await sink.write("viewRunProgramIds", this.#programOrdinals.keyParts());
+  }
+
+  /** Takes what `writeSnapshot` wrote, in place of what it held. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const ids = await source.read("viewRunIds");
+    const columns = {
+      programs: await source.read("viewRunPrograms"),
+      serials: await source.read("viewRunSerials"),
+      statuses: await source.read("viewRunStatuses"),
+      timesUs: await source.read("viewRunTimes"),
+      serialBytes: await source.read("viewSerialBytes"),
+      serialEnds: await source.read("viewSerialEnds"),
+    };
+    const locations = {
+      segmentBases: await source.read("viewSegmentBases"),
+      segments: await source.read("viewRecordSegments"),
+      offsets: await source.read("viewRecordOffsets"),
+      lengths: await source.read("viewRecordLengths"),
+    };
+    const frameIds = await source.read("viewFrameIds");
+    const runsOfFrames = await source.read("viewFrameRuns");
+    const programIds = await source.read("viewRunProgramIds");
+    const { programs, serials, statuses, timesUs } = columns;
+    const { segments, offsets, lengths } = locations;
+    assertRows("runs", ids.length / 4, programs, serials, statuses, timesUs, segments, offsets, lengths);
+    assertRows("frames", frameIds.length / 4, runsOfFrames);
+    this.#ids.load(ids);
+    this.#index.load(columns);
+    this.#locations.load(locations);
+    this.#runsOfFrames.load(frameIds, runsOfFrames);
+    const programCount = programIds.length / 4;
+    this.#programOrdinals.load(
+      programIds,
+      Uint32Array.from({ length: programCount }, (_, ordinal) => ordinal),
+    );
+    this.#programIds = Array.from({ length: programCount }, (_, ordinal) => this.#programOrdinals.idAt(ordinal));
   }
 
   id(ordinal: number): string {

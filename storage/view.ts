@@ -23,8 +23,10 @@ import {
   type RecordLocation,
   stepThroughRecords,
 } from "./log-batch.js";
+import { packValues, unpackValues } from "./packed-values.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "./record-index.js";
 import { RunRecords, type RunRecordsOptions, summaryJson } from "./run-records.js";
+import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 
@@ -126,6 +128,31 @@ export class View {
   finishOpening(): void {
     this.#runs.admitLateRuns();
     this.#activeRuns.foldEagerly();
+  }
+
+  /** Writes its sections of a snapshot. Only of a view that is being opened, with records up to a place in the log. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    this.#runs.admitLateRuns();
+    await this.#runs.writeSnapshot(sink);
+    await this.#programs.writeSnapshot(sink);
+    await sink.write("viewCell", packValues([this.#cell, ...this.#components.values()]));
+    await this.#activeRuns.writeSnapshot(sink);
+  }
+
+  /**
+   * Takes what `writeSnapshot` wrote; the records behind it come next. Of no use after an error: it may hold a part.
+   *
+   * @param sequence the last record that is in the snapshot
+   * @throws {SnapshotError}
+   */
+  async loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
+    await this.#runs.loadSnapshot(source);
+    await this.#programs.loadSnapshot(source);
+    const [cell, ...components] = unpackValues(await source.read("viewCell"));
+    this.#cell = cell as CellIdentity;
+    for (const row of components as ComponentRow[]) this.#components.set(row.key, row);
+    await this.#activeRuns.loadSnapshot(source);
+    this.#appliedSequence = sequence;
   }
 
   /** Undefined for an unknown run. O(log n), reads nothing. */

@@ -24,7 +24,13 @@ import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 const CAPTURES = "/data/captures";
 const NAMES = ["a", "bb", "ccc", "d", "ee", "fff", "g", "hh", "iii", "j", "kk", "lll"];
 const dataDirectory: DataDirectory = {
-  ...{ path: "/data", metaPath: META, capturesPath: CAPTURES, quarantinePath: QUARANTINE },
+  ...{
+    path: "/data",
+    metaPath: META,
+    capturesPath: CAPTURES,
+    quarantinePath: QUARANTINE,
+    snapshotPath: "/data/snapshot",
+  },
   release: async () => {},
 };
 

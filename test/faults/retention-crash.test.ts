@@ -95,6 +95,7 @@ async function judge(
         metaPath: `${store.directory}/meta`,
         capturesPath: `${store.directory}/captures`,
         quarantinePath: `${store.directory}/quarantine`,
+        snapshotPath: `${store.directory}/snapshot`,
         release: async () => {},
       },
       fileSystem: disk,

@@ -16,6 +16,8 @@ export interface ProcessOptions {
   /** Command and options; a data directory, and port 0, are added where they are not given. */
   args?: readonly string[];
   environment?: Readonly<Record<string, string>>;
+  /** Compiled script to run in place of the service's own. */
+  script?: string;
   /** Default: a temporary folder of its own, removed with `dispose`. */
   dataDirectory?: string;
 }
@@ -74,7 +76,7 @@ export class ServiceProcess {
     const args = [...(options.args ?? ["serve"])];
     if (!args.includes("--data")) args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
-    this.#child = spawn(process.execPath, [MAIN, ...args], {
+    this.#child = spawn(process.execPath, [options.script ?? MAIN, ...args], {
       env: cleanEnvironment(options.environment),
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -12,6 +12,7 @@ export function checkDisk(disk: SimulatedDisk, directory: string): Promise<Check
       metaPath: `${directory}/meta`,
       capturesPath: `${directory}/captures`,
       quarantinePath: `${directory}/quarantine`,
+      snapshotPath: `${directory}/snapshot`,
       release: async () => {},
     },
     fileSystem: disk,

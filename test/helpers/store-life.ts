@@ -151,12 +151,18 @@ export class StoreLife {
     if (this.#countdown-- > 0) return undefined;
     this.struck = place;
     if (strike.kind === "sync") {
-      this.#hasFailedSync = !HARMLESS_SYNCS.has(place) && !operation.path.includes("/ballast");
+      this.#hasFailedSync = !HARMLESS_SYNCS.has(place) && !this.#isOfBallast(operation);
       return { error: random.pick(["EIO", "ENOSPC"]) };
     }
     if (strike.kind === "write") return { error: "EIO" };
     this.isDead = true;
     return operation.kind === "write" ? { dies: true, short: random.integer(0, 300) } : { dies: true };
+  }
+
+  /** Once the store is open, nothing else syncs names in the data directory itself. */
+  #isOfBallast({ kind, path }: DiskOperation): boolean {
+    if (path.includes("/ballast")) return true;
+    return !this.#isOpening && kind === "syncDirectory" && !path.includes("/", 1);
   }
 
   #take(message: RecorderToFront): void {

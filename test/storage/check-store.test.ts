@@ -17,6 +17,7 @@ const directory: DataDirectory = {
   metaPath: META,
   capturesPath: CAPTURES,
   quarantinePath: QUARANTINE,
+  snapshotPath: "/data/snapshot",
   release: async () => {},
 };
 

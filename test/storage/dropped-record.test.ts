@@ -288,6 +288,7 @@ t.test("inspect shows a stretch with its first number", async (t) => {
       metaPath: META,
       capturesPath: "",
       quarantinePath: QUARANTINE,
+      snapshotPath: "",
       release: async () => {},
     },
     fileSystem: disk,

@@ -2,6 +2,7 @@ import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { LONG_LIST_LENGTH } from "../../storage/ordinal-lists.js";
 import { RunIndex, type RunPage, type RunQuery } from "../../storage/run-index.js";
+import { joinedParts } from "../helpers/joined-parts.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_706);
 
@@ -77,10 +78,24 @@ const shapes: readonly Shape[] = [
   },
 ];
 
+function reloaded(index: RunIndex): RunIndex {
+  const { programs, serials, statuses, timesUs, serialBytes, serialEnds } = index.parts();
+  const again = new RunIndex();
+  again.load({
+    programs: joinedParts(programs, Uint32Array),
+    serials: joinedParts(serials, Uint32Array),
+    statuses: joinedParts(statuses, Uint8Array),
+    timesUs: joinedParts(timesUs, Float64Array),
+    serialBytes: joinedParts(serialBytes, Uint8Array),
+    serialEnds: joinedParts(serialEnds, Uint32Array),
+  });
+  return again;
+}
+
 for (const shape of shapes) {
   t.test(`${shape.name}: every query equals brute force, seed ${seed}`, async (t) => {
     const random = createRandom(seed);
-    const index = new RunIndex();
+    let index = new RunIndex();
     const runs: PlainRun[] = [];
     let clockUs = 1_700_000_000_000_000;
     let queries = 0;
@@ -103,6 +118,8 @@ for (const shape of shapes) {
           index.update(ordinal, { timeUs: clockUs });
         }
       }
+      // In its second half it is taken out as columns and put in again, and goes on.
+      if (step > shape.steps / 2 && step % 997 === 0) index = reloaded(index);
       if (step % 5 !== 0) continue;
       const sample = random.pick(runs);
       const query: RunQuery = {

@@ -142,6 +142,12 @@ export class DiskRoom implements WriteRoom {
     await this.#ballast?.settled();
   }
 
+  /** True when so many bytes more leave the level where it is, as far as the last look can tell: for what can wait. */
+  hasSpare(bytes: number): boolean {
+    if (this.#level !== "enough") return false;
+    return this.#measure === null || this.#measure.freeBytes - this.#spentBytes - bytes >= this.#measure.lowBytes;
+  }
+
   /** So many bytes are about to be written. */
   spend(bytes: number): void {
     this.#spentBytes += bytes;

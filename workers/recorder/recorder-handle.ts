@@ -24,6 +24,13 @@ export class RecorderError extends Error {
 
 export interface RecorderCallbacks {
   /**
+   * Takes the view's part of a snapshot, in place of all records up to that sequence number. When it rejects, or is left out, all of
+   * them are given to `onBatch`.
+   */
+  onSnapshot?(path: string, sequence: number): Promise<void>;
+  /** What `onSnapshot` has taken does not count: all records follow. */
+  onSnapshotDiscarded?(): void;
+  /**
    * Committed records, in order: first all that the log held, then each group as it becomes durable. The next ones may arrive
    * before a returned promise resolves, but not without bound: the recorder stops reading its producers when this falls behind.
    */
@@ -93,10 +100,25 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       .catch(crashed);
   };
 
+  const takeSnapshot = (path: string, sequence: number): void => {
+    const taking = callbacks.onSnapshot?.(path, sequence) ?? Promise.reject(new Error("the front takes none"));
+    taking.then(
+      () => post({ kind: "snapshot_taken" }),
+      (error: unknown) =>
+        post({ kind: "snapshot_refused", reason: error instanceof Error ? error.message : String(error) }),
+    );
+  };
+
   worker.on("message", (message: RecorderToFront) => {
     switch (message.kind) {
       case "batch":
         takeBatch(message.batch);
+        return;
+      case "snapshot":
+        takeSnapshot(message.path, message.sequence);
+        return;
+      case "snapshot_discarded":
+        callbacks.onSnapshotDiscarded?.();
         return;
       case "ready":
         void taken.then(() => {

@@ -31,6 +31,8 @@ export interface RecorderOptions {
   /** At which size of its newest segment the log begins another; without it the log's default. */
   segmentBytes?: number;
   retention: RetentionPolicy;
+  /** When snapshots are made; without it the defaults. */
+  snapshots?: SnapshotPolicy;
 }
 
 /** How long captures stay, and how many; null: without end. */
@@ -39,6 +41,18 @@ export interface RetentionPolicy {
   days: number | null;
   /** Of the captures of ended runs, the oldest go beyond so many bytes. */
   bytes: number | null;
+}
+
+/** When a snapshot is due, each left out as by default (snapshot-schedule.ts). */
+export interface SnapshotPolicy {
+  /** With so many bytes of log behind the last one, or half its own size where that is more. */
+  logBytes?: number;
+  /** So long after the first change behind the last one. */
+  intervalMs?: number;
+  /** At a stop, with so many bytes of log behind the last one. */
+  stopLogBytes?: number;
+  /** How long a stop waits for it at most. */
+  stopMs?: number;
 }
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
@@ -57,7 +71,7 @@ export interface LogLine {
   fields: JsonObject;
 }
 
-/** The recorder is up: every record that the log held has been sent as batches before this message. */
+/** The recorder is up: every record that the log held, or a snapshot and every record behind it, has been sent before this message. */
 export interface RecorderReady {
   kind: "ready";
   /** What recovery found and did. */
@@ -71,6 +85,13 @@ export interface RecorderReady {
 
 export type RecorderToFront =
   | RecorderReady
+  /**
+   * Before the first batch: the view is in this snapshot as it was at that sequence number; the front answers whether it has taken it.
+   * The batches are those behind it then, unless `snapshot_discarded` comes.
+   */
+  | { kind: "snapshot"; path: string; sequence: number }
+  /** What the front has taken does not count: it begins from nothing, and the batches from the first one on. */
+  | { kind: "snapshot_discarded" }
   /** Whole consecutive records, in a buffer of their own that moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
   /** The recorder's own rows of health (log, disk, recorder), all of them, whenever one changes. */
@@ -91,6 +112,9 @@ export type RecorderToFront =
 export type FrontToRecorder =
   /** The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. */
   | { kind: "batch_taken"; bytes: number }
+  /** The answers to `snapshot`. */
+  | { kind: "snapshot_taken" }
+  | { kind: "snapshot_refused"; reason: string }
   /** The answer to `let_go_of_captures`; one is asked at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }

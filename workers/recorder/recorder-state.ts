@@ -28,12 +28,14 @@ import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState, RunSummary } from "../../core/run-state.js";
 import type { World } from "../../core/world.js";
-import { CaptureLedger, keptCaptures } from "../../storage/capture-ledger.js";
+import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/capture-ledger.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
+import { type KeptRecord, packRecords, unpackRecords } from "../../storage/kept-records.js";
 import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
 import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
+import { packValues, unpackValues } from "../../storage/packed-values.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
 import {
   decodeIndex,
@@ -43,6 +45,8 @@ import {
   RecordDecodeError,
 } from "../../storage/record-index.js";
 import { segmentName } from "../../storage/segment.js";
+import type { SnapshotSink, SnapshotSource } from "../../storage/snapshot-format.js";
+import { assertRows } from "../../storage/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
@@ -96,6 +100,19 @@ function decodeOpeningState(body: Uint8Array): OpeningState {
     producers.every(isProducerSnapshot);
   if (!isWhole) throw new RecordDecodeError("an opening state without clock, last run or producers");
   return state as unknown as OpeningState;
+}
+
+function unfolded({ type, timeUs, body }: LogRecord, origin: Origin | null): UnfoldedRecord {
+  return { type, timeUs, producer: origin?.producer ?? null, body: body.slice() };
+}
+
+/** What no column of a snapshot holds. */
+interface SnapshotFacts {
+  cell: CellIdentity;
+  components: ComponentRow[];
+  lastRunId: string | null;
+  lastTimeUs: number;
+  lastRemoved: readonly RemovedRun[];
 }
 
 export class RecorderState implements World {
@@ -320,7 +337,7 @@ export class RecorderState implements World {
         return;
       case RECORD_TYPE.runCreated:
         this.#replaySummary(index.summary, ACTIVE);
-        this.#keepUnfolded(index.summary.id, record, origin);
+        this.#keepUnfolded(index.summary.id, unfolded(record, origin));
         return;
       case RECORD_TYPE.runEnded: {
         this.#replaySummary(index.summary, ENDED);
@@ -336,7 +353,7 @@ export class RecorderState implements World {
         // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
         if (!this.#runs.has(index.runId)) this.#addRun(index.runId, ENDED);
         if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
-        this.#keepUnfolded(index.runId, record, origin);
+        this.#keepUnfolded(index.runId, unfolded(record, origin));
         return;
     }
   }
@@ -346,16 +363,10 @@ export class RecorderState implements World {
     this.#noteRevision(summary.serialNumber, summary.revision);
   }
 
-  #keepUnfolded(runId: string, record: LogRecord, origin: Origin | null): void {
-    const kept: UnfoldedRecord = {
-      type: record.type,
-      timeUs: record.timeUs,
-      producer: origin?.producer ?? null,
-      body: record.body.slice(),
-    };
+  #keepUnfolded(runId: string, record: UnfoldedRecord): void {
     const records = this.#unfolded?.get(runId);
-    if (records === undefined) this.#unfolded?.set(runId, [kept]);
-    else records.push(kept);
+    if (records === undefined) this.#unfolded?.set(runId, [record]);
+    else records.push(record);
   }
 
   #restoreOpeningState(body: Uint8Array): void {
@@ -365,6 +376,66 @@ export class RecorderState implements World {
       this.#lastRunId = state.lastRunId;
     }
     this.producers.restore(state.producers);
+  }
+
+  /** Writes its sections of a snapshot. Only while records are replayed: those of runs that have not ended are kept until then. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    const captures = this.captures.snapshot();
+    await sink.write("recorderRunIds", this.#runs.keyParts());
+    await sink.write("recorderRunStatuses", this.#runs.valueParts());
+    await sink.write("recorderFrameIds", this.#frames.keyParts());
+    await sink.write("recorderFrameRuns", this.#frames.valueParts());
+    await sink.write("recorderSerialBytes", this.#serialNumbers.byteParts());
+    await sink.write("recorderSerialEnds", this.#serialNumbers.endParts());
+    await sink.write("recorderRevisions", this.#lastRevisions.parts());
+    await sink.write("recorderCaptures", [captures.rows]);
+    const facts: SnapshotFacts = {
+      cell: this.#cell,
+      components: [...this.#components.values()],
+      lastRunId: this.#lastRunId,
+      lastTimeUs: this.#lastTimeUs,
+      lastRemoved: captures.lastRemoved,
+    };
+    await sink.write("recorderFacts", packValues([facts]));
+    await sink.write("recorderPrograms", packValues(this.#programs.values()));
+    await sink.write("recorderProducers", packValues(this.producers.snapshot()));
+    await sink.write("recorderKeptRecords", packRecords(this.#keptRecords()));
+  }
+
+  /** Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const runIds = await source.read("recorderRunIds");
+    const runStatuses = await source.read("recorderRunStatuses");
+    assertRows("runs", runIds.length / 4, runStatuses);
+    this.#runs.load(runIds, runStatuses);
+    const frameIds = await source.read("recorderFrameIds");
+    const frameRuns = await source.read("recorderFrameRuns");
+    assertRows("frames", frameIds.length / 4, frameRuns);
+    this.#frames.load(frameIds, frameRuns);
+    const serialEnds = await source.read("recorderSerialEnds");
+    const revisions = await source.read("recorderRevisions");
+    assertRows("serial numbers", serialEnds.length, revisions);
+    this.#serialNumbers.load(await source.read("recorderSerialBytes"), serialEnds);
+    this.#lastRevisions.load(revisions);
+    const [value] = unpackValues(await source.read("recorderFacts"));
+    const facts = value as SnapshotFacts;
+    this.#cell = facts.cell;
+    for (const row of facts.components) this.#components.set(row.key, row);
+    this.#lastRunId = facts.lastRunId;
+    this.#lastTimeUs = facts.lastTimeUs;
+    this.captures.load(await source.read("recorderCaptures"), facts.lastRemoved);
+    for (const program of unpackValues(await source.read("recorderPrograms")) as Iterable<ProgramDocument>) {
+      this.#programs.set(program.id, program);
+    }
+    this.producers.restore([...unpackValues(await source.read("recorderProducers"))] as ProducerSnapshot[]);
+    for (const { runId, ...record } of unpackRecords(await source.read("recorderKeptRecords"))) {
+      this.#keepUnfolded(runId, record);
+    }
+  }
+
+  *#keptRecords(): Generator<KeptRecord, void> {
+    if (this.#unfolded === undefined) throw new Error("the replay is over: records that were folded are not kept");
+    for (const [runId, records] of this.#unfolded) for (const record of records) yield { runId, ...record };
   }
 
   /**

@@ -4,6 +4,7 @@ import { wallClockUs } from "../../core/service-clock.js";
 import { FileSystemError, nodeFileSystem } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
+import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
 import { Recorder } from "./recorder.js";
 import type { RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 
@@ -19,6 +20,7 @@ try {
       clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
     },
     wallUs: wallClockUs,
+    makeSnapshot: startSnapshotWorker,
     send,
     onMessage: (receive) => port.on("message", receive),
   });

@@ -11,8 +11,11 @@ import { LogReader } from "../../storage/log-reader.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
+import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
+import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import { BatchStream } from "./batch-stream.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
+import { ExclusiveWork } from "./exclusive-work.js";
 import { PayloadFiles } from "./payload-files.js";
 import { RecordWriter } from "./record-writer.js";
 import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
@@ -21,6 +24,8 @@ import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from 
 import { RecorderState } from "./recorder-state.js";
 import { Retention } from "./retention.js";
 import { RunEndings } from "./run-endings.js";
+import { openSnapshot } from "./snapshot-opening.js";
+import { SnapshotSchedule } from "./snapshot-schedule.js";
 
 /**
  * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
@@ -37,6 +42,8 @@ export interface RecorderEnvironment {
   send(message: RecorderToFront, transfer?: ArrayBuffer[]): void;
   /** Has the front's messages delivered, from the first one on. */
   onMessage(receive: (message: FrontToRecorder) => void): void;
+  /** Makes a snapshot beside the recorder; without it none is made. */
+  makeSnapshot?(request: SnapshotRequest): SnapshotWork;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
   sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
 }
@@ -75,7 +82,7 @@ export class Recorder implements MessageIntake {
   readonly #options: RecorderOptions;
   readonly #environment: RecorderEnvironment;
   readonly #directory: DataDirectory;
-  readonly #state: RecorderState;
+  #state: RecorderState;
   readonly #stream: BatchStream;
   readonly #link: LinkServer;
   readonly #endings: RunEndings;
@@ -87,6 +94,9 @@ export class Recorder implements MessageIntake {
   readonly #reader: LogReader;
   #retention: Retention | undefined;
   #whenLetGo: (() => void) | null = null;
+  readonly #exclusiveWork = new ExclusiveWork();
+  #snapshots: SnapshotSchedule | undefined;
+  #whenSnapshotAnswered: ((refusal: string | null) => void) | null = null;
   #log: Log | undefined;
   #writer: RecordWriter | undefined;
   #health: RecorderHealth | undefined;
@@ -104,8 +114,7 @@ export class Recorder implements MessageIntake {
     this.#options = options;
     this.#environment = environment;
     this.#directory = directory;
-    const { days, bytes } = options.retention;
-    this.#state = new RecorderState(new CaptureLedger({ keepsRuns: days !== null || bytes !== null }));
+    this.#state = this.#newState();
     this.#reader = new LogReader({ fileSystem: environment.fileSystem, directory: directory.metaPath });
     this.#stream = new BatchStream({
       send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
@@ -147,10 +156,24 @@ export class Recorder implements MessageIntake {
     this.#files = new PayloadFiles(this.#captures, (id) => this.#state.activeRun(id));
   }
 
+  #newState(): RecorderState {
+    const { days, bytes } = this.#options.retention;
+    return new RecorderState(new CaptureLedger({ keepsRuns: days !== null || bytes !== null }));
+  }
+
   async #open(): Promise<void> {
     const { fileSystem, timers } = this.#environment;
-    const state = this.#state;
     await this.#room.prepare();
+    const snapshot = await openSnapshot({
+      fileSystem,
+      directory: this.#directory,
+      createState: () => this.#newState(),
+      askFront: (path, sequence) => this.#askFront(path, sequence),
+      discard: () => this.#environment.send({ kind: "snapshot_discarded" }),
+      line: (level, message, fields) => this.#line(level, message, fields),
+    });
+    if (snapshot !== null) this.#state = snapshot.state;
+    const state = this.#state;
     const log = await Log.open({
       fileSystem,
       directory: this.#directory.metaPath,
@@ -159,6 +182,7 @@ export class Recorder implements MessageIntake {
       maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
       ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
       understandsType: isChangeRecordType,
+      from: snapshot?.start,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         forEachRecord(batch, (record, location) => state.replay(record, location));
@@ -212,6 +236,36 @@ export class Recorder implements MessageIntake {
     this.#health.update();
     await this.#listen(log);
     this.#retention.start();
+    this.#startSnapshots(log, snapshot?.bytes ?? 0);
+  }
+
+  #startSnapshots(log: Log, lastBytes: number): void {
+    const { timers, makeSnapshot } = this.#environment;
+    const { metaPath, snapshotPath } = this.#directory;
+    if (makeSnapshot === undefined) return;
+    this.#snapshots = new SnapshotSchedule({
+      policy: this.#options.snapshots ?? {},
+      timers,
+      work: this.#exclusiveWork,
+      makeDurable: async () => {
+        const sequence = log.committedSequence;
+        await log.whenDurable(sequence);
+        return sequence;
+      },
+      hasSpare: (bytes) => this.#room.hasSpare(bytes),
+      runCount: () => this.#state.runCount,
+      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, throughSequence }),
+      line: (level, message, fields) => this.#line(level, message, fields),
+    });
+    const { bytes, lastSequence, snapshotSequence } = log.recovery;
+    this.#snapshots.start(lastSequence > (snapshotSequence ?? 0) ? bytes : 0, lastBytes);
+  }
+
+  #askFront(path: string, sequence: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(new Error(refusal)));
+      this.#environment.send({ kind: "snapshot", path, sequence });
+    });
   }
 
   #createRetention(log: Log): Retention {
@@ -296,6 +350,12 @@ export class Recorder implements MessageIntake {
       case "batch_taken":
         this.#stream.taken(message.bytes);
         return;
+      case "snapshot_taken":
+        this.#whenSnapshotAnswered?.(null);
+        return;
+      case "snapshot_refused":
+        this.#whenSnapshotAnswered?.(message.reason);
+        return;
       case "captures_let_go":
         this.#whenLetGo?.();
         return;
@@ -334,6 +394,7 @@ export class Recorder implements MessageIntake {
     }
     this.#unavailable ??= "the service is stopping";
     await this.#link.close();
+    await this.#snapshots?.stop(log?.failure === null);
     await this.#close();
     this.#environment.send({ kind: "stopped" });
     this.#setStopped();
@@ -429,6 +490,7 @@ export class Recorder implements MessageIntake {
     try {
       this.#stream.send(batch);
       this.#retention?.committed(batch);
+      this.#snapshots?.committed(batch);
       this.#writer?.committed(batch);
       this.#link.flush();
     } catch (error) {
@@ -445,6 +507,7 @@ export class Recorder implements MessageIntake {
     this.#writer?.abandon();
     this.#endings.stop();
     void this.#retention?.stop();
+    void this.#snapshots?.stop(false);
     this.#link.refuseAll(message);
     this.#line("error", "the recorder takes no more messages", { cause: message });
     this.#health?.update();

@@ -1,0 +1,91 @@
+import { crc32 } from "node:zlib";
+import { type FileSystem, readFully, type StoreFile } from "./file-system.js";
+import {
+  decodeSnapshotHead,
+  headBytesOf,
+  type SectionPlace,
+  type SectionValues,
+  SNAPSHOT_FIXED_BYTES,
+  SNAPSHOT_SECTIONS,
+  SnapshotError,
+  type SnapshotHead,
+  type SnapshotSection,
+  type SnapshotSource,
+} from "./snapshot-format.js";
+
+/** Read and checked at a time, so that the CRC is taken of what the processor's cache still has. */
+const SLICE_BYTES = 1024 * 1024;
+
+/** Reads a snapshot file, section by section, each verified as it is read. */
+export class SnapshotReader implements SnapshotSource {
+  /** @throws {SnapshotError} The head is damaged or of another version, or the file has not the size that it says. */
+  static async open(fileSystem: FileSystem, path: string): Promise<SnapshotReader> {
+    const file = await fileSystem.open(path, "read");
+    try {
+      const sizeBytes = await file.size();
+      const fixed = new Uint8Array(SNAPSHOT_FIXED_BYTES);
+      const headBytes = headBytesOf(fixed.subarray(0, await readFully(file, fixed, 0)));
+      // Also what keeps a damaged count from asking for any amount of memory.
+      if (headBytes > sizeBytes) throw new SnapshotError("it is shorter than its head");
+      const bytes = new Uint8Array(headBytes);
+      if ((await readFully(file, bytes, 0)) < headBytes) throw new SnapshotError("it is shorter than its head");
+      const head = decodeSnapshotHead(bytes);
+      let end = headBytes;
+      for (const { offset, length } of head.sections) {
+        if (offset !== end) throw new SnapshotError("its sections do not follow one another");
+        end += length;
+      }
+      if (end !== sizeBytes) throw new SnapshotError(`it has ${sizeBytes} bytes instead of ${end}`);
+      return new SnapshotReader(file, head, sizeBytes);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  readonly head: SnapshotHead;
+  readonly sizeBytes: number;
+  readonly #file: StoreFile;
+  readonly #places: ReadonlyMap<number, SectionPlace>;
+
+  private constructor(file: StoreFile, head: SnapshotHead, sizeBytes: number) {
+    this.#file = file;
+    this.head = head;
+    this.sizeBytes = sizeBytes;
+    this.#places = new Map(head.sections.map((place) => [place.id, place]));
+  }
+
+  async read<S extends SnapshotSection>(section: S): Promise<SectionValues<S>> {
+    const { id, Type } = SNAPSHOT_SECTIONS[section];
+    const place = this.#places.get(id);
+    if (place === undefined) throw new SnapshotError(`it has no section ${section}`);
+    const bytes = new Uint8Array(place.length);
+    let crc = 0;
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      const slice = bytes.subarray(at, at + SLICE_BYTES);
+      if ((await readFully(this.#file, slice, place.offset + at)) < slice.length) {
+        throw new SnapshotError("it became shorter while it was read");
+      }
+      crc = crc32(slice, crc);
+    }
+    if (crc !== place.crc) throw new SnapshotError(`its section ${section} does not match its CRC`);
+    if (place.length % Type.BYTES_PER_ELEMENT !== 0) throw new SnapshotError(`its section ${section} ends in a value`);
+    return new Type(bytes.buffer) as SectionValues<S>;
+  }
+
+  /** Verifies every section, keeping none. @throws {SnapshotError} */
+  async verify(): Promise<void> {
+    for (const section of Object.keys(SNAPSHOT_SECTIONS) as SnapshotSection[]) await this.read(section);
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+}
+
+/** @throws {SnapshotError} Columns of one table that have not the same count of rows. */
+export function assertRows(table: string, rows: number, ...columns: readonly { length: number }[]): void {
+  for (const { length } of columns) {
+    if (length !== rows) throw new SnapshotError(`its table of ${table} has columns of ${rows} and of ${length} rows`);
+  }
+}

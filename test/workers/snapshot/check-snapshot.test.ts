@@ -1,0 +1,120 @@
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { CaptureLedger } from "../../../storage/capture-ledger.js";
+import { checkStore } from "../../../storage/check-store.js";
+import { isChangeRecordType } from "../../../storage/record-index.js";
+import { snapshotName } from "../../../storage/snapshot-format.js";
+import { placeInLog } from "../../../storage/snapshot-place.js";
+import { SnapshotReader } from "../../../storage/snapshot-reader.js";
+import { writeSnapshot } from "../../../storage/snapshot-writer.js";
+import { View } from "../../../storage/view.js";
+import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
+import { CellHistory } from "../../helpers/cell-history.js";
+import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { META } from "../../helpers/log-harness.js";
+import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+
+async function storeWithSnapshot(seed: number): Promise<{ disk: SimulatedDisk; path: string }> {
+  const disk = await createHistoryDisk();
+  const history = new CellHistory(createRandom(seed));
+  const store = await HistoryStore.open(disk);
+  await store.append(history, 200);
+  const { sequence } = await store.makeSnapshot();
+  await store.append(history, 60);
+  await store.log.close();
+  return { disk, path: `${SNAPSHOTS}/${snapshotName(sequence)}` };
+}
+
+async function checked(disk: SimulatedDisk) {
+  const folds = await SnapshotCheck.open(disk, DIRECTORY);
+  return checkStore({ dataDirectory: DIRECTORY, fileSystem: disk, understandsType: isChangeRecordType, folds });
+}
+
+t.test("an intact snapshot, an old one, and none: nothing is found", async (t) => {
+  const { disk, path } = await storeWithSnapshot(1);
+  t.match(await checked(disk), { ok: true, findings: [], summary: { damages: 0 } });
+  disk.removeFile(path);
+  t.match(await checked(disk), { ok: true, findings: [] });
+});
+
+t.test("a damaged snapshot is told, and no damage to the store", async (t) => {
+  const { disk, path } = await storeWithSnapshot(2);
+  const bytes = disk.bytesOf(path);
+  bytes[bytes.length - 10]! ^= 1;
+  disk.setBytes(path, bytes);
+  const { ok, findings, summary } = await checked(disk);
+  t.equal(ok, true);
+  t.match(findings, [{ code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC/ }]);
+  t.match(summary, { findings: 1, damages: 0 });
+});
+
+t.test("a snapshot of another log is told, and no damage either", async (t) => {
+  const { disk, path } = await storeWithSnapshot(3);
+  const other = await storeWithSnapshot(4);
+  for (const name of disk.paths()) if (name.startsWith(META)) disk.removeFile(name);
+  for (const name of other.disk.paths()) if (name.startsWith(META)) disk.setBytes(name, other.disk.bytesOf(name));
+  const { ok, findings } = await checked(disk);
+  t.equal(ok, true);
+  t.match(findings, [{ code: "snapshot_unusable", file: path.slice("/data/".length) }]);
+});
+
+t.test("a snapshot that says something else than the log is a fault, whichever table it is in", async (t) => {
+  const { disk, path } = await storeWithSnapshot(5);
+  const reader = await SnapshotReader.open(disk, path);
+  await placeInLog(disk, META, reader.head);
+  /** The snapshot once more, with a change made to one of its sections; its CRCs are right. */
+  const forge = async (change: (section: string, values: Uint8Array) => void): Promise<SimulatedDisk> => {
+    const copy = disk.copy();
+    const view = new View({ reader: { read: () => Promise.reject(), readMany: () => Promise.reject() } });
+    const state = new RecorderState(new CaptureLedger({ keepsRuns: true }));
+    await view.loadSnapshot(reader, reader.head.position.sequence);
+    await state.loadSnapshot(reader);
+    await writeSnapshot(copy, SNAPSHOTS, reader.head, async (sink) => {
+      const changing: typeof sink = {
+        async write(section, parts) {
+          const changed = [...parts].map((part) => {
+            const values = part.slice();
+            change(section, new Uint8Array(values.buffer));
+            return values;
+          });
+          await sink.write(section, changed as never);
+        },
+      };
+      await view.writeSnapshot(changing);
+      await state.writeSnapshot(changing);
+    });
+    return copy;
+  };
+  t.match(await checked(await forge(() => {})), { ok: true, findings: [] }, "unchanged");
+  const changes: [string, RegExp, number][] = [
+    ["viewRunTimes", /runs of the view/, 0],
+    ["viewRecordOffsets", /runs of the view/, 0],
+    ["viewFrameRuns", /frames of the view/, 0],
+    ["viewProgramIdsEver", /programs ever/, 3],
+    ["recorderRunStatuses", /runs of the recorder/, 0],
+    ["recorderRevisions", /revisions/, 0],
+    ["recorderFrameRuns", /frames of the recorder/, 0],
+  ];
+  for (const [section, expected, at] of changes) {
+    const forged = await forge((name, bytes) => {
+      if (name === section && bytes.length > 0) bytes[at]! ^= 1;
+    });
+    const { ok, findings, summary } = await checked(forged);
+    t.equal(ok, false, section);
+    t.match(findings, [{ code: "snapshot_differs", message: expected }], section);
+    t.equal(summary.damages, 0);
+  }
+  await reader.close();
+});
+
+t.test("of a damaged log the snapshot may know more: the damage is told, and no fault", async (t) => {
+  const { disk } = await storeWithSnapshot(6);
+  const segment = disk.paths().find((name) => name.startsWith(META)) as string;
+  const bytes = disk.bytesOf(segment);
+  bytes[bytes.length >> 1]! ^= 1;
+  disk.setBytes(segment, bytes);
+  const { ok, findings } = await checked(disk);
+  t.equal(ok, false);
+  t.match(findings, [{ code: "record_damaged" }]);
+});

@@ -1,0 +1,225 @@
+import t, { type Test } from "tap";
+import { createRandom } from "../../../core/random.js";
+import { segmentName } from "../../../storage/segment.js";
+import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-format.js";
+import { SnapshotReader } from "../../../storage/snapshot-reader.js";
+import { CellHistory } from "../../helpers/cell-history.js";
+import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { META } from "../../helpers/log-harness.js";
+import { sectionDifferences } from "../../helpers/section-differences.js";
+import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { sized } from "../../helpers/test-size.js";
+import { differences } from "../../helpers/view-comparison.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 20_261);
+
+/** The disk without its snapshots. */
+function withoutSnapshots(disk: SimulatedDisk): SimulatedDisk {
+  const copy = disk.copy();
+  for (const path of copy.paths()) if (path.startsWith(SNAPSHOTS)) copy.removeFile(path);
+  return copy;
+}
+
+/** Opens the store as it is on the disk, on a copy of it. */
+async function opened(disk: SimulatedDisk): Promise<HistoryStore> {
+  const store = await HistoryStore.open(disk.copy());
+  await store.log.close();
+  return store;
+}
+
+/** That a store opened from this disk is what the log alone says, by columns; gives it. */
+async function assertAsFromLog(t: Test, disk: SimulatedDisk, what: string): Promise<HistoryStore> {
+  const store = await opened(disk);
+  const plain = await opened(withoutSnapshots(disk));
+  t.equal(plain.snapshot, null);
+  t.same(sectionDifferences(await store.columns(), await plain.columns()), [], what);
+  t.equal(store.log.nextSequence, plain.log.nextSequence, what);
+  t.equal(store.log.lastTimeUs, plain.log.lastTimeUs, what);
+  return store;
+}
+
+/** A closed store with a snapshot amid its records: disk, history and the snapshot's sequence number. */
+async function storeWithSnapshot(seed: number, before = 150, after = 100) {
+  const disk = await createHistoryDisk();
+  const history = new CellHistory(createRandom(seed));
+  const store = await HistoryStore.open(disk);
+  await store.append(history, before);
+  const { sequence } = await store.makeSnapshot();
+  await store.append(history, after);
+  await store.log.close();
+  return { disk, history, sequence, path: `${SNAPSHOTS}/${snapshotName(sequence)}` };
+}
+
+t.test(`a snapshot anywhere and the log behind it are the whole log, TEST_SEED=${SEED}`, async (t) => {
+  const random = createRandom(SEED);
+  let snapshots = 0;
+  let records = 0;
+  let runs = 0;
+  for (let round = 0; round < sized(6, 60); round++) {
+    const disk = await createHistoryDisk();
+    const history = new CellHistory(createRandom(SEED * 1_000 + round));
+    // Each snapshot but the first is made of the one before, over several openings.
+    for (let opening = 0; opening < 4; opening++) {
+      const store = await HistoryStore.open(disk);
+      t.equal(store.snapshot !== null, opening > 0);
+      t.same(store.warnings, []);
+      await store.append(history, random.integer(1, 250));
+      const last = store.log.durableSequence;
+      const through = random.chance(0.5) ? last : random.integer(store.log.recovery.lastSequence + 1, last);
+      const made = await store.makeSnapshot(through);
+      t.match(made, { sequence: through, fromSequence: store.snapshot?.start.sequence ?? null });
+      snapshots++;
+      if (random.chance(0.5)) await store.append(history, random.integer(1, 120));
+      records = store.log.nextSequence - 1;
+      await store.log.close();
+      const again = await assertAsFromLog(
+        t,
+        disk,
+        `round ${round}, opening ${opening}, snapshot ${through} of ${records}`,
+      );
+      t.equal(again.snapshot?.start.sequence, through);
+      t.equal(again.log.recovery.snapshotSequence, through);
+      const { records: read, segments } = again.log.recovery;
+      t.ok(read <= records - through + segments + 1, "and no more of the log is read");
+      again.view.finishOpening();
+      t.same(await differences(again.view, history, random, 60), [], "it answers as a plain model does");
+      t.same(again.state.finishReplay(), []);
+    }
+    runs += history.runs.size;
+  }
+  t.comment(`${snapshots} snapshots in stores of some ${records} records, ${runs} runs`);
+});
+
+t.test("nothing is new: a snapshot of what the last one has is refused, and the last one stays", async (t) => {
+  const { disk, path } = await storeWithSnapshot(1, 50, 0);
+  const store = await HistoryStore.open(disk);
+  await t.rejects(store.makeSnapshot(store.snapshot?.start.sequence), /nothing was recorded/);
+  t.ok(disk.paths().includes(path));
+  await store.log.close();
+});
+
+t.test("damage in any section: found, and the same comes out of the log", async (t) => {
+  const { disk, path } = await storeWithSnapshot(2);
+  const reader = await SnapshotReader.open(disk, path);
+  const places = reader.head.sections;
+  const names = Object.keys(SNAPSHOT_SECTIONS);
+  const bytes = disk.bytesOf(path);
+  const damages: [string, number][] = [
+    ["the fixed part of the head", 20],
+    ["the segments", 70],
+    ["the table of sections", 130],
+    ...places
+      .filter(({ length }) => length > 0)
+      .map(({ offset, length }, nth): [string, number] => {
+        return [`section ${names[nth]}`, offset + (length >> 1)];
+      }),
+  ];
+  const plain = await (await opened(withoutSnapshots(disk))).columns();
+  for (const [what, at] of damages) {
+    const copy = disk.copy();
+    const flipped = bytes.slice();
+    flipped[at]! ^= 0x10;
+    copy.setBytes(path, flipped);
+    const store = await HistoryStore.open(copy);
+    t.equal(store.snapshot, null, what);
+    t.match(store.warnings, [{ snapshot: path.slice(SNAPSHOTS.length + 1), cause: /CRC/ }], what);
+    t.notOk(copy.paths().includes(path), "it is removed");
+    t.same(sectionDifferences(await store.columns(), plain), [], what);
+    await store.log.close();
+  }
+  t.comment(`${damages.length} places, ${places.length} sections`);
+});
+
+t.test("a log that it is not of: discarded, and the log counts", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(3);
+  const segments = disk.paths().filter((name) => name.startsWith(META));
+  t.ok(segments.length > 3);
+  const expectDiscarded = async (what: string, cause: RegExp, change: (copy: SimulatedDisk) => void) => {
+    const copy = disk.copy();
+    change(copy);
+    const store = await HistoryStore.open(copy);
+    t.equal(store.snapshot, null, what);
+    t.match(store.warnings, [{ cause }], what);
+    t.notOk(copy.paths().includes(path), what);
+    const plain = await opened(withoutSnapshots(copy));
+    t.same(sectionDifferences(await store.columns(), await plain.columns()), [], what);
+    await store.log.close();
+  };
+  const positionSegment = [...segments].reverse().find((name) => Number(name.slice(-20, -4)) <= sequence) as string;
+
+  await expectDiscarded("a log that ends before it", /does not have the record/, (copy) => {
+    for (const name of segments) if (name > positionSegment) copy.removeFile(name);
+    const bytes = copy.bytesOf(positionSegment);
+    const store = new DataView(bytes.buffer);
+    // Up to its first record behind the opening state.
+    const end = 64 + 48 + store.getUint32(64 + 32, true) + store.getUint32(64 + 36, true);
+    copy.setBytes(positionSegment, bytes.subarray(0, Math.ceil(end / 8) * 8));
+  });
+  await expectDiscarded("a segment that is gone", /is not there/, (copy) => copy.removeFile(segments[1] as string));
+  await expectDiscarded("the log's first segment gone", /is not there/, (copy) =>
+    copy.removeFile(segments[0] as string),
+  );
+  await expectDiscarded("a damaged record at its position", /damaged|does not have/, (copy) => {
+    const bytes = copy.bytesOf(positionSegment);
+    const reader = new DataView(bytes.buffer);
+    let at = 64;
+    for (;;) {
+      if (reader.getUint32(at + 8, true) === sequence && at > 64) break;
+      at += Math.ceil((48 + reader.getUint32(at + 32, true) + reader.getUint32(at + 36, true)) / 8) * 8;
+    }
+    bytes[at + 50]! ^= 1;
+    copy.setBytes(positionSegment, bytes);
+  });
+  const other = await storeWithSnapshot(4);
+  await expectDiscarded("another store's log", /another one|is not there/, (copy) => {
+    for (const name of segments) copy.removeFile(name);
+    for (const name of other.disk.paths()) if (name.startsWith(META)) copy.setBytes(name, other.disk.bytesOf(name));
+  });
+  await expectDiscarded("an empty log", /is not there/, (copy) => {
+    for (const name of segments) copy.removeFile(name);
+  });
+  await expectDiscarded("a segment amid those that it knows", /does not know/, (copy) => {
+    copy.setBytes(`${META}/${segmentName(2)}`, copy.bytesOf(segments[0] as string));
+  });
+});
+
+t.test("the front refuses it: both begin from nothing", async (t) => {
+  const { disk, path } = await storeWithSnapshot(5);
+  const store = await HistoryStore.open(disk, { frontRefuses: true });
+  t.match(store.warnings, [{ cause: /the front refused it: it does not like it/ }]);
+  t.notOk(disk.paths().includes(path));
+  const plain = await opened(withoutSnapshots(disk));
+  t.same(sectionDifferences(await store.columns(), await plain.columns()), []);
+  await store.log.close();
+});
+
+t.test("what a crash left beside it goes at the next opening", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(6);
+  disk.setBytes(`${SNAPSHOTS}/${snapshotName(sequence + 5)}.tmp`, new Uint8Array(10));
+  disk.setBytes(`${SNAPSHOTS}/${snapshotName(3)}`, new Uint8Array(10));
+  const store = await HistoryStore.open(disk);
+  t.equal(store.snapshot?.start.sequence, sequence);
+  t.same(
+    disk.paths().filter((name) => name.startsWith(SNAPSHOTS)),
+    [path],
+  );
+  await store.log.close();
+});
+
+t.test("never across damage: none is made, and the last one stays", async (t) => {
+  const { disk, path } = await storeWithSnapshot(7);
+  const before = await HistoryStore.open(disk);
+  const last = before.log.durableSequence;
+  await before.log.close();
+  const segments = disk.paths().filter((name) => name.startsWith(META));
+  const newest = segments.at(-1) as string;
+  const bytes = disk.bytesOf(newest);
+  bytes[bytes.length - 300]! ^= 1;
+  disk.setBytes(newest, bytes);
+  await t.rejects(before.makeSnapshot(last), { name: "SnapshotError", message: /the log is damaged: segment/ });
+  t.same(
+    disk.paths().filter((name) => name.startsWith(SNAPSHOTS)),
+    [path],
+  );
+  await t.rejects(before.makeSnapshot(last + 1_000), { name: "SnapshotError" }, "nor beyond the log's end");
+});

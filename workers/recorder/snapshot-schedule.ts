@@ -1,0 +1,178 @@
+import type { CommittedBatch } from "../../storage/log-batch.js";
+import type { Timers } from "../../storage/log-options.js";
+import { RECORD_HEADER_BYTES } from "../../storage/record-format.js";
+import type { SnapshotMade } from "../snapshot/make-snapshot.js";
+import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
+import type { ExclusiveWork } from "./exclusive-work.js";
+import type { LogLine, SnapshotPolicy } from "./recorder-messages.js";
+
+const MIB = 1024 * 1024;
+
+const DEFAULTS = {
+  logBytes: 64 * MIB,
+  intervalMs: 5 * 60 * 1_000,
+  /** Less is read at open before anyone notices. */
+  stopLogBytes: MIB,
+  stopMs: 5_000,
+} as const satisfies Required<SnapshotPolicy>;
+
+/** When another has the turn, or there is no room: nothing presses. */
+const RETRY_MS = 10_000;
+/** What a run takes in a snapshot, ids, frame, serial number and all; an estimate, for the first one. */
+const BYTES_PER_RUN = 200;
+
+export interface SnapshotScheduleOptions {
+  policy: SnapshotPolicy;
+  timers: Timers;
+  work: ExclusiveWork;
+  /** Makes everything committed durable; gives its last sequence number. */
+  makeDurable(): Promise<number>;
+  /** Whether so many bytes more leave room enough on the disk. */
+  hasSpare(bytes: number): boolean;
+  runCount(): number;
+  make(throughSequence: number): SnapshotWork;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
+}
+
+/**
+ * Has snapshots made, beside everything else: one when enough of the log, or enough time with changes, lies behind the last one, and one
+ * at a clean stop if it is quick. Nothing depends on one: what goes wrong is a line in the log, and is tried again when the next is due.
+ */
+export class SnapshotSchedule {
+  readonly #options: SnapshotScheduleOptions;
+  readonly #policy: Required<SnapshotPolicy>;
+  /** Size of the last one; 0 before there is one. */
+  #lastBytes = 0;
+  /** Log behind the last one. */
+  #logBytes = 0;
+  /** Until the next one is due by time, or a delayed one is tried again. */
+  #timer: unknown = null;
+  /** One was due and could not be made: only the timer begins the next. */
+  #isDelayed = false;
+  #making: Promise<void> | null = null;
+  #work: SnapshotWork | null = null;
+  /** The log allows none until an opening has dealt with it. */
+  #isOver = false;
+  #isStopped = false;
+  #isGivenUp = false;
+
+  constructor(options: SnapshotScheduleOptions) {
+    this.#options = options;
+    this.#policy = { ...DEFAULTS, ...options.policy };
+  }
+
+  /**
+   * The store is open.
+   *
+   * @param logBytes what was read of the log: it lies behind the last snapshot
+   * @param lastBytes size of that snapshot; 0 when there is none
+   */
+  start(logBytes: number, lastBytes: number): void {
+    this.#lastBytes = lastBytes;
+    this.#grown(logBytes);
+  }
+
+  committed({ bytes }: Pick<CommittedBatch, "bytes">): void {
+    // A mark alone is no change.
+    if (bytes.length > RECORD_HEADER_BYTES) this.#grown(bytes.length);
+  }
+
+  /**
+   * A snapshot under way, and one more where much of the log lies behind the last one, have a bounded time to be done.
+   * @param isClean false to give up at once: the log has failed
+   */
+  async stop(isClean: boolean): Promise<void> {
+    this.#isStopped = true;
+    this.#clearTimer();
+    if (!isClean) this.#giveUp();
+    const limit = this.#options.timers.set(() => this.#giveUp(), this.#policy.stopMs);
+    await this.#making;
+    if (!this.#isGivenUp && !this.#isOver && this.#logBytes >= this.#policy.stopLogBytes) await this.#make();
+    this.#options.timers.clear(limit);
+  }
+
+  #giveUp(): void {
+    this.#isGivenUp = true;
+    this.#work?.cancel();
+  }
+
+  #grown(bytes: number): void {
+    this.#logBytes += bytes;
+    if (this.#isStopped || this.#isOver || this.#making !== null || this.#logBytes === 0) return;
+    const isDue = this.#logBytes >= Math.max(this.#policy.logBytes, this.#lastBytes / 2);
+    if (isDue && !this.#isDelayed) this.#begin();
+    else if (this.#timer === null) this.#arm(this.#policy.intervalMs);
+  }
+
+  #arm(delayMs: number): void {
+    this.#timer = this.#options.timers.set(() => {
+      this.#timer = null;
+      this.#begin();
+    }, delayMs);
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== null) this.#options.timers.clear(this.#timer);
+    this.#timer = null;
+  }
+
+  #begin(): void {
+    this.#clearTimer();
+    this.#isDelayed = false;
+    this.#making = this.#make().then((retryMs) => {
+      this.#making = null;
+      if (this.#isStopped || this.#isOver) return;
+      if (retryMs === null) {
+        this.#grown(0);
+      } else {
+        this.#isDelayed = true;
+        this.#arm(retryMs);
+      }
+    });
+  }
+
+  /** Never rejects. Gives after how long to try again; null when it was made. */
+  async #make(): Promise<number | null> {
+    const { work, line, makeDurable, hasSpare, runCount, make } = this.#options;
+    const endTurn = work.take();
+    if (endTurn === null) return RETRY_MS;
+    const startedMs = performance.now();
+    try {
+      if (!hasSpare(Math.max(this.#lastBytes, runCount() * BYTES_PER_RUN))) return RETRY_MS;
+      // What comes in while this waits lies behind the snapshot.
+      const logBytes = this.#logBytes;
+      const sequence = await makeDurable();
+      if (this.#isGivenUp) return null;
+      this.#work = make(sequence);
+      const outcome = await this.#work.outcome;
+      if ("made" in outcome) {
+        this.#logBytes -= logBytes;
+        this.#lastBytes = outcome.made.bytes;
+        line("info", "made a snapshot", { ...fieldsOf(outcome.made), duration_ms: elapsedMs(startedMs) });
+        return null;
+      }
+      if (this.#isGivenUp) {
+        line("info", "gave up a snapshot: the service stops", { duration_ms: elapsedMs(startedMs) });
+      } else if ("refused" in outcome) {
+        this.#isOver = true;
+        line("warn", "no snapshot is made until the next start", { cause: outcome.refused });
+      } else {
+        line("warn", "a snapshot could not be made", { cause: outcome.failed, duration_ms: elapsedMs(startedMs) });
+      }
+    } catch (error) {
+      line("warn", "a snapshot could not be made", { cause: error instanceof Error ? error.message : String(error) });
+    } finally {
+      this.#work = null;
+      endTurn();
+    }
+    return this.#policy.intervalMs;
+  }
+}
+
+function fieldsOf({ sequence, fromSequence, runs, bytes }: SnapshotMade): LogLine["fields"] {
+  return { sequence, from_sequence: fromSequence, runs, bytes };
+}
+
+function elapsedMs(startedMs: number): number {
+  return Math.round(performance.now() - startedMs);
+}

@@ -1,0 +1,117 @@
+import type { CheckFinding } from "../../storage/check-finding.js";
+import type { FoldCheck } from "../../storage/check-store.js";
+import type { DataDirectory } from "../../storage/data-directory.js";
+import type { FileSystem } from "../../storage/file-system.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import { MemorySnapshot } from "../../storage/memory-snapshot.js";
+import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { SnapshotReader } from "../../storage/snapshot-reader.js";
+import { foldTables } from "./fold-rows.js";
+import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
+
+/**
+ * Checks the newest snapshot of a store while its log is read from the start: every CRC of it, that it is of this log, and that it and
+ * the log behind it add up to what the whole log does.
+ *
+ * A snapshot that is damaged or does not fit is no damage to the store: it is removed at the next start. One that fits and says something
+ * else than the log is a fault.
+ */
+export class SnapshotCheck implements FoldCheck {
+  /** Undefined when there is no snapshot. */
+  static async open(fileSystem: FileSystem, directory: DataDirectory): Promise<SnapshotCheck | undefined> {
+    const { newest } = await snapshotsIn(fileSystem, directory.snapshotPath);
+    if (newest === null) return undefined;
+    const check = new SnapshotCheck(`snapshot/${newest}`);
+    const path = `${directory.snapshotPath}/${newest}`;
+    try {
+      const reader = await SnapshotReader.open(fileSystem, path);
+      check.#sizeBytes = reader.sizeBytes;
+      await reader.verify().finally(() => reader.close());
+    } catch (error) {
+      check.#find("snapshot_damaged", messageOf(error));
+      return check;
+    }
+    try {
+      check.#folds = { loaded: await readFolded(fileSystem, directory.metaPath, path), fresh: nothingFolded() };
+    } catch (error) {
+      check.#find("snapshot_unusable", messageOf(error));
+    }
+    return check;
+  }
+
+  readonly #file: string;
+  readonly #findings: CheckFinding[] = [];
+  #sizeBytes = 0;
+  #folds: { loaded: Folded; fresh: Folded } | null = null;
+
+  private constructor(file: string) {
+    this.#file = file;
+  }
+
+  take(batch: CommittedBatch): void {
+    if (this.#folds === null) return;
+    const { loaded, fresh } = this.#folds;
+    try {
+      fold(fresh, batch);
+      const behind = partBehind(batch, loaded);
+      if (behind !== null) fold(loaded, behind);
+    } catch {
+      // A record that cannot be decoded, which the check of the log itself tells: there is nothing to compare with.
+      this.#folds = null;
+    }
+  }
+
+  async finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isFault: boolean }> {
+    let isFault = false;
+    // What damage took from the log, the snapshot may still have.
+    if (this.#folds !== null && isLogIntact) {
+      const [left, right] = [await columnsOf(this.#folds.loaded), await columnsOf(this.#folds.fresh)];
+      this.#folds = null;
+      const fresh = foldTables(right);
+      for await (const { name, rows } of foldTables(left)) {
+        const { rows: expected } = (await fresh.next()).value as { rows: string[] };
+        const at = firstDifference(rows, expected);
+        if (at === null) continue;
+        isFault = true;
+        const said = `${rows[at] ?? "nothing"}, and the log ${expected[at] ?? "nothing"}`;
+        this.#find("snapshot_differs", `${name}, ${rows.length} rows, ${expected.length} by the log: it says ${said}`);
+      }
+    }
+    return { findings: this.#findings, isFault };
+  }
+
+  #find(code: string, message: string): void {
+    this.#findings.push({ code, file: this.#file, offset: 0, lengthBytes: this.#sizeBytes, message });
+  }
+}
+
+function fold({ view, state }: Folded, batch: CommittedBatch): void {
+  view.applyBatch(batch);
+  forEachRecord(batch, (record, location) => state.replay(record, location));
+}
+
+/** The part of a batch that lies behind what was loaded; null for nothing. */
+function partBehind(batch: CommittedBatch, { start }: Folded): CommittedBatch | null {
+  if (start === null || batch.segmentBase > start.segmentBase) return batch;
+  if (batch.segmentBase < start.segmentBase) return null;
+  const skipped = Math.max(0, start.offset - batch.offset);
+  if (skipped >= batch.bytes.length) return null;
+  return { ...batch, bytes: batch.bytes.subarray(skipped), offset: batch.offset + skipped };
+}
+
+async function columnsOf({ view, state }: Folded): Promise<MemorySnapshot> {
+  const columns = new MemorySnapshot();
+  await view.writeSnapshot(columns);
+  await state.writeSnapshot(columns);
+  return columns;
+}
+
+function firstDifference(rows: readonly string[], expected: readonly string[]): number | null {
+  const count = Math.max(rows.length, expected.length);
+  for (let at = 0; at < count; at++) if (rows[at] !== expected[at]) return at;
+  return null;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,98 @@
+import { crc32 } from "node:zlib";
+import { unpackRecords } from "../../storage/kept-records.js";
+import { unpackValues } from "../../storage/packed-values.js";
+import type { SnapshotSource } from "../../storage/snapshot-format.js";
+import { formatUuidWords } from "../../storage/uuid-words.js";
+
+/** A table of what was folded: its rows as text, in an order that follows from them. */
+export interface FoldTable {
+  name: string;
+  rows: string[];
+}
+
+/**
+ * Both folds of the log as tables of text, of which two can be compared: equal exactly if the folds are, whatever the order in which
+ * programs, serial numbers and frames came to them. That order is not the same for a log before and after compaction.
+ */
+export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTable, void> {
+  const runIds = idsOf(await source.read("viewRunIds"));
+  yield { name: "runs of the view", rows: await viewRuns(source, runIds) };
+  const frameRuns = await source.read("viewFrameRuns");
+  const frames = idsOf(await source.read("viewFrameIds")).map((id, nth) => `${id} ${runIds[frameRuns[nth] as number]}`);
+  yield { name: "frames of the view", rows: frames.sort() };
+  yield { name: "programs of the view", rows: packedRows(await source.read("viewPrograms")) };
+  yield { name: "programs ever of the view", rows: idsOf(await source.read("viewProgramIdsEver")).sort() };
+  yield { name: "cell and components of the view", rows: packedRows(await source.read("viewCell")) };
+  yield { name: "runs of the view that have not ended", rows: keptRows(await source.read("viewKeptRecords")) };
+
+  const ownRunIds = idsOf(await source.read("recorderRunIds"));
+  const statuses = await source.read("recorderRunStatuses");
+  yield { name: "runs of the recorder", rows: ownRunIds.map((id, nth) => `${id} ${statuses[nth]}`).sort() };
+  const ownFrameRuns = await source.read("recorderFrameRuns");
+  const ownFrames = idsOf(await source.read("recorderFrameIds")).map(
+    (id, nth) => `${id} ${ownRunIds[ownFrameRuns[nth] as number]}`,
+  );
+  yield { name: "frames of the recorder", rows: ownFrames.sort() };
+  const revisions = await source.read("recorderRevisions");
+  const serials = textsOf(await source.read("recorderSerialBytes"), await source.read("recorderSerialEnds"));
+  yield { name: "revisions", rows: serials.map((serial, nth) => `${serial} ${revisions[nth]}`).sort() };
+  const captures = await source.read("recorderCaptures");
+  const captureRows = Array.from({ length: captures.length / 6 }, (_, row) =>
+    captures.subarray(row * 6, row * 6 + 6).join(" "),
+  );
+  yield { name: "kept captures", rows: captureRows };
+  yield { name: "facts of the recorder", rows: packedRows(await source.read("recorderFacts")) };
+  yield { name: "programs of the recorder", rows: packedRows(await source.read("recorderPrograms")) };
+  yield { name: "producers", rows: packedRows(await source.read("recorderProducers")) };
+  yield { name: "runs of the recorder that have not ended", rows: keptRows(await source.read("recorderKeptRecords")) };
+}
+
+async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Promise<string[]> {
+  const programIds = idsOf(await source.read("viewRunProgramIds"));
+  const programs = await source.read("viewRunPrograms");
+  const serials = await source.read("viewRunSerials");
+  const texts = textsOf(await source.read("viewSerialBytes"), await source.read("viewSerialEnds"));
+  const statuses = await source.read("viewRunStatuses");
+  const times = await source.read("viewRunTimes");
+  const bases = await source.read("viewSegmentBases");
+  const segments = await source.read("viewRecordSegments");
+  const offsets = await source.read("viewRecordOffsets");
+  const lengths = await source.read("viewRecordLengths");
+  return runIds.map((id, nth) => {
+    const length = lengths[nth] as number;
+    const place = length === 0 ? "" : `${bases[segments[nth] as number]}:${offsets[nth]}+${length}`;
+    const program = programIds[programs[nth] as number];
+    return `${id} ${statuses[nth]} ${times[nth]} ${program} ${place} ${texts[serials[nth] as number] ?? ""}`;
+  });
+}
+
+function idsOf(words: Uint32Array): string[] {
+  return Array.from({ length: words.length / 4 }, (_, nth) => {
+    const at = nth * 4;
+    return formatUuidWords(
+      words[at] as number,
+      words[at + 1] as number,
+      words[at + 2] as number,
+      words[at + 3] as number,
+    );
+  });
+}
+
+function textsOf(bytes: Uint8Array, ends: Uint32Array): string[] {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return Array.from(ends, (end, nth) => decoder.decode(bytes.subarray(nth === 0 ? 0 : ends[nth - 1], end)));
+}
+
+function packedRows(bytes: Uint8Array): string[] {
+  return Array.from(unpackValues(bytes), (value) => JSON.stringify(value)).sort();
+}
+
+/** The records of a run stay in their order. */
+function keptRows(bytes: Uint8Array): string[] {
+  const rows = Array.from(unpackRecords(bytes), ({ runId, type, timeUs, producer, body }) => ({
+    runId,
+    text: `${runId} ${type} ${timeUs} ${producer ?? ""} ${body.length} ${crc32(body)}`,
+  }));
+  rows.sort((a, b) => (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0));
+  return rows.map(({ text }) => text);
+}

@@ -1,0 +1,106 @@
+import { CaptureLedger } from "../../storage/capture-ledger.js";
+import type { FileSystem } from "../../storage/file-system.js";
+import { forEachRecord } from "../../storage/log-batch.js";
+import type { LogStart } from "../../storage/log-options.js";
+import { readLogThrough } from "../../storage/read-log-through.js";
+import { isChangeRecordType } from "../../storage/record-index.js";
+import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { SnapshotError } from "../../storage/snapshot-format.js";
+import { placeInLog } from "../../storage/snapshot-place.js";
+import { SnapshotReader } from "../../storage/snapshot-reader.js";
+import { writeSnapshot } from "../../storage/snapshot-writer.js";
+import { View } from "../../storage/view.js";
+import { RecorderState } from "../recorder/recorder-state.js";
+
+export interface SnapshotRequest {
+  /** Folder of the log's segments. The log may be written to meanwhile, but no segment rewritten. */
+  metaPath: string;
+  /** Folder of the snapshots. */
+  snapshotPath: string;
+  /** The last record to be in it; it is durable. */
+  throughSequence: number;
+}
+
+/** What was made. */
+export interface SnapshotMade {
+  sequence: number;
+  runs: number;
+  bytes: number;
+  /** The snapshot that it began from; null when it read the log from its start. */
+  fromSequence: number | null;
+}
+
+/** Both folds of the log, as they stand behind `start`; null: at the log's start. */
+export interface Folded {
+  view: View;
+  state: RecorderState;
+  start: LogStart | null;
+}
+
+/**
+ * Makes a snapshot of a store: takes the last one, folds the log from there on with the very classes that open a store, and writes the
+ * file. It changes nothing else, and removes the older ones only when the new one is durable.
+ *
+ * @throws {SnapshotError} The log is damaged on the way: what was lost there is for an opening to find and to report, again and again.
+ * @throws {FileSystemError} The file could not be written; there is none of it then.
+ */
+export async function makeSnapshot(fileSystem: FileSystem, request: SnapshotRequest): Promise<SnapshotMade> {
+  const { metaPath, snapshotPath, throughSequence } = request;
+  const { view, state, start } = await lastFolded(fileSystem, request);
+  const head = await readLogThrough({
+    fileSystem,
+    directory: metaPath,
+    from: start,
+    throughSequence,
+    understandsType: isChangeRecordType,
+    onRecords: (batch) => {
+      view.applyBatch(batch);
+      forEachRecord(batch, (record, location) => state.replay(record, location));
+    },
+  });
+  const bytes = await writeSnapshot(fileSystem, snapshotPath, head, async (sink) => {
+    await view.writeSnapshot(sink);
+    await state.writeSnapshot(sink);
+  });
+  return { sequence: throughSequence, runs: view.runCount, bytes, fromSequence: start?.sequence ?? null };
+}
+
+/** From the last snapshot where it is of use, else from nothing: an opening judges it, and removes it if it has to. */
+async function lastFolded(fileSystem: FileSystem, request: SnapshotRequest): Promise<Folded> {
+  const { newest } = await snapshotsIn(fileSystem, request.snapshotPath);
+  if (newest === null) return nothingFolded();
+  try {
+    return await readFolded(fileSystem, request.metaPath, `${request.snapshotPath}/${newest}`);
+  } catch (error) {
+    if (error instanceof SnapshotError) return nothingFolded();
+    throw error;
+  }
+}
+
+export function nothingFolded(): Folded {
+  return {
+    view: new View({ reader: { read: noRead, readMany: noRead } }),
+    // Whether this process retains or not: the next one may.
+    state: new RecorderState(new CaptureLedger({ keepsRuns: true })),
+    start: null,
+  };
+}
+
+/** A snapshot, held against the log. @throws {SnapshotError} */
+export async function readFolded(fileSystem: FileSystem, metaPath: string, path: string): Promise<Folded> {
+  const folded = nothingFolded();
+  const reader = await SnapshotReader.open(fileSystem, path);
+  try {
+    folded.start = await placeInLog(fileSystem, metaPath, reader.head);
+    await folded.view.loadSnapshot(reader, folded.start.sequence);
+    await folded.state.loadSnapshot(reader);
+    return folded;
+  } finally {
+    await reader.close();
+  }
+}
+
+/** A view that is only folded reads no record back. */
+function noRead(): never {
+  throw new Error("a fold reads nothing back");
+}
