@@ -57,6 +57,7 @@ export class SimulatedDisk implements FileSystem {
       if (inode === undefined) names.delete(path);
       else names.set(path, inode);
     }
+    for (const directory of directories) if (!isReachable(directory, directories)) directories.delete(directory);
     const after = new Map<Inode, Inode>();
     const survived = new Map<string, Inode>();
     for (const [path, inode] of names) {
@@ -185,15 +186,16 @@ export class SimulatedDisk implements FileSystem {
 
   async syncDirectory(path: string): Promise<void> {
     this.#operation("syncDirectory", path);
+    // The names in it, not its own, which is its parent's to sync.
+    const folder = path === "/" ? "" : path;
     for (const name of new Set([...this.#names.keys(), ...this.#durableNames.keys()])) {
-      if (parentOf(name) !== path) continue;
+      if (parentOf(name) !== folder) continue;
       const inode = this.#names.get(name);
       if (inode === undefined) this.#durableNames.delete(name);
       else this.#durableNames.set(name, inode);
     }
-    this.#durableDirectories.add(path);
     for (const directory of new Set([...this.#directories, ...this.#durableDirectories])) {
-      if (parentOf(directory) !== path) continue;
+      if (parentOf(directory) !== folder) continue;
       if (this.#directories.has(directory)) this.#durableDirectories.add(directory);
       else this.#durableDirectories.delete(directory);
     }
@@ -409,6 +411,12 @@ function resized(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
   const next = new Uint8Array(size);
   next.set(bytes.subarray(0, size));
   return next;
+}
+
+/** A folder below one that is not there is not there either. Whoever made the first ones is not asked for them. */
+function isReachable(directory: string, directories: ReadonlySet<string>): boolean {
+  for (let at = parentOf(directory); at !== "" && at !== "."; at = parentOf(at)) if (!directories.has(at)) return false;
+  return true;
 }
 
 function parentOf(path: string): string {

@@ -72,6 +72,12 @@ export class SimulatedProducer {
     this.#socket = null;
   }
 
+  /** Sends everything that has no answer once more, which a producer need not do and may. */
+  repeat(): void {
+    if (!this.#isWelcome || this.#socket === null) return;
+    for (let number = this.answers.length + 1; number <= this.messages.length; number++) this.#sendMessage(number);
+  }
+
   send(sent: SentMessage): void {
     this.messages.push(sent);
     if (this.#isWelcome) this.#sendMessage(this.messages.length);

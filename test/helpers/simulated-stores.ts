@@ -3,11 +3,8 @@ import { type SimulationCounts, simulateStore } from "./store-simulation.js";
 /** What many histories came to. */
 export interface SimulatedStores extends SimulationCounts {
   seeds: number;
-  /** At most `MOST_FAILED` of them. */
   failed: { seed: number; faults: string[] }[];
 }
-
-const MOST_FAILED = 10;
 
 export function noStores(): SimulatedStores {
   const counts = { lives: 0, records: 0, acknowledged: 0, refused: 0, removedRuns: 0 };
@@ -30,10 +27,10 @@ export function addStores(sum: SimulatedStores, one: SimulatedStores): void {
   }
 }
 
-/** Simulates the stores of `count` seeds from the first one on; ends early when many have failed. */
-export async function simulateStores(first: number, count: number): Promise<SimulatedStores> {
+/** Simulates the stores of `count` seeds from the first one on; ends early when `mostFailed` have failed. */
+export async function simulateStores(first: number, count: number, mostFailed = 10): Promise<SimulatedStores> {
   const sum = noStores();
-  for (let seed = first; seed < first + count && sum.failed.length < MOST_FAILED; seed++) {
+  for (let seed = first; seed < first + count && sum.failed.length < mostFailed; seed++) {
     const { faults, ...counts } = await simulateStore(seed);
     addStores(sum, { seeds: 1, failed: faults.length > 0 ? [{ seed, faults }] : [], ...counts });
   }

@@ -127,6 +127,11 @@ export class StoreLedger {
     }
   }
 
+  /** Capture files that retention has removed, or still has to. */
+  removedPaths(): string[] {
+    return [...this.#removed].map((id) => capturePath(id, "capture"));
+  }
+
   /** How many bytes at the start of each capture file records name; of those that retention has removed none. */
   storedLengths(): Map<string, number> {
     const lengths = new Map<string, number>();

@@ -5,7 +5,8 @@ import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Durable } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { readRecordHeader } from "../../storage/record-format.js";
-import { segmentBaseOf } from "../../storage/segment.js";
+import { randomSalt } from "../../storage/recovery.js";
+import { decodeSegmentHeader, segmentBaseOf } from "../../storage/segment.js";
 import { appendAll, appendEach, createDisk, META, openLog, recordOf, until } from "../helpers/log-harness.js";
 import type { DiskOperation } from "../helpers/simulated-disk.js";
 
@@ -122,6 +123,38 @@ t.test("a full segment is closed, and the next starts with the state of everythi
     t.equal(again.names.length, names.length - firstSequence + 1);
     if (gone === segments.length - 1) t.same([...again.openingNames!, ...again.names], names);
   }
+});
+
+t.test("who waits for a record that goes into the next group is not told with this one", async (t) => {
+  const disk = await createDisk();
+  const told: string[] = [];
+  const { log } = await openLog(disk, { onCommitted: ({ lastSequence }) => told.push(`committed ${lastSequence}`) });
+  const wait = (name: string): Promise<void> => {
+    const sequence = log.append(recordOf(name));
+    return log.whenCommitted(sequence).then(() => {
+      told.push(`told ${sequence}`);
+    });
+  };
+  let later: Promise<void> | undefined;
+  disk.onOperation = () => {
+    later ??= wait("b");
+    return undefined;
+  };
+  await wait("a");
+  await later;
+  t.same(told, ["committed 1", "told 1", "committed 2", "told 2"]);
+});
+
+t.test("every segment has a salt that no other has", async (t) => {
+  const salts = new Set<number | undefined>();
+  for (let store = 0; store < 3; store++) {
+    const disk = await createDisk();
+    const { log } = await openLog(disk, { segmentBytes: 500, createSalt: randomSalt });
+    await appendEach(log, ["a", "b", "c", "d", "e"], 200);
+    await log.close();
+    for (const path of disk.paths()) salts.add(decodeSegmentHeader(disk.bytesOf(path)).header?.salt);
+  }
+  t.equal(salts.size, 9);
 });
 
 t.test("the order of a rotation: the new segment is durable under its name before it is used", async (t) => {

@@ -6,7 +6,16 @@ import { readRecordHeader, recordLength, sealRecordHeader, writeRecordHeader } f
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "../../storage/recovery-table.js";
 import { decodeSegmentHeader, encodeSegmentHeader, segmentName } from "../../storage/segment.js";
-import { appendAll, appendEach, createDisk, META, openLog, QUARANTINE, recordOf } from "../helpers/log-harness.js";
+import {
+  appendAll,
+  appendEach,
+  createDisk,
+  META,
+  openLog,
+  QUARANTINE,
+  recordOf,
+  until,
+} from "../helpers/log-harness.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 /** Every case of the decision table is named by a test below. */
@@ -132,6 +141,25 @@ t.test("a rotation that the process's end cut off before its name was durable: w
   t.same(after.names.slice(-2), ["x", "y"]);
   t.equal(after.log.recovery.corruptionCount, 0);
 });
+
+t.test(
+  "tail_marks: a mark that a failed sync left in the page cache is durable before anything builds on it",
+  async (t) => {
+    const disk = await createDisk();
+    const { log, timers } = await openLog(disk);
+    await appendEach(log, ["a", "b"]);
+    disk.onOperation = ({ kind }) => (kind === "datasync" ? { error: "EIO" } : undefined);
+    await until(() => {
+      timers.fire();
+      return log.failure !== null;
+    }, "the mark's sync fails");
+    const restarted = disk.kill();
+    const again = await openLog(restarted);
+    t.match(again.log.recovery, { decisions: { tail_marks: 1 }, lastSequence: 3 });
+    const after = restarted.crash("drop", createRandom(1));
+    t.same(after.bytesOf(pathOf(1)), restarted.bytesOf(pathOf(1)));
+  },
+);
 
 t.test("tail_records: what is whole but not proven moves to a new segment", async (t) => {
   const disk = await fiveRecords(false);
@@ -260,7 +288,8 @@ for (const [what, delta] of [
       corruption: 1,
     });
     t.match(report.findings, [{ code: "record_damaged", offset, lengthBytes: length, firstLost: 3, lastLost: 3 }]);
-    const kept = disk.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`);
+    const durable = disk.fork("drop", createRandom(1));
+    const kept = durable.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`);
     before[offset + delta]! ^= 0x10;
     t.same(kept, before.subarray(offset, offset + length), "the quarantine has the bytes as they were found");
   });

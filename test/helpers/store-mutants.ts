@@ -1,0 +1,464 @@
+/** One change of the compiled code. */
+export interface SourceChange {
+  /** Below dist. */
+  file: string;
+  /** Stands in the file exactly once. */
+  find: string;
+  replace: string;
+}
+
+/** A fault, seeded into the store, that a test has to find. */
+export interface Mutant extends SourceChange {
+  name: string;
+  /** The compiled test file below dist/test, or so many seeds of the simulation. */
+  killer: string | { seeds: number };
+}
+
+const SIMULATION = { seeds: 40 };
+const CRASHES = "faults/log-crash";
+const RECOVERY = "storage/recovery";
+const DAMAGE = "faults/log-damage";
+const FULL = "faults/disk-full";
+
+/**
+ * The faults that a store is most likely to have, each of which would lose something or show something wrong only after a crash, on a
+ * failing disk, or on a damaged one.
+ */
+export const STORE_MUTANTS: readonly Mutant[] = [
+  // What is acknowledged, and when.
+  {
+    name: "the sync of a group is dropped",
+    file: "storage/log.js",
+    find: "await segment.file.datasync();\n            this.#durableSequence = group.lastSequence;",
+    replace: "this.#durableSequence = group.lastSequence;",
+    killer: CRASHES,
+  },
+  {
+    name: "a group is acknowledged while it is synced",
+    file: "storage/log.js",
+    find: "await segment.file.datasync();\n            this.#durableSequence",
+    replace: "segment.file.datasync().catch((error) => this.#fail(error));\n            this.#durableSequence",
+    killer: SIMULATION,
+  },
+  {
+    name: "a failed sync of a group is tried again",
+    file: "storage/log.js",
+    find: "await segment.file.datasync();\n            this.#durableSequence",
+    replace: "await segment.file.datasync().catch(() => segment.file.datasync());\n            this.#durableSequence",
+    killer: CRASHES,
+  },
+  {
+    name: "a group that failed is dropped, and the log goes on",
+    file: "storage/log.js",
+    find: "await this.#commitGroup();",
+    replace: "await this.#commitGroup().catch(() => {});",
+    killer: CRASHES,
+  },
+  {
+    name: "all that waits is acknowledged with the first group",
+    file: "storage/log.js",
+    find: "(waiters[count]?.sequence ?? 0) <= this.#committedSequence",
+    replace: "true",
+    killer: "storage/log",
+  },
+  {
+    name: "the recorder answers with the first group all messages that are on their way",
+    file: "workers/recorder/record-writer.js",
+    find: "if (entry.sequence > batch.lastSequence)\n                break;",
+    replace: "",
+    killer: SIMULATION,
+  },
+  {
+    name: "an acknowledgement covers what was taken, not what is committed",
+    file: "workers/cell-link/link-session.js",
+    find: '{ kind: "ack", sequence: this.#ackDue }',
+    replace: '{ kind: "ack", sequence: this.#producer.taken }',
+    killer: SIMULATION,
+  },
+  {
+    name: "an acknowledgement comes before the refusal that it covers",
+    file: "workers/cell-link/link-session.js",
+    find: 'if (refusal !== null)\n                        this.#send({ kind: "refuse", sequence, body: refusal });',
+    replace:
+      'if (refusal !== null)\n                        setImmediate(() => this.#send({ kind: "refuse", sequence, body: refusal }));',
+    killer: SIMULATION,
+  },
+  {
+    name: "a message that is on its way is taken again",
+    file: "workers/cell-link/link-session.js",
+    find: "sequence > producer.taken && sequence === producer.taken + 1",
+    replace: "sequence > producer.committed",
+    killer: "workers/cell-link/session",
+  },
+  {
+    name: "durable_up_to claims the group that is being written",
+    file: "storage/log.js",
+    find: "const claim = this.#durableSequence;",
+    replace: "const claim = group.lastSequence;",
+    killer: CRASHES,
+  },
+  {
+    name: "an idle mark is not written",
+    file: "storage/log.js",
+    find: "return this.#lastDataSequence > this.#claimedSequence && this.#durableSequence >= this.#lastDataSequence;",
+    replace: "return false;",
+    killer: DAMAGE,
+  },
+  // Short counts and full disks.
+  {
+    name: "a short count of a write is taken for all",
+    file: "storage/file-system.js",
+    find: "while (written < bytes.length) {",
+    replace: "while (false) {",
+    killer: CRASHES,
+  },
+  {
+    name: "a write that finds no room is taken for done",
+    file: "storage/log.js",
+    find: "await cutBack(segment, offset);\n            throw error;",
+    replace: "return;\n            throw error;",
+    killer: FULL,
+  },
+  {
+    name: "a capture that finds no room is taken for written",
+    file: "workers/recorder/disk-room.js",
+    find: "if (!isNoRoom(error))\n                        throw error;",
+    replace: "if (!isNoRoom(error))\n                        throw error;\n                    return undefined;",
+    killer: FULL,
+  },
+  {
+    name: "a full disk ends the log",
+    file: "storage/file-system.js",
+    find: "NO_ROOM_CODES.has(error.code) && REPEATABLE_OPERATIONS.has(error.operation)",
+    replace: "false",
+    killer: FULL,
+  },
+  {
+    name: "a sync that fails with ENOSPC is tried again",
+    file: "storage/file-system.js",
+    find: '"write", "ftruncate", "rename"]',
+    replace: '"write", "ftruncate", "rename", "fdatasync", "fsync"]',
+    killer: FULL,
+  },
+  {
+    name: "what a refused write left is not cut",
+    file: "storage/log.js",
+    find: "await cutBack(segment, offset);",
+    replace: "void cutBack;",
+    killer: FULL,
+  },
+  {
+    name: "what waited for room is not woken",
+    file: "workers/recorder/disk-room.js",
+    find: "for (const resolve of this.#wake.splice(0))\n            resolve();",
+    replace: "",
+    killer: FULL,
+  },
+  // Rotation.
+  {
+    name: "a new segment is renamed before its bytes are synced",
+    file: "storage/segment.js",
+    find: "await created.datasync();",
+    replace: "",
+    killer: CRASHES,
+  },
+  {
+    name: "the folder is not synced after a rotation",
+    file: "storage/segment.js",
+    find: "await fileSystem.syncDirectory(directory);\n    // Opened anew",
+    replace: "// Opened anew",
+    killer: CRASHES,
+  },
+  {
+    name: "a segment begins before what precedes it is synced",
+    file: "storage/log.js",
+    find: "async #rotate(rotation) {\n        await this.#syncAll();",
+    replace: "async #rotate(rotation) {",
+    killer: CRASHES,
+  },
+  {
+    name: "an opening state without producers",
+    file: "workers/recorder/recorder-state.js",
+    find: "producers: this.producers.snapshot(),",
+    replace: "producers: [],",
+    killer: "workers/recorder/recorder-state",
+  },
+  {
+    name: "an opening state without refusals",
+    file: "workers/recorder/producer-table.js",
+    find: "[...producer.refusals].map(([sequence, stored]) => [sequence, stored.refusal]),",
+    replace: "[],",
+    killer: "workers/recorder/recorder-state",
+  },
+  {
+    name: "an opening state without the last run id",
+    file: "workers/recorder/recorder-state.js",
+    find: "lastRunId: this.#lastRunId,",
+    replace: "lastRunId: null,",
+    killer: "workers/recorder/recorder-state",
+  },
+  // Captures.
+  {
+    name: "captures are written, and not synced before their record",
+    file: "storage/log.js",
+    find: "(isFull ? need.makeDurable() : need.whenWritten())",
+    replace: "need.whenWritten()",
+    killer: SIMULATION,
+  },
+  {
+    name: "a record does not wait for its capture",
+    file: "storage/log.js",
+    find: "await Promise.all(settled);",
+    replace: "void Promise.allSettled(settled);",
+    killer: SIMULATION,
+  },
+  {
+    name: "the name of a capture file is not made durable",
+    file: "storage/capture-file.js",
+    find: "await this.#host.syncName(this.path);",
+    replace: "",
+    killer: SIMULATION,
+  },
+  {
+    name: "the folder of a month is not made durable",
+    file: "storage/capture-store.js",
+    find: ".then(() => this.#fileSystem.syncDirectory(this.#capturesPath))",
+    replace: "",
+    killer: SIMULATION,
+  },
+  {
+    name: "a failed sync of captures is tried again",
+    file: "storage/capture-file.js",
+    find: "await file.datasync();",
+    replace: "await file.datasync().catch(() => file.datasync());",
+    killer: SIMULATION,
+  },
+  {
+    name: "a failed write of captures is forgotten",
+    file: "storage/capture-file.js",
+    find: "return writeFully(file, payload, offset, this.path);\n            });\n        }\n        catch (error) {\n            this.#host.fail(error);",
+    replace: "return writeFully(file, payload, offset, this.path);\n            });\n        }\n        catch {",
+    killer: SIMULATION,
+  },
+  {
+    name: "a capture file is closed without a sync of its last bytes",
+    file: "storage/capture-file.js",
+    find: "if (this.#synced < target)\n            await this.#syncUpTo(target, handle.file);",
+    replace: "this.#synced = target;",
+    killer: SIMULATION,
+  },
+  {
+    name: "after a restart a run's captures are stored over those it has",
+    file: "workers/recorder/payload-files.js",
+    find: "storedEnd(run, kind)",
+    replace: "0",
+    killer: SIMULATION,
+  },
+  {
+    name: "a failed sync of a capture file does not end the recorder at once",
+    file: "workers/recorder/recorder.js",
+    find: "capturesPath: directory.capturesPath,\n            onFailure: (failure) => this.#fail(failure.message),",
+    replace: "capturesPath: directory.capturesPath,",
+    killer: SIMULATION,
+  },
+  // What is believed after a crash.
+  {
+    name: "the CRC of a header is not looked at",
+    file: "storage/record-format.js",
+    find: " &&\n        view.getUint32(at + HEADER_CRC_OFFSET, true) === headerCrc(bytes, at, salt, offset)",
+    replace: "",
+    killer: RECOVERY,
+  },
+  {
+    name: "the CRC of the content is not looked at",
+    file: "storage/record-format.js",
+    find: "=== header.contentCrc;",
+    replace: "!== -1;",
+    killer: DAMAGE,
+  },
+  {
+    name: "the offset is not in the CRC of a header",
+    file: "storage/record-format.js",
+    find: "(salt ^ offset) >>> 0",
+    replace: "salt",
+    killer: "storage/record-format",
+  },
+  {
+    name: "the salt is not in the CRC of a header",
+    file: "storage/record-format.js",
+    find: "(salt ^ offset) >>> 0",
+    replace: "offset",
+    killer: RECOVERY,
+  },
+  {
+    name: "the salt is the same for every segment",
+    file: "storage/recovery.js",
+    find: "crypto.getRandomValues(new Uint32Array(1))[0] ?? 0",
+    replace: "1",
+    killer: "storage/log",
+  },
+  {
+    name: "records that are not proven stay where they lie",
+    file: "storage/recovery.js",
+    find: "newest?.isContinuable && newest.tail.onlyMarks && ",
+    replace: "newest?.isContinuable && ",
+    killer: CRASHES,
+  },
+  {
+    name: "the tail is not copied into the new segment",
+    file: "storage/recovery.js",
+    find: "return await copyTail(options, newest, newest.salt, { file, path, salt, endOffset });",
+    replace: "return endOffset;",
+    killer: RECOVERY,
+  },
+  {
+    name: "the tail is cut before its copy is durable",
+    file: "storage/recovery.js",
+    find: "const segment = await (options.room ?? FAILS_WITHOUT_ROOM).attempt(create);",
+    replace:
+      "const begun = (options.room ?? FAILS_WITHOUT_ROOM).attempt(create);\n" +
+      '    if (tail !== null) await shorten(fileSystem, [directory, newest.name].join("/"), newest.tail.offset);\n' +
+      "    const segment = await begun;",
+    killer: CRASHES,
+  },
+  {
+    name: "marks at the end are not written once more before they count",
+    file: "storage/recovery.js",
+    find: "await file.datasync();",
+    replace: "",
+    killer: RECOVERY,
+  },
+  {
+    name: "a hole in the numbers is no damage",
+    file: "storage/log-walk.js",
+    find: "const hole = item.firstSequence > expected;",
+    replace: "const hole = false;",
+    killer: RECOVERY,
+  },
+  {
+    name: "a segment that ends early is no damage",
+    file: "storage/log-walk.js",
+    find: "gap !== null || !hasOpening || expected <= proven) {\n            isContinuable",
+    replace: "gap !== null || !hasOpening) {\n            isContinuable",
+    killer: RECOVERY,
+  },
+  {
+    name: "damage to what is proven is taken for a torn tail",
+    file: "storage/log-walk.js",
+    find: "const proven = nextBase === undefined ? await provenIn(scanSegment(scan), base - 1) : nextBase - 1;",
+    replace: "const proven = nextBase === undefined ? base - 1 : nextBase - 1;",
+    killer: DAMAGE,
+  },
+  {
+    name: "damaged bytes are not copied to quarantine",
+    file: "storage/recovery.js",
+    find: "room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes))",
+    replace: "Promise.resolve(null)",
+    killer: RECOVERY,
+  },
+  {
+    name: "a copy in quarantine is not synced",
+    file: "storage/quarantine.js",
+    find: "await target.datasync();",
+    replace: "",
+    killer: RECOVERY,
+  },
+  {
+    name: "what an earlier recovery has copied counts twice",
+    file: "storage/log-walk.js",
+    find: "const endSequence = nextBase ?? Number.POSITIVE_INFINITY;",
+    replace: "const endSequence = Number.POSITIVE_INFINITY;",
+    killer: RECOVERY,
+  },
+  {
+    name: "an error of a read is taken for the end of the file",
+    file: "storage/file-system.js",
+    find: "const count = await file.read(total === 0 ? into : into.subarray(total), position + total);",
+    replace:
+      "const count = await file.read(total === 0 ? into : into.subarray(total), position + total).catch(() => 0);",
+    killer: FULL,
+  },
+  {
+    name: "a file that is replaced is not synced before its rename",
+    file: "storage/file-system.js",
+    find: "await writeFully(file, bytes, 0, temporary);\n        await file.datasync();",
+    replace: "await writeFully(file, bytes, 0, temporary);",
+    killer: SIMULATION,
+  },
+  {
+    name: "the folders of a store are not made durable",
+    file: "storage/data-directory.js",
+    find: "await fileSystem.syncDirectory(path);",
+    replace: "",
+    killer: SIMULATION,
+  },
+  {
+    name: "the directory is not locked",
+    file: "storage/directory-lock.js",
+    find: "if (rival === null) {",
+    replace: "if (true) {",
+    killer: "faults/directory-lock",
+  },
+  {
+    name: "check does not compare captures with their CRCs",
+    file: "storage/capture-reader.js",
+    find: "else if (crc !== extent.crc32) {",
+    replace: "else if (false) {",
+    killer: "storage/check-store",
+  },
+  {
+    name: "check does not miss captures",
+    file: "storage/check-store.js",
+    find: "for (const { finding, count } of missing.values())",
+    replace: "for (const { finding, count } of [])",
+    killer: "storage/check-store",
+  },
+  // Retention.
+  {
+    name: "captures are unlinked before their tombstone is durable",
+    file: "workers/recorder/retention.js",
+    find: "await whenDurable(lastSequence);",
+    replace: "void whenDurable(lastSequence).catch(() => {});",
+    killer: SIMULATION,
+  },
+  {
+    name: "captures are unlinked before their tombstone is written",
+    file: "workers/recorder/retention.js",
+    find: "while (!this.#isStopped && (await this.#markSlice())) {",
+    replace:
+      "for (let kept; (kept = this.#ledger.next(null, this.#options.policy.bytes)) !== undefined; ) {\n" +
+      "            const run = await this.#read(kept);\n" +
+      "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
+      "            break;\n        }\n" +
+      "        while (!this.#isStopped && (await this.#markSlice())) {",
+    killer: SIMULATION,
+  },
+  {
+    name: "the readers are not asked to let go",
+    file: "workers/recorder/retention.js",
+    find: "await letGo(runIds);\n        if (this.#isStopped)",
+    replace: "if (this.#isStopped)",
+    killer: "workers/recorder/retention-slices",
+  },
+  {
+    name: "the removal of captures is not made durable",
+    file: "storage/capture-store.js",
+    find: "await this.#syncDirectory(path);",
+    replace: "",
+    killer: "faults/retention-crash",
+  },
+  {
+    name: "a failed sync of a removal is tried again later",
+    file: "storage/capture-store.js",
+    find: "if (!isMissing(error))\n                this.#fail(error);\n            throw error;",
+    replace: "throw error;",
+    killer: "storage/capture-store",
+  },
+  {
+    name: "what a crash left of a removal is not taken up",
+    file: "workers/recorder/retention.js",
+    find: "await this.#unlinkMarked();\n        if (!this.#isOn)",
+    replace: "if (!this.#isOn)",
+    killer: "workers/recorder/retention",
+  },
+];
