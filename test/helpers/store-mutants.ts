@@ -14,7 +14,7 @@ export interface Mutant extends SourceChange {
   killer: string | { seeds: number };
 }
 
-const SIMULATION = { seeds: 40 };
+const SIMULATION = { seeds: 60 };
 const CRASHES = "faults/log-crash";
 const RECOVERY = "storage/recovery";
 const DAMAGE = "faults/log-damage";
@@ -88,7 +88,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/cell-link/link-session.js",
     find: "sequence > producer.taken && sequence === producer.taken + 1",
     replace: "sequence > producer.committed",
-    killer: "workers/cell-link/session",
+    killer: SIMULATION,
   },
   {
     name: "durable_up_to claims the group that is being written",
@@ -117,28 +117,28 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/log.js",
     find: "await cutBack(segment, offset);\n            throw error;",
     replace: "return;\n            throw error;",
-    killer: FULL,
+    killer: SIMULATION,
   },
   {
     name: "a capture that finds no room is taken for written",
     file: "workers/recorder/disk-room.js",
     find: "if (!isNoRoom(error))\n                        throw error;",
     replace: "if (!isNoRoom(error))\n                        throw error;\n                    return undefined;",
-    killer: FULL,
+    killer: SIMULATION,
   },
   {
     name: "a full disk ends the log",
     file: "storage/file-system.js",
     find: "NO_ROOM_CODES.has(error.code) && REPEATABLE_OPERATIONS.has(error.operation)",
     replace: "false",
-    killer: FULL,
+    killer: SIMULATION,
   },
   {
     name: "a sync that fails with ENOSPC is tried again",
     file: "storage/file-system.js",
     find: '"write", "ftruncate", "rename"]',
     replace: '"write", "ftruncate", "rename", "fdatasync", "fsync"]',
-    killer: FULL,
+    killer: SIMULATION,
   },
   {
     name: "what a refused write left is not cut",
@@ -152,7 +152,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/disk-room.js",
     find: "for (const resolve of this.#wake.splice(0))\n            resolve();",
     replace: "",
-    killer: FULL,
+    killer: SIMULATION,
   },
   // Rotation.
   {
@@ -329,6 +329,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
+    name: "the newest segment is gone on in before its name is durable",
+    file: "storage/recovery.js",
+    find: "await fileSystem.syncDirectory(directory);",
+    replace: "",
+    killer: RECOVERY,
+  },
+  {
     name: "a hole in the numbers is no damage",
     file: "storage/log-walk.js",
     find: "const hole = item.firstSequence > expected;",
@@ -376,7 +383,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: "const count = await file.read(total === 0 ? into : into.subarray(total), position + total);",
     replace:
       "const count = await file.read(total === 0 ? into : into.subarray(total), position + total).catch(() => 0);",
-    killer: FULL,
+    killer: SIMULATION,
   },
   {
     name: "a file that is replaced is not synced before its rename",
@@ -445,7 +452,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/capture-store.js",
     find: "await this.#syncDirectory(path);",
     replace: "",
-    killer: "faults/retention-crash",
+    killer: "storage/capture-store",
   },
   {
     name: "a failed sync of a removal is tried again later",
@@ -459,6 +466,6 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/retention.js",
     find: "await this.#unlinkMarked();\n        if (!this.#isOn)",
     replace: "if (!this.#isOn)",
-    killer: "workers/recorder/retention",
+    killer: SIMULATION,
   },
 ];

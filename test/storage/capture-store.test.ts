@@ -322,6 +322,22 @@ t.test("verification names each damaged extent", async (t) => {
   await t.rejects(verifyExtents(disk, "/data/captures/none", extents), { code: "capture_missing" });
 });
 
+t.test("what was removed stays removed, whatever the disk kept of what was not synced", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const ids = [runId(Date.UTC(2026, 9, 1)), runId(Date.UTC(2026, 10, 1))];
+  for (const id of ids) {
+    store.file(id, "capture", 0).append(random.bytes(10));
+    await store.file(id, "capture", 0).makeDurable();
+    store.finish(id);
+  }
+  await store.removeCaptures(ids, (month) => month === "202610");
+  const after = disk.fork("drop", random);
+  t.same(after.paths(), []);
+  t.same(await after.readDirectory(CAPTURES), [{ name: "202611", isDirectory: true }]);
+  await store.close();
+});
+
 t.test("a failed sync of a removal ends the store, as any does", async (t) => {
   for (const syncs of [0, 1]) {
     const disk = await createDisk();
