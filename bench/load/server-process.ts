@@ -10,7 +10,8 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
-const START_TIMEOUT_MS = 60_000;
+/** A store of a million runs may have to be read whole, on a machine that has other things to do. */
+const START_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 15_000;
 
 /**
