@@ -11,8 +11,8 @@ import { type Service, startService } from "./service.js";
 import { createServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
 
-/** How long requests may take to end once a stop is asked for (decisions.md, Command line). */
-const STOP_GRACE_MS = 10_000;
+/** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
+const STOP_GRACE_MS = 8_000;
 
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {

@@ -21,9 +21,13 @@ function temporaryFolder(t: Tap): string {
   return folder;
 }
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  t.test(`${signal} ends it cleanly with 0, and its directory is free`, async (t) => {
-    const service = await start(t);
+for (const [signal, front] of [
+  ["SIGTERM", "uws"],
+  ["SIGINT", "uws"],
+  ["SIGTERM", "node"],
+] as const) {
+  t.test(`${signal} ends it cleanly with 0, and its directory is free (${front})`, async (t) => {
+    const service = await start(t, { args: ["serve", "--front", front] });
     const idle = await RawConnection.open(service.port);
     idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     t.equal((await idle.response())?.status, 200);
