@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { isStreamBody, type Reply } from "./reply.js";
+import { isStreamBody, JSON_CONTENT_TYPE, type Reply } from "./reply.js";
 
 const gzipAsync = promisify(gzip);
 
@@ -10,21 +10,20 @@ const LEAST_BYTES = 2 * 1024;
 /** Of the zlib levels the one beyond which JSON hardly shrinks, but the time doubles. */
 const LEVEL = 4;
 
-const COMPRESSIBLE = /^(?:application\/json|application\/javascript|text\/)/;
-
 /** Compressed forms of bytes that are answered again and again; they go when those go. */
 const kept = new WeakMap<Uint8Array, Uint8Array>();
 
 export function isCompressible({ body, contentType }: Reply): boolean {
   if (body === null || isStreamBody(body) || contentType === undefined) return false;
-  return body.byteLength >= LEAST_BYTES && COMPRESSIBLE.test(contentType);
+  return body.byteLength >= LEAST_BYTES && (contentType === JSON_CONTENT_TYPE || contentType.startsWith("text/"));
 }
 
 // A coding with its weight, 0 for "not acceptable" (RFC 9110, section 12.5.3).
 const GZIP = /(?:^|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=(\d(?:\.\d{0,3})?)[ \t]*)?(?=,|$)/i;
 
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
-  const match = GZIP.exec(acceptEncoding ?? "");
+  if (acceptEncoding === undefined) return false;
+  const match = GZIP.exec(acceptEncoding);
   return match !== null && Number(match[1] ?? 1) > 0;
 }
 

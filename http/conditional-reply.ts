@@ -7,7 +7,7 @@ import type { RequestHeaders } from "./request-headers.js";
 const keptTags = new WeakMap<Uint8Array, string>();
 
 /** Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question. */
-function tagOf({ body, isKept }: Reply & { body: Uint8Array }): string {
+function tagOf(body: Uint8Array, isKept: boolean): string {
   let tag = isKept ? keptTags.get(body) : undefined;
   if (tag === undefined) {
     tag = `W/"${hash("sha1", body, "base64url").slice(0, 16)}"`;
@@ -25,9 +25,10 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
   const { body } = reply;
   if (body === null) return reply;
   if (!isStreamBody(body)) {
-    const etag = tagOf({ ...reply, body });
-    const own = [...(reply.headers ?? []), ["ETag", etag] as const];
-    return hasTag(headers.get("if-none-match"), etag) ? notModified(own) : { ...reply, headers: own };
+    const etag = tagOf(body, reply.isKept === true);
+    reply.etag = etag;
+    const { variesByEncoding = false } = reply;
+    return hasTag(headers.get("if-none-match"), etag) ? { status: 304, body: null, etag, variesByEncoding } : reply;
   }
   const { validators } = reply;
   const own: [string, string][] = [["Accept-Ranges", "bytes"]];
@@ -35,7 +36,7 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
     own.push(["ETag", validators.etag], ["Last-Modified", httpDate(validators.modifiedAtUs)]);
     if (isUnchanged(validators, headers)) {
       body.release();
-      return notModified(own);
+      return { status: 304, body: null, headers: own };
     }
   }
   const whole = { ...reply, headers: [...(reply.headers ?? []), ...own] };
@@ -55,10 +56,6 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
   const { first, last } = range;
   const contentRange = ["Content-Range", `bytes ${first}-${last}/${body.totalBytes}`] as const;
   return { ...whole, status: 206, headers: [...whole.headers, contentRange], body: part(body, first, last) };
-}
-
-function notModified(headers: Reply["headers"]): Reply {
-  return { status: 304, body: null, ...(headers !== undefined && { headers }) };
 }
 
 // Of an entity tag: optional weakness, then anything but quotes and controls (RFC 9110, section 8.8.3).

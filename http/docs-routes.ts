@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
-import type { Reply } from "./reply.js";
+import { type Reply, wholeReply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 
 /** Files of swagger-ui-dist that the page needs; nothing comes from elsewhere. */
@@ -48,15 +48,15 @@ export function docsRoutes(): Route[] {
       bytes = await readWholeFile(nodeFileSystem, `${folder}/${name}`);
       kept.set(name, bytes);
     }
-    return { status: 200, contentType: ASSETS[name], body: bytes, isKept: true };
+    return wholeReply(bytes, ASSETS[name], true);
   };
   const page = Buffer.from(PAGE);
   const start = Buffer.from(START);
-  const html = { status: 200, contentType: "text/html; charset=utf-8", headers: [POLICY], body: page, isKept: true };
-  const script = { status: 200, contentType: "text/javascript; charset=utf-8", body: start, isKept: true };
+  const html = () => ({ ...wholeReply(page, "text/html; charset=utf-8", true), headers: [POLICY] });
+  const script = () => wholeReply(start, "text/javascript; charset=utf-8", true);
   return [
-    fileRoute("/docs", "text/html", () => html),
-    { ...fileRoute("/docs/start.js", "text/javascript", () => script), isUndocumented: true },
+    fileRoute("/docs", "text/html", html),
+    { ...fileRoute("/docs/start.js", "text/javascript", script), isUndocumented: true },
     ...(Object.keys(ASSETS) as (keyof typeof ASSETS)[]).map((name) => ({
       ...fileRoute(`/docs/${name}`, ASSETS[name], () => asset(name)),
       isUndocumented: true,

@@ -339,6 +339,8 @@ class Connections {
 function writeHead({ response, traceId }: Exchange, reply: Reply, totalBytes: number | undefined): void {
   const lines = ["X-Trace-ID", traceId];
   if (reply.contentType !== undefined) lines.push("Content-Type", reply.contentType);
+  if (reply.etag) lines.push("ETag", reply.etag);
+  if (reply.variesByEncoding) lines.push("Vary", "Accept-Encoding");
   for (const [name, value] of reply.headers ?? []) lines.push(name, value);
   if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
   if (reply.closeConnection) lines.push("Connection", "close");

@@ -28,6 +28,9 @@ export interface Reply {
   body: Uint8Array | StreamBody | null;
   /** Of a stream: with them, clients can resume it and ask whether it changed. */
   validators?: Validators;
+  /** Set by the pipeline: the tag of a body that is no stream, and whether it depends on Accept-Encoding. */
+  etag?: string;
+  variesByEncoding?: boolean;
   /** The same bytes are answered again: what is made from them is kept as long as they are. */
   isKept?: boolean;
   /** The connection cannot be trusted after this request: no second one is read from it. */
@@ -41,12 +44,17 @@ export function isStreamBody(body: Reply["body"]): body is StreamBody {
 export const JSON_CONTENT_TYPE = "application/json";
 
 export function jsonReply(value: unknown, status = 200): Reply {
-  return { status, contentType: JSON_CONTENT_TYPE, body: Buffer.from(JSON.stringify(value)) };
+  return wholeReply(Buffer.from(JSON.stringify(value)), JSON_CONTENT_TYPE, false, status);
 }
 
 /** JSON that was serialised before. @param isKept when the very same bytes will be answered again */
 export function jsonBytesReply(bytes: Uint8Array, isKept = false): Reply {
-  return { status: 200, contentType: JSON_CONTENT_TYPE, body: bytes, isKept };
+  return wholeReply(bytes, JSON_CONTENT_TYPE, isKept);
+}
+
+/** Of the one shape that the answers of most requests have. @param isKept when the very same bytes will be answered again */
+export function wholeReply(body: Uint8Array, contentType: string, isKept: boolean, status = 200): Reply {
+  return { status, contentType, headers: [], body, isKept, etag: "", variesByEncoding: false };
 }
 
 /** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */

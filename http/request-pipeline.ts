@@ -54,8 +54,6 @@ export interface RequestPipelineOptions {
   deadlineMs?: number;
 }
 
-const VARY_BY_ENCODING = ["Vary", "Accept-Encoding"] as const;
-
 /** Above the dispatch window of an inline webhook attempt, below the patience of common clients and proxies. */
 const DEFAULT_DEADLINE_MS = 30_000;
 
@@ -153,11 +151,10 @@ export class RequestPipeline {
   /** What was read, as the client wants it: nothing that it has already, only a part, or compressed. */
   #represented(reply: Reply, { method, headers }: IncomingRequest): Reply | Promise<Reply> {
     if (reply.status !== 200 || (method !== "GET" && method !== "HEAD")) return reply;
-    if (!isCompressible(reply)) return conditionalReply(reply, method, headers);
-    const varied = { ...reply, headers: [...(reply.headers ?? []), VARY_BY_ENCODING] };
-    const conditional = conditionalReply(varied, method, headers);
-    const isAccepted = conditional.status === 200 && acceptsGzip(headers.get("accept-encoding"));
-    return isAccepted ? compressedReply(conditional) : conditional;
+    reply.variesByEncoding = isCompressible(reply);
+    const conditional = conditionalReply(reply, method, headers);
+    if (!reply.variesByEncoding || conditional.status !== 200) return conditional;
+    return acceptsGzip(headers.get("accept-encoding")) ? compressedReply(conditional) : conditional;
   }
 
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {

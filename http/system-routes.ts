@@ -3,7 +3,7 @@ import { healthResponse } from "../core/health-response.js";
 import { jsonResponse } from "./declared-parameters.js";
 import { Metrics } from "./metrics.js";
 import { openApiDocument } from "./openapi.js";
-import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
+import { jsonBytesReply, jsonReply, type Reply, wholeReply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 
 const TAG = "system";
@@ -71,7 +71,7 @@ export function metricsRoute(metrics: Metrics): Route {
     responses: { 200: { description: "The figures.", contentType: "text/plain", schema: { type: "string" } } },
     errors: [],
     scope: "read",
-    handle: async () => ({ status: 200, contentType: Metrics.contentType, body: Buffer.from(await metrics.text()) }),
+    handle: async () => wholeReply(Buffer.from(await metrics.text()), Metrics.contentType, false),
   });
 }
 

@@ -184,6 +184,8 @@ function writeHead(response: HttpResponse, reply: Reply, traceId: string): void 
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   response.writeHeader("X-Trace-ID", traceId);
   if (reply.contentType !== undefined) response.writeHeader("Content-Type", reply.contentType);
+  if (reply.etag) response.writeHeader("ETag", reply.etag);
+  if (reply.variesByEncoding) response.writeHeader("Vary", "Accept-Encoding");
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
 }
 
