@@ -264,6 +264,12 @@ export const INSPECT_OPTIONS = {
   segment: integer<number | null>("only records of the segment of this base", 1, Number.MAX_SAFE_INTEGER, null),
   offset: integer<number | null>("only the record that has this byte of the segment", 0, Number.MAX_SAFE_INTEGER, null),
   run: runId("only records of this run"),
+  snapshot: option<boolean>({
+    description: "the head of the newest snapshot instead of records",
+    allowed: "true or false",
+    parse: parseSwitch,
+    fallback: false,
+  }),
 } as const satisfies OptionDeclarations;
 
 export const EXPORT_OPTIONS = {

@@ -1,7 +1,7 @@
 import { formatTimeUs } from "../core/timestamps.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import { type CheckResult, checkStore } from "../storage/check-store.js";
-import { openDataDirectory } from "../storage/data-directory.js";
+import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
 import { nodeFileSystem } from "../storage/file-system.js";
 import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
 import { isOwnRecord, type LogRecord, type RecordLocation } from "../storage/log-batch.js";
@@ -10,9 +10,11 @@ import { LOG_RECORD_TYPE } from "../storage/record-format.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
 import type { RecoveryFinding } from "../storage/recovery-report.js";
 import { segmentName } from "../storage/segment.js";
+import { SnapshotError } from "../storage/snapshot-format.js";
 import { SnapshotCheck } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
+import { describeSnapshot } from "./describe-snapshot.js";
 import { RecordVerifier, runOf } from "./record-verifier.js";
 import { UsageError } from "./resolve-options.js";
 
@@ -60,6 +62,7 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
     throw new UsageError("--offset needs --segment: the base of the segment in which it counts");
   }
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  if (options.snapshot) return await inspectSnapshot(dataDirectory);
   let printed = 0;
   let findings = 0;
   // Without a listener the error of a reader that left (inspect | head) would end the process before print()'s promise tells of it.
@@ -88,6 +91,22 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
     return false;
   }
   return true;
+}
+
+/** Prints what the head of the newest snapshot says; false when there is none. */
+async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
+  try {
+    const head = await describeSnapshot(nodeFileSystem, dataDirectory.snapshotPath);
+    if (head === null) console.error("no snapshot");
+    else console.log(JSON.stringify(head));
+    return head !== null;
+  } catch (error) {
+    if (!(error instanceof SnapshotError)) throw error;
+    console.error(`the newest snapshot is of no use: ${error.message}`);
+    return false;
+  } finally {
+    await dataDirectory.release();
+  }
 }
 
 function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOptions) {

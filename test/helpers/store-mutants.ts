@@ -468,4 +468,62 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "if (!this.#isOn)",
     killer: SIMULATION,
   },
+
+  // Snapshots: a shortcut, and never more.
+  {
+    name: "a snapshot is trusted over the log: nobody looks for the record at its position",
+    file: "storage/snapshot-place.js",
+    find: "if (!isThere)",
+    replace: "if (false)",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "a snapshot of another store is taken for this one's",
+    file: "storage/snapshot-place.js",
+    find: "if ((await saltOf(fileSystem, directory, base)) !== salt)",
+    replace: "if (false)",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "a snapshot is taken though a segment that it does not know lies before its position",
+    file: "storage/snapshot-place.js",
+    find: "if (base <= position.sequence)",
+    replace: "if (false)",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "the CRC of a snapshot's section is skipped",
+    file: "storage/snapshot-reader.js",
+    find: "if (crc !== place.crc)",
+    replace: "if (false)",
+    killer: "storage/snapshot-format",
+  },
+  {
+    name: "a snapshot gets its name before it is synced",
+    file: "storage/snapshot-writer.js",
+    find: "await file.datasync();\n            bytes",
+    replace: "bytes",
+    killer: "faults/snapshot-crash",
+  },
+  {
+    name: "a snapshot is made across damage to the log",
+    file: "storage/read-log-through.js",
+    find: 'if (item.kind === "damage")\n                    throw damaged(name, item.offset, item.reason);',
+    replace: 'if (item.kind === "damage")\n                    continue;',
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "the front keeps what it took of a snapshot that was discarded",
+    file: "workers/recorder/snapshot-opening.js",
+    find: "options.discard();",
+    replace: "",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "a snapshot keeps no record of the runs that have not ended",
+    file: "workers/recorder/recorder-state.js",
+    find: "this.#keepUnfolded(runId, record);",
+    replace: "",
+    killer: "workers/recorder/recorder-snapshot",
+  },
 ];

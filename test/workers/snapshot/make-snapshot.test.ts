@@ -175,6 +175,10 @@ t.test("a log that it is not of: discarded, and the log counts", async (t) => {
     for (const name of segments) copy.removeFile(name);
     for (const name of other.disk.paths()) if (name.startsWith(META)) copy.setBytes(name, other.disk.bytesOf(name));
   });
+  await expectDiscarded("one segment of another store", /another one/, (copy) => {
+    const first = segments[0] as string;
+    copy.setBytes(first, other.disk.bytesOf(first));
+  });
   await expectDiscarded("an empty log", /is not there/, (copy) => {
     for (const name of segments) copy.removeFile(name);
   });
@@ -213,10 +217,16 @@ t.test("never across damage: none is made, and the last one stays", async (t) =>
   await before.log.close();
   const segments = disk.paths().filter((name) => name.startsWith(META));
   const newest = segments.at(-1) as string;
-  const bytes = disk.bytesOf(newest);
-  bytes[bytes.length - 300]! ^= 1;
-  disk.setBytes(newest, bytes);
-  await t.rejects(before.makeSnapshot(last), { name: "SnapshotError", message: /the log is damaged: segment/ });
+  const intact = disk.bytesOf(newest);
+  for (const [what, at] of [
+    ["a record", intact.length - 300],
+    ["an opening state, behind which no number is missing", 64 + 50],
+  ] as const) {
+    const bytes = intact.slice();
+    bytes[at]! ^= 1;
+    disk.setBytes(newest, bytes);
+    await t.rejects(before.makeSnapshot(last), { name: "SnapshotError", message: /the log is damaged: segment/ }, what);
+  }
   t.same(
     disk.paths().filter((name) => name.startsWith(SNAPSHOTS)),
     [path],
