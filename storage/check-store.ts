@@ -60,7 +60,7 @@ export interface CheckResult {
     provenSequence: number;
     captureFiles: number;
     captureBytes: number;
-    /** Stored bytes that records name, each extent verified by its CRC. */
+    /** Stored bytes that records name and that are there, each extent compared with its CRC. */
     extents: number;
     extentBytes: number;
     quarantineFiles: number;
@@ -115,9 +115,17 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
       if (await fileSystem.exists(`${dataDirectory.capturesPath}/${item.path}`)) add(left(item.path), false);
       return;
     }
+    let isThere = true;
     for (const finding of await checkExtents(fileSystem, dataDirectory.capturesPath, item)) {
-      if (finding.code !== "capture_missing") add(finding, true);
+      isThere = finding.code !== "capture_missing";
+      if (isThere) add(finding, true);
       else missing.set(item.path, { finding, count: (missing.get(item.path)?.count ?? 0) + 1 });
+    }
+    if (!isThere) return;
+    extents += item.extents.length;
+    for (const { lengthBytes } of item.extents) {
+      extentBytes += lengthBytes;
+      progress.bytes += lengthBytes;
     }
   };
 
@@ -149,12 +157,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
           }
         });
         for (const item of named) {
-          extents += item.extents.length;
           await checkNamed(item);
-          for (const extent of item.extents) {
-            extentBytes += extent.lengthBytes;
-            progress.bytes += extent.lengthBytes;
-          }
           onProgress?.({ ...progress });
         }
         progress.bytes += batch.bytes.length;

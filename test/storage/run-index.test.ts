@@ -3,6 +3,7 @@ import { createRandom, type Random } from "../../core/random.js";
 import { LONG_LIST_LENGTH } from "../../storage/ordinal-lists.js";
 import { RunIndex, type RunPage, type RunQuery } from "../../storage/run-index.js";
 import { joinedParts } from "../helpers/joined-parts.js";
+import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_706);
 
@@ -41,7 +42,7 @@ const anyProgram = (random: Random): number => Math.floor(random.next() ** 2 * 5
 const shapes: readonly Shape[] = [
   {
     name: "a line: new parts, some inspected again, updates near the creation",
-    steps: 16_000,
+    steps: sized(16_000, 32_000),
     programs: 5,
     serial: (random, runs) =>
       random.chance(0.1)
@@ -54,7 +55,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "updates anywhere: every block of times straddles every mark",
-    steps: 16_000,
+    steps: sized(16_000, 32_000),
     programs: 5,
     serial: (random) => `SN-${random.integer(0, 3000)}`,
     program: anyProgram,
@@ -62,7 +63,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "few serial numbers with long lists, in several programs",
-    steps: 12_000,
+    steps: sized(12_000, 24_000),
     programs: 3,
     serial: (random) => `SN-${random.integer(0, 3)}`,
     program: (random) => random.integer(0, 2),
@@ -70,7 +71,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "long serial lists that stay in one program each",
-    steps: 8_000,
+    steps: sized(8_000, 16_000),
     programs: 3,
     serial: (random) => `SN-${random.integer(0, 2)}`,
     program: (_, serialNumber) => Number(serialNumber?.slice(3)),
@@ -120,7 +121,7 @@ for (const shape of shapes) {
       }
       // In its second half it is taken out as columns and put in again, and goes on.
       if (step > shape.steps / 2 && step % 997 === 0) index = reloaded(index);
-      if (step % 5 !== 0) continue;
+      if (step % sized(5, 1) !== 0) continue;
       const sample = random.pick(runs);
       const query: RunQuery = {
         ...(random.chance(0.5) && { programOrdinal: random.integer(0, shape.programs) }),

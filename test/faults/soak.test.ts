@@ -1,0 +1,301 @@
+/**
+ * A real service under everything at once: ingest with captures, reads that know the answers, retention, and whatever the store does by itself
+ * meanwhile. `npm run test:long` soaks for SOAK_MINUTES (10); a commit's size is a number of runs.
+ */
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { Agent, get } from "node:http";
+import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import t from "tap";
+import { createRandom, type Random } from "../../core/random.js";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { frameBegin, frameLines, LINE_BYTES, PROGRAM_ID, programPut, WIDTH } from "../helpers/link-messages.js";
+import { openFilesByKind, residentBytes, slopeOf } from "../helpers/process-figures.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { isFullSize } from "../helpers/test-size.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20261120);
+const MIB = 1024 * 1024;
+const SOAK_MS = isFullSize ? Number(process.env.SOAK_MINUTES ?? 10) * 60_000 : 0;
+/** What a commit's size makes at least. */
+const LEAST_RUNS = 60;
+const LINES = 2_000;
+const EVENT_BYTES = 8_000;
+const EVENTS = 30;
+/** Captures that retention keeps: those of some 25 runs. */
+const RETAIN_BYTES = 25 * LINES * LINE_BYTES;
+const RUNS_AT_ONCE = 3;
+const READERS = 3;
+/** Runs a second, so that what is measured is the service and not how fast the machine is today: some 2 MiB of log. */
+const MOST_RUNS_A_SECOND = isFullSize ? 4 : 12;
+const SAMPLES = 120;
+
+/** How much memory may grow from the end of the warm-up (a third of the time) to the end, by the slope of all samples. */
+const MOST_HEAP_GROWTH = 24 * MIB;
+const MOST_RESIDENT_GROWTH = 96 * MIB;
+/** Open files of a kind above those at the end of the warm-up. */
+const MOST_FILES_MORE = 8;
+/** Reader and writer of captures, and the log's readers in the front and in the recorder, each keep so many open at most (defaults). */
+const KEPT_OPEN = 64;
+
+interface KnownRun {
+  id: string;
+  frameId: string;
+  serial: string;
+  fill: number;
+  report: Buffer;
+}
+
+interface Answer {
+  status: number;
+  body: Buffer;
+}
+
+/** The captured plane of a run: every value follows from its fill. */
+function linesOf(fill: number, count: number): Uint8Array {
+  return new Uint8Array(count * LINE_BYTES).fill(fill);
+}
+
+/** The height plane as .npy holds it: the luminance behind each batch is not in it. */
+function planeDigest(npy: Buffer, fill: number): boolean {
+  const plane = npy.subarray(-LINES * WIDTH * 2);
+  return npy.length > plane.length && plane.length === LINES * WIDTH * 2 && plane.every((byte) => byte === fill);
+}
+
+class Soak {
+  readonly service: ServiceProcess;
+  readonly producer: ProducerClient;
+  readonly ended: KnownRun[] = [];
+  created = 0;
+  reads = 0;
+  gone = 0;
+  readonly wrong: string[] = [];
+  isOver = false;
+  readonly #random: Random;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: READERS });
+
+  constructor(service: ServiceProcess, random: Random) {
+    this.service = service;
+    this.#random = random;
+    this.producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "soak" });
+  }
+
+  get(path: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const request = get({ host: "127.0.0.1", port: this.service.port, path, agent: this.#agent }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+        response.on("error", reject);
+      });
+      request.on("error", reject);
+    });
+  }
+
+  async json(path: string): Promise<Record<string, unknown>> {
+    return JSON.parse((await this.get(path)).body.toString()) as Record<string, unknown>;
+  }
+
+  /** One run from begin to end, waited for as a reader sees it. */
+  async run(): Promise<void> {
+    const { producer } = this;
+    const id = producer.nextRunId();
+    const frameId = id.replace(/.{8}$/, this.created.toString(16).padStart(8, "0"));
+    const fill = this.created % 251;
+    const known = { id, frameId, serial: `SN ${this.created}`, fill, report: Buffer.from(`report of ${id}`) };
+    this.created++;
+    await producer.send({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: known.serial });
+    await producer.send({ type: "run.start", id });
+    await producer.send(frameBegin(frameId, id));
+    for (let line = 0; line < LINES; line += LINES / 4) {
+      await producer.send(frameLines(frameId, line, LINES / 4), linesOf(fill, LINES / 4));
+    }
+    await producer.send({ type: "frame.end", id: frameId });
+    for (let event = 0; event < EVENTS; event++) {
+      const data = { text: "e".repeat(EVENT_BYTES), event };
+      await producer.send({ type: "event.add", run_id: id, event_type: "note", data });
+    }
+    const file = { type: "file.put", run_id: id, name: "report.pdf", content_type: "application/pdf" };
+    await producer.send(file, known.report);
+    await producer.deliver({ type: "run.finish", id });
+    while ((await this.json(`/runs/${id}`)).status !== "completed") await pause(20);
+    this.ended.push(known);
+  }
+
+  /** One question whose answer is known. */
+  async read(): Promise<void> {
+    const known = this.ended[this.#random.integer(0, this.ended.length - 1)];
+    if (known === undefined) return void (await pause(20));
+    this.reads++;
+    const kind = this.#random.integer(0, 4);
+    if (kind === 0) {
+      const run = await this.json(`/runs/${known.id}`);
+      const { frame_ids } = (run.results ?? {}) as { frame_ids?: string[] };
+      const events = (run.event_log as unknown[] | undefined)?.length;
+      const isRight =
+        run.status === "completed" && run.serial_number === known.serial && frame_ids?.[0] === known.frameId;
+      if (!isRight || events !== EVENTS) this.wrong.push(`run ${known.id}: ${JSON.stringify(run).slice(0, 300)}`);
+    } else if (kind === 1) {
+      const least = this.ended.length;
+      const page = await this.json(`/runs?status=completed&limit=20&offset=${this.#random.integer(0, 20)}`);
+      const isRight = (page.total as number) >= least && (page.total as number) <= this.created;
+      if (!isRight) this.wrong.push(`total ${String(page.total)} with ${least} to ${this.created} runs`);
+    } else if (kind === 2) {
+      const page = await this.json(`/runs?serial_number=${encodeURIComponent(known.serial)}`);
+      const [run] = page.runs as { id: string }[];
+      if (page.total !== 1 || run?.id !== known.id)
+        this.wrong.push(`serial ${known.serial}: ${JSON.stringify(page).slice(0, 300)}`);
+    } else if (kind === 3) {
+      const { status, body } = await this.get(`/runs/${known.id}/files/report.pdf`);
+      if (status !== 200 || !body.equals(known.report)) this.wrong.push(`report of ${known.id}: ${status}`);
+    } else {
+      await this.#readPlane(known);
+    }
+  }
+
+  /** The plane as it was sent, or 410 once the manifest says that retention removed it. */
+  async #readPlane(known: KnownRun): Promise<void> {
+    const { status, body } = await this.get(`/runs/${known.id}/files/frame-${known.frameId}.npy`);
+    if (status === 200) {
+      if (!planeDigest(body, known.fill)) this.wrong.push(`plane of ${known.id}: other bytes`);
+      return;
+    }
+    const files = JSON.parse((await this.get(`/runs/${known.id}/files`)).body.toString()) as {
+      name: string;
+      deleted_at: string | null;
+    }[];
+    const file = files.find(({ name }) => name.endsWith(".npy"));
+    if (status !== 410 || typeof file?.deleted_at !== "string") this.wrong.push(`plane of ${known.id}: ${status}`);
+    this.gone++;
+  }
+
+  /** Bytes that the service's threads hold after a collection. */
+  async heapBytes(): Promise<number> {
+    const reports = () => [...this.service.stderr.matchAll(/^\{"heap_report":(\d+),"threads":(\d+)\}$/gm)];
+    const before = reports().length;
+    process.kill(this.service.pid, "SIGUSR2");
+    while (reports().length === before) await pause(20);
+    return Number(reports().at(-1)?.[1]);
+  }
+
+  close(): void {
+    this.isOver = true;
+    this.#agent.destroy();
+    this.producer.destroy();
+  }
+}
+
+function logLines(service: ServiceProcess): Record<string, unknown>[] {
+  const lines = service.stderr.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function folderBytes(folder: string): { files: number; bytes: number } {
+  if (!existsSync(folder)) return { files: 0, bytes: 0 };
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return {
+    files: files.length,
+    bytes: files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0),
+  };
+}
+
+t.test(`everything at once, seed ${seed}`, async (t) => {
+  const reporter = resolve("dist/test/helpers/heap-reporter.js");
+  const service = await ServiceProcess.start({
+    args: ["serve", "--retain-bytes", String(RETAIN_BYTES)],
+    environment: { NODE_OPTIONS: `--import=file://${reporter}` },
+  });
+  const soak = new Soak(service, createRandom(seed));
+  t.teardown(async () => {
+    soak.close();
+    await service.dispose();
+  });
+  await soak.producer.welcomed();
+  await soak.producer.deliver(programPut());
+
+  const startMs = performance.now();
+  const elapsedMs = () => performance.now() - startMs;
+  const isDone = () => elapsedMs() >= SOAK_MS && soak.ended.length >= LEAST_RUNS;
+  const producing = Array.from({ length: RUNS_AT_ONCE }, async () => {
+    while (!isDone()) {
+      const dueMs = (soak.created / MOST_RUNS_A_SECOND) * 1000;
+      if (dueMs > elapsedMs()) await pause(dueMs - elapsedMs());
+      await soak.run();
+    }
+  });
+  const reading = Array.from({ length: READERS }, async () => {
+    while (!soak.isOver) await soak.read();
+  });
+
+  const samples: { x: number; resident: number; heap: number; files: Map<string, number> }[] = [];
+  const sampling = (async () => {
+    while (!isDone()) {
+      const heap = await soak.heapBytes();
+      samples.push({ x: elapsedMs(), resident: residentBytes(service.pid), heap, files: openFilesByKind(service.pid) });
+      await pause(SOAK_MS / SAMPLES);
+    }
+  })();
+  await Promise.all(producing);
+  await sampling;
+  soak.isOver = true;
+  await Promise.all(reading);
+  const durationMs = elapsedMs();
+
+  // What retention owes it does within its own time: the last runs' captures are few.
+  const after = samples.slice(Math.floor(samples.length / 3));
+  const [warm, last] = [after[0], after.at(-1)] as [(typeof samples)[0], (typeof samples)[0]];
+  const growth = (value: "heap" | "resident") =>
+    slopeOf(after.map((sample) => ({ x: sample.x, y: sample[value] }))) * (last.x - warm.x);
+  const files = [...new Set([...warm.files.keys(), ...last.files.keys()])];
+  const more = files.map((kind) => [kind, (last.files.get(kind) ?? 0) - (warm.files.get(kind) ?? 0)] as const);
+  const text = (kinds: Map<string, number>) => [...kinds].map(([kind, count]) => `${kind} ${count}`).join(" ");
+  t.comment(
+    `${Math.round(durationMs / 1000)} s: ${soak.ended.length} runs, ${soak.reads} reads, ${soak.wrong.length} wrong, ` +
+      `${soak.gone} planes that retention had removed`,
+  );
+  t.comment(
+    `heap after GC ${mib(warm.heap)} → ${mib(last.heap)} MiB, by slope ${mib(growth("heap"))}; resident ${mib(warm.resident)} → ` +
+      `${mib(last.resident)} MiB, by slope ${mib(growth("resident"))}; most resident ${mib(Math.max(...samples.map((one) => one.resident)))}`,
+  );
+  t.comment(`open files: ${text(warm.files)} → ${text(last.files)}`);
+  const removed = logLines(service).filter(({ msg }) => msg === "retention removed captures");
+  t.strictSame(soak.wrong.slice(0, 3), []);
+  t.ok(removed.length > 0, "retention was at work");
+  if (isFullSize) {
+    t.ok(growth("heap") < MOST_HEAP_GROWTH, "the heaps stay flat");
+    t.ok(growth("resident") < MOST_RESIDENT_GROWTH, "the process stays flat");
+  }
+  const isKept = (kind: string) => kind === "cap" || kind === "rep" || kind === "seg";
+  t.same(
+    more.filter(([kind, count]) => !isKept(kind) && count > MOST_FILES_MORE),
+    [],
+    "no leak of handles",
+  );
+  const count = (kind: string) => last.files.get(kind) ?? 0;
+  t.ok(count("cap") + count("rep") <= 2 * KEPT_OPEN + READERS, "captures are kept open up to their limits");
+  t.ok(count("seg") <= 2 * KEPT_OPEN + READERS, "segments too");
+  t.ok(count("deleted") <= READERS, "nobody keeps what was removed");
+
+  const messages = new Map<string, number>();
+  for (const { msg, level } of logLines(service)) {
+    if (typeof msg === "string") messages.set(msg, (messages.get(msg) ?? 0) + 1);
+    if (typeof level === "number" && level >= 50) t.fail(`an error in the log: ${String(msg)}`);
+  }
+  const sum = (field: string) => removed.reduce((total, line) => total + Number(line[field]), 0);
+  const folder = (name: string) => folderBytes(join(service.dataDirectory, name));
+  t.comment(
+    `retention removed ${sum("runs")} runs' captures, ${sum("bytes")} bytes; log ${folder("meta").files} segments, ` +
+      `${mib(folder("meta").bytes)} MiB; captures ${mib(folder("captures").bytes)} MiB; snapshots ${folder("snapshot").files}`,
+  );
+  const own = [...messages].filter(([message]) => /compact|snapshot/i.test(message));
+  for (const [message, count] of own) t.comment(`log: ${count} times "${message}"`);
+  soak.close();
+  t.match(await service.end(), { code: 0 });
+  const check = await runCommand(["check", "--data", service.dataDirectory]);
+  t.equal(check.code, 0, check.stdout);
+  t.comment(`check: ${check.stdout.trim().split("\n").at(-2)}`);
+});
+
+function mib(bytes: number): number {
+  return Math.round((bytes / MIB) * 10) / 10;
+}

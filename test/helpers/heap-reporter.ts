@@ -1,0 +1,46 @@
+/**
+ * Preloaded into a service process (`NODE_OPTIONS=--import=…`): on SIGUSR2 every thread collects its garbage, and the process writes one
+ * line to stderr, `{"heap_report": bytes}`: what the heaps and buffers of all threads hold then.
+ */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { BroadcastChannel, isMainThread, threadId } from "node:worker_threads";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+/** Threads answer within a slice of their work; one that does not is left out. */
+const ANSWER_MS = 500;
+
+function heldBytes(): number {
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+interface Report {
+  thread: number;
+  bytes: number;
+}
+
+const questions = new BroadcastChannel("heap-report-questions");
+const answers = new BroadcastChannel("heap-report-answers");
+if (isMainThread) {
+  const reports = new Map<number, number>();
+  answers.onmessage = (event) => {
+    const { thread, bytes } = (event as { data: Report }).data;
+    reports.set(thread, bytes);
+  };
+  process.on("SIGUSR2", () => {
+    reports.clear();
+    questions.postMessage(null);
+    reports.set(threadId, heldBytes());
+    setTimeout(() => {
+      const bytes = [...reports.values()].reduce((sum, one) => sum + one, 0);
+      process.stderr.write(`${JSON.stringify({ heap_report: bytes, threads: reports.size })}\n`);
+    }, ANSWER_MS);
+  });
+} else {
+  questions.onmessage = () => answers.postMessage({ thread: threadId, bytes: heldBytes() } satisfies Report);
+}
+(questions as { unref?(): void }).unref?.();
+(answers as { unref?(): void }).unref?.();
