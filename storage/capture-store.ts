@@ -120,14 +120,17 @@ export class CaptureStore {
    * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again.
    *
    * @param mayRemoveMonth false for a month that new runs can still fall into
+   * @returns how many files were there
    * @throws FileSystemError; some files may be removed then. A failed sync is the store's failure, as any is: what it left undone a later
    * sync would not do, and a removal must not be called durable.
    */
-  async removeCaptures(runIds: readonly string[], mayRemoveMonth: (month: string) => boolean): Promise<void> {
+  async removeCaptures(runIds: readonly string[], mayRemoveMonth: (month: string) => boolean): Promise<number> {
+    let files = 0;
     const months = new Set<string>();
     for (const runId of runIds) {
       try {
         await this.#fileSystem.unlink(`${this.#capturesPath}/${capturePath(runId, "capture")}`);
+        files++;
       } catch (error) {
         if (!isMissing(error)) throw error;
       }
@@ -148,6 +151,7 @@ export class CaptureStore {
       }
     }
     if (hasRemovedMonth) await this.#syncDirectory(this.#capturesPath);
+    return files;
   }
 
   async #syncDirectory(path: string): Promise<void> {

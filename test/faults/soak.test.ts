@@ -169,13 +169,13 @@ class Soak {
     this.gone++;
   }
 
-  /** Bytes that the service's threads hold after a collection. */
-  async heapBytes(): Promise<number> {
-    const reports = () => [...this.service.stderr.matchAll(/^\{"heap_report":(\d+),"threads":(\d+)\}$/gm)];
+  /** Bytes that each of the service's threads holds after a collection, the front first. */
+  async heapBytes(): Promise<number[]> {
+    const reports = () => [...this.service.stderr.matchAll(/^\{"heap_report":(\[.*\])\}$/gm)];
     const before = reports().length;
     process.kill(this.service.pid, "SIGUSR2");
     while (reports().length === before) await pause(20);
-    return Number(reports().at(-1)?.[1]);
+    return JSON.parse(reports().at(-1)?.[1] ?? "[]") as number[];
   }
 
   close(): void {
@@ -227,11 +227,13 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
     while (!soak.isOver) await soak.read();
   });
 
-  const samples: { x: number; resident: number; heap: number; files: Map<string, number> }[] = [];
+  const samples: { x: number; resident: number; heap: number; threads: number[]; files: Map<string, number> }[] = [];
   const sampling = (async () => {
     while (!isDone()) {
-      const heap = await soak.heapBytes();
-      samples.push({ x: elapsedMs(), resident: residentBytes(service.pid), heap, files: openFilesByKind(service.pid) });
+      const threads = await soak.heapBytes();
+      const heap = threads.reduce((sum, bytes) => sum + bytes, 0);
+      const files = openFilesByKind(service.pid);
+      samples.push({ x: elapsedMs(), resident: residentBytes(service.pid), heap, threads, files });
       await pause(SOAK_MS / SAMPLES);
     }
   })();
@@ -256,6 +258,10 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   t.comment(
     `heap after GC ${mib(warm.heap)} → ${mib(last.heap)} MiB, by slope ${mib(growth("heap"))}; resident ${mib(warm.resident)} → ` +
       `${mib(last.resident)} MiB, by slope ${mib(growth("resident"))}; most resident ${mib(Math.max(...samples.map((one) => one.resident)))}`,
+  );
+  const some = samples.filter((_, at) => at % Math.ceil(samples.length / 12) === 0);
+  t.comment(
+    `heap by thread: ${some.map((one) => one.threads.map((bytes) => Math.round(bytes / MIB)).join("+")).join(" ")}`,
   );
   t.comment(`open files: ${text(warm.files)} → ${text(last.files)}`);
   const removed = logLines(service).filter(({ msg }) => msg === "retention removed captures");

@@ -1,6 +1,6 @@
 /**
  * Preloaded into a service process (`NODE_OPTIONS=--import=…`): on SIGUSR2 every thread collects its garbage, and the process writes one
- * line to stderr, `{"heap_report": bytes}`: what the heaps and buffers of all threads hold then.
+ * line to stderr, `{"heap_report": [bytes, …]}`: what heap and buffers of each thread hold then, the main thread first.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -35,8 +35,8 @@ if (isMainThread) {
     questions.postMessage(null);
     reports.set(threadId, heldBytes());
     setTimeout(() => {
-      const bytes = [...reports.values()].reduce((sum, one) => sum + one, 0);
-      process.stderr.write(`${JSON.stringify({ heap_report: bytes, threads: reports.size })}\n`);
+      const ordered = [...reports].sort(([left], [right]) => left - right);
+      process.stderr.write(`${JSON.stringify({ heap_report: ordered.map(([, bytes]) => bytes) })}\n`);
     }, ANSWER_MS);
   });
 } else {

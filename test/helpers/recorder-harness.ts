@@ -19,6 +19,7 @@ import type {
   RecorderReady,
   RecorderToFront,
 } from "../../workers/recorder/recorder-messages.js";
+import type { StoreCounters } from "../../workers/recorder/store-counters.js";
 import { ManualTimers } from "./manual-timers.js";
 import { RawProducer } from "./raw-producer.js";
 
@@ -47,6 +48,7 @@ export class RecorderHarness {
   readonly refusals: { origin: Origin | null; refusal: Refusal }[] = [];
   readonly recordTimesUs: number[] = [];
   health: ComponentRow[] = [];
+  counters: StoreCounters | undefined;
   /** What retention asked the front to let go of. */
   readonly askedToLetGo: (readonly string[])[] = [];
   /** False: the front does not answer. */
@@ -146,6 +148,7 @@ export class RecorderHarness {
         break;
       case "health":
         this.health = message.rows;
+        this.counters = message.counters;
         break;
       case "log":
         this.lines.push(message.line);

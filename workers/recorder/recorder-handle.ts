@@ -10,6 +10,7 @@ import type {
   RecorderReady,
   RecorderToFront,
 } from "./recorder-messages.js";
+import type { StoreCounters } from "./store-counters.js";
 
 /** The recorder could not start, or ended by itself. `data` says why. */
 export class RecorderError extends Error {
@@ -35,8 +36,8 @@ export interface RecorderCallbacks {
    * before a returned promise resolves, but not without bound: the recorder stops reading its producers when this falls behind.
    */
   onBatch(batch: CommittedBatch): void | Promise<void>;
-  /** The recorder's rows of health (log, disk, recorder): all of them, each time one changes. */
-  onHealth(rows: ComponentRow[]): void;
+  /** The recorder's rows of health (log, disk, recorder), all of them, and the store's counters, each time one changes. */
+  onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
   /** What is kept open of these runs' captures is closed, downloads under way apart. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
@@ -127,7 +128,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         });
         return;
       case "health":
-        callbacks.onHealth(message.rows);
+        callbacks.onHealth(message.rows, message.counters);
         return;
       case "log":
         callbacks.onLog(message.line);

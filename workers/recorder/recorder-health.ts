@@ -1,6 +1,7 @@
 import type { ComponentRow, ComponentStatusValue } from "../../core/health.js";
 import type { LogFailure } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
+import type { StoreCounters } from "./store-counters.js";
 
 export interface HealthSources {
   recovery: RecoveryReport;
@@ -13,17 +14,18 @@ export interface HealthSources {
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
+  counters(): StoreCounters;
 }
 
-/** The recorder's rows of health: log, disk, recorder. Sent when one changes. */
+/** The recorder's rows of health (log, disk, recorder) and the store's counters. Sent when one changes. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
-  readonly #send: (rows: ComponentRow[]) => void;
+  readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
   #lastSent = "";
 
   constructor(options: {
     sources: HealthSources;
-    send: (rows: ComponentRow[]) => void;
+    send: (rows: ComponentRow[], counters: StoreCounters) => void;
   }) {
     this.#sources = options.sources;
     this.#send = options.send;
@@ -33,10 +35,11 @@ export class RecorderHealth {
   update(): void {
     const disk = this.#sources.disk();
     const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow()];
-    const text = JSON.stringify(rows);
+    const counters = this.#sources.counters();
+    const text = JSON.stringify([rows, counters]);
     if (text === this.#lastSent) return;
     this.#lastSent = text;
-    this.#send(rows);
+    this.#send(rows, counters);
   }
 
   #logRow(): ComponentRow {
@@ -63,7 +66,12 @@ export class RecorderHealth {
       return row("recorder", "degraded", `${damagedRuns} runs that have not ended lost records to damage of the log`);
     }
     const connections = this.#sources.connections();
-    return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected`);
+    const { retention } = this.#sources.counters();
+    const removed =
+      retention.runs === 0
+        ? ""
+        : `; retention has removed captures of ${retention.runs} runs, ${retention.bytes} bytes`;
+    return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected${removed}`);
   }
 }
 

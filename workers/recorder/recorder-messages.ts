@@ -9,6 +9,7 @@ import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
+import type { StoreCounters } from "./store-counters.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
@@ -94,8 +95,8 @@ export type RecorderToFront =
   | { kind: "snapshot_discarded" }
   /** Whole consecutive records, in a buffer of their own that moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
-  /** The recorder's own rows of health (log, disk, recorder), all of them, whenever one changes. */
-  | { kind: "health"; rows: ComponentRow[] }
+  /** The recorder's own rows of health (log, disk, recorder), all of them, and the store's counters, whenever one changes. */
+  | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
   /**
    * The captures of these runs have tombstones, in batches sent before this, and their files are unlinked next, or just have been: the

@@ -229,8 +229,9 @@ export class Recorder implements MessageIntake {
         damagedRuns: damagedRuns.length,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
+        counters: () => ({ retention: this.#retention?.removed ?? { runs: 0, files: 0, bytes: 0 } }),
       },
-      send: (rows) => this.#environment.send({ kind: "health", rows }),
+      send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
     });
     await this.#room.start();
     this.#health.update();
@@ -280,6 +281,7 @@ export class Recorder implements MessageIntake {
       whenDurable: (sequence) => log.whenDurable(sequence),
       letGo: (runIds) => this.#letGo(runIds),
       removeCaptures: (runIds) => this.#captures.removeCaptures(runIds, (month) => this.#isPastMonth(month)),
+      onRemoved: () => this.#health?.update(),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
   }

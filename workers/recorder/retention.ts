@@ -13,6 +13,7 @@ import type { Timers } from "../../storage/log-options.js";
 import { decodeIndex, RECORD_TYPE } from "../../storage/record-index.js";
 import { StorageError } from "../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "./recorder-messages.js";
+import type { StoreCounters } from "./store-counters.js";
 
 /** What grows old does so slowly; what grows large wakes retention when a run ends. */
 const INTERVAL_MS = 60_000;
@@ -36,7 +37,9 @@ export interface RetentionOptions {
   /** Has the readers close what they keep open of these runs and know of the tombstones; resolves when they do. */
   letGo(runIds: readonly string[]): Promise<void>;
   /** Unlinks the capture files, durably. */
-  removeCaptures(runIds: readonly string[]): Promise<void>;
+  removeCaptures(runIds: readonly string[]): Promise<number>;
+  /** Files were unlinked: `removed` has grown. */
+  onRemoved(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
@@ -68,10 +71,16 @@ export class Retention {
   #removedRuns = 0;
   #removedBytes = 0;
   #lastLineUs = 0;
+  readonly #removed = { runs: 0, files: 0, bytes: 0 };
 
   constructor(options: RetentionOptions) {
     this.#options = options;
     this.#ledger = options.ledger;
+  }
+
+  /** What it has removed since the process started. */
+  get removed(): StoreCounters["retention"] {
+    return { ...this.#removed };
   }
 
   /** Takes up what a crash cut off; then, if there is a policy, goes by it from now on. */
@@ -226,14 +235,18 @@ export class Retention {
     const { letGo, removeCaptures } = this.#options;
     await letGo(runIds);
     if (this.#isStopped) return;
-    await removeCaptures(runIds);
+    const files = await removeCaptures(runIds);
     // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
     await letGo(runIds);
     this.#ledger.finish();
     this.#removedRuns += this.#markedRuns;
     this.#removedBytes += this.#markedBytes;
+    this.#removed.runs += this.#markedRuns;
+    this.#removed.files += files;
+    this.#removed.bytes += this.#markedBytes;
     this.#markedRuns = 0;
     this.#markedBytes = 0;
+    if (files > 0) this.#options.onRemoved();
   }
 
   #report(): void {

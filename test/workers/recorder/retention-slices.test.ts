@@ -57,7 +57,11 @@ class Stage {
       },
       whenDurable: async (sequence) => note(`durable ${sequence}`),
       letGo: async (runIds) => note(`let go ${runIds.length}`),
-      removeCaptures: async (runIds) => note(`remove ${runIds.length}`),
+      removeCaptures: async (runIds) => {
+        note(`remove ${runIds.length}`);
+        return runIds.length;
+      },
+      onRemoved: () => {},
       line: (level, message, fields) => {
         this.lines.push({ level, message, fields });
         for (const changed of this.#changed.splice(0)) changed();
@@ -99,8 +103,9 @@ t.test("a long pass tells how far it is every ten seconds", async (t) => {
   const stage = new Stage();
   for (let n = 1; n <= 3 * RETENTION_SLICE_RUNS; n++) stage.add(n, 9);
   stage.start({
-    removeCaptures: async () => {
+    removeCaptures: async (runIds) => {
       stage.nowUs += 6_000_000;
+      return runIds.length;
     },
   });
   await stage.until(() => removed(stage).length === 2);
