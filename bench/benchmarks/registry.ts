@@ -1,6 +1,7 @@
 import type { Benchmark } from "../harness/benchmark.js";
 import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
+import { download20mb } from "./download-20mb.js";
 import { durableAppends } from "./durable-appends.js";
 import { list1m } from "./list-1m.js";
 import { listDepth1m } from "./list-depth-1m.js";
@@ -20,6 +21,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   readsDuringIngest,
   runDetailHot,
   listPages10k,
+  download20mb,
   list1m,
   listDepth1m,
   listSqlite1m,

@@ -11,13 +11,16 @@ const CONNECTIONS = sized(1_500, 30_000);
 
 const PATHS = [
   "/runs", "/runs/active", "/runs/x", "/runs/x/files/y", "/runs?limit=%zz&limit=2", "/programs?offset=1", "/health", "/openapi.json",
-  "/sensor/frames/x/file.npy", "/livez", "/runs/%00/../..", "//", "/runs/x/files/%2e%2e%2f", "/system/version?&&=&a=b=c",
+  "/sensor/frames/x/file.npy", "/livez", "/runs/%00/../..", "//", "/runs/x/files/%2e%2e%2f", "/system/version?&&=&a=b=c", "/docs",
+  "/metrics", "*", "http://x/runs",
 ]; // biome-ignore format: a table
 const HEADERS = [
   "Host: x", "Host: y", "Content-Length: 0", "Content-Length: 5", "Transfer-Encoding: chunked", "Connection: close", "Expect: 100-continue",
   "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Upgrade: websocket", "X: \xff\xfe", "Range: bytes=0-", "A:",
+  "Range: bytes=9-1,-", "If-None-Match: *", "If-None-Match: W/\"", "If-Range: \"", "If-Modified-Since: x", "Accept-Encoding: gzip;q=0.1",
+  "Content-Type: application/json", "Content-Length: 70000", "Authorization: Bearer x", "Origin: null", "Content-Length: 1e1",
 ]; // biome-ignore format: a table
-const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW", "get"];
+const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "BREW", "get"];
 
 for (const front of FRONTS) {
   t.test(
