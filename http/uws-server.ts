@@ -328,7 +328,7 @@ class Sender {
       this.#stalled.remove(client);
       done();
     };
-    const offer = () => {
+    const offer = (): boolean => {
       const [accepted, finished] = response.tryEnd(slice.subarray(response.getWriteOffset() - start), totalBytes);
       if (accepted || finished) end();
       return accepted;
@@ -337,7 +337,7 @@ class Sender {
       // The system tells of room only when a third of the socket's buffer is free, which a slow client needs longer for than the
       // library's own time limit of some 10 s; each attempt to write starts that anew.
       offer() {
-        offer();
+        response.cork(offer);
         return waits ? response.getWriteOffset() : totalBytes;
       },
       cut: () => closeQuietly(response),

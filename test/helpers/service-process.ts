@@ -20,6 +20,8 @@ export interface ProcessOptions {
   script?: string;
   /** Default: a temporary folder of its own, removed with `dispose`. */
   dataDirectory?: string;
+  /** Of Node; default: that of the tests. */
+  binary?: string;
 }
 
 /** The environment without the service's own variables, of which the developer may have some. */
@@ -29,8 +31,12 @@ function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.
 }
 
 /** Runs the command to its end. */
-export async function runCommand(args: readonly string[], environment?: Record<string, string>): Promise<Ended> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+export async function runCommand(
+  args: readonly string[],
+  environment?: Record<string, string>,
+  binary = process.execPath,
+): Promise<Ended> {
+  const child = spawn(binary, [MAIN, ...args], {
     env: cleanEnvironment(environment),
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -76,7 +82,7 @@ export class ServiceProcess {
     const args = [...(options.args ?? ["serve"])];
     if (!args.includes("--data")) args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
-    this.#child = spawn(process.execPath, [options.script ?? MAIN, ...args], {
+    this.#child = spawn(options.binary ?? process.execPath, [options.script ?? MAIN, ...args], {
       env: cleanEnvironment(options.environment),
       stdio: ["ignore", "pipe", "pipe"],
     });
