@@ -1,32 +1,105 @@
+import type { Extent } from "../core/capture.js";
+import type { RunEnded } from "../core/change.js";
+import { capturePath } from "../storage/capture-path.js";
+import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import type { NamedExtents } from "../storage/check-store.js";
+import { decodeDroppedOrigins } from "../storage/dropped-origins.js";
 import type { LogRecord } from "../storage/log-batch.js";
+import { LOG_RECORD_TYPE } from "../storage/record-format.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE, RecordDecodeError } from "../storage/record-index.js";
 import { UuidTable } from "../storage/uuid-table.js";
-import { extentsFirstNamedBy } from "./stored-extents.js";
+import { extentsOfChange, extentsOfRun } from "./stored-extents.js";
 
-/** Decodes the records of a store one after the other, for `check`: each whole, and index section and body of the same run. */
+const GOES_ON = 0;
+const HAS_ENDED = 1;
+
+/**
+ * Decodes the records of a store one after the other, for `check`: each whole, index section and body of the same run, and a run's end
+ * with all that the records before it named.
+ *
+ * The stored bytes are those that the run's end names, since compaction drops what came before it; of a run that has not ended, those of
+ * its records.
+ */
 export class RecordVerifier {
   readonly #runs = new UuidTable();
+  /** What the records of runs that go on have named, by run. */
+  readonly #named = new Map<string, NamedExtents[]>();
 
   /** Runs of which there was a record. */
   get runs(): number {
     return this.#runs.size;
   }
 
+  /** For `checkStore`. */
+  get inspection() {
+    return {
+      inspectRecord: (record: LogRecord): NamedExtents[] => this.verify(record),
+      namedAtEnd: (): NamedExtents[] => [...this.#named.values()].flat(),
+    };
+  }
+
   /**
-   * Gives what the record is the first to name.
+   * Gives the stored bytes to verify by now.
    * @throws RecordDecodeError
    */
   verify(record: LogRecord): NamedExtents[] {
+    const { type, body } = record;
+    if (type === LOG_RECORD_TYPE.dropped) {
+      decodeDroppedOrigins(body);
+      return [];
+    }
+    if (!isChangeRecordType(type)) throw new Error(`records of type ${type} are not known to this release`);
     const runId = runOf(record);
-    if (runId !== null) this.#runs.set(runId, 0);
-    const named = extentsFirstNamedBy(record);
-    for (const { path } of named) {
-      if (runId === null || !path.includes(runId))
-        throw new RecordDecodeError(`the body names ${path}, the index ${runId}`);
+    if (type === RECORD_TYPE.refusal) {
+      decodeRefusal(body);
+      return [];
+    }
+    const changes = decodeChanges(type, body);
+    if (runId === null) return [];
+    if (!this.#runs.has(runId)) this.#runs.set(runId, GOES_ON);
+    const named: NamedExtents[] = [];
+    for (const change of changes) {
+      if ("runId" in change && change.runId !== runId) {
+        throw new RecordDecodeError(`the body has a ${change.kind} of run ${change.runId}, the index names ${runId}`);
+      }
+      if (change.kind === "run_ended") named.push(...this.#end(change));
+      else this.#note(runId, extentsOfChange(change));
     }
     return named;
   }
+
+  #note(runId: string, extents: readonly NamedExtents[]): void {
+    if (extents.length === 0 || this.#runs.get(runId) === HAS_ENDED) return;
+    const named = this.#named.get(runId);
+    if (named === undefined) this.#named.set(runId, [...extents]);
+    else named.push(...extents);
+  }
+
+  /** A first end names all that there is of the run; another tells only of what was removed since. */
+  #end({ runId, run }: RunEnded): NamedExtents[] {
+    const earlier = this.#named.get(runId) ?? [];
+    this.#named.delete(runId);
+    const captures = capturePath(runId, "capture");
+    const isRemoved = run.capturesRemovedAtUs !== null;
+    const removed: NamedExtents[] = isRemoved ? [{ path: captures, extents: [], isRemoved }] : [];
+    if (this.#runs.get(runId) === HAS_ENDED) return removed;
+    this.#runs.set(runId, HAS_ENDED);
+    const named = extentsOfRun(run);
+    const forgotten = withoutNamed(earlier, named).map((one) => ({
+      ...one,
+      fault: "the run's end does not name stored bytes that a record before it did",
+    }));
+    return [...named, ...forgotten].filter(({ path }) => !isRemoved || path !== captures).concat(removed);
+  }
+}
+
+/** The extents of `earlier` that are not among `named`. */
+function withoutNamed(earlier: readonly NamedExtents[], named: readonly NamedExtents[]): NamedExtents[] {
+  const keyOf = (path: string, { offset, lengthBytes, crc32 }: Extent) => `${path} ${offset} ${lengthBytes} ${crc32}`;
+  const known = new Set(named.flatMap(({ path, extents }) => extents.map((extent) => keyOf(path, extent))));
+  return earlier
+    .map(({ path, extents }) => ({ path, extents: extents.filter((extent) => !known.has(keyOf(path, extent))) }))
+    .filter(({ extents }) => extents.length > 0);
 }
 
 /** The run that the record is of, by its index section; null for one of no run. */

@@ -81,6 +81,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     onCapturesRemoved: (runIds) => {
       for (const runId of runIds) captureReader.forget(capturePathOf(runId, "capture"));
     },
+    onHoldSegment: (segmentBase) => logReader.hold(segmentBase),
+    onSegmentMoved: async (moves) => {
+      logReader.replaced(moves.segmentBase);
+      await view.applyMoves(moves, eventLoopTurn);
+      logReader.letGo(moves.segmentBase);
+    },
     onFailure: (error) => {
       log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
       ownRows = rowsWithoutRecorder(ownRows, error);

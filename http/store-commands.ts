@@ -27,7 +27,7 @@ export async function check({ data, json }: CheckCommandOptions): Promise<boolea
     const result = await checkStore({
       dataDirectory,
       understandsType: isChangeRecordType,
-      inspectRecord: (record) => verifier.verify(record),
+      ...verifier.inspection,
       folds: await SnapshotCheck.open(nodeFileSystem, dataDirectory),
       onProgress: (state) => progress.update(state),
     });

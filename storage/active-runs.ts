@@ -23,15 +23,20 @@ interface ActiveRun {
 
 export class ActiveRuns {
   readonly #runs = new Map<string, ActiveRun>();
+  /** Records of runs that were not created, by run. */
+  readonly #strays = new Map<string, number>();
   #eager = false;
   #skippedRecords = 0;
 
   /**
    * Records that do not fit what came before them: of runs or frames whose beginning is missing. That takes a damaged log, which
-   * reports its damage itself; what is left of such a run is shown.
+   * reports its damage itself; what is left of such a run is shown. Where compaction dropped a run's beginning the run has ended since,
+   * and nothing is missing.
    */
   get skippedRecords(): number {
-    return this.#skippedRecords;
+    let count = this.#skippedRecords;
+    for (const strays of this.#strays.values()) count += strays;
+    return count;
   }
 
   create(id: string, record: RunRecord): void {
@@ -43,7 +48,7 @@ export class ActiveRuns {
   add(id: string, record: RunRecord): void {
     const run = this.#runs.get(id);
     if (run === undefined) {
-      this.#skippedRecords++;
+      this.#strays.set(id, (this.#strays.get(id) ?? 0) + 1);
     } else if (this.#eager) {
       this.#fold(run, record);
     } else {
@@ -74,6 +79,7 @@ export class ActiveRuns {
 
   delete(id: string): void {
     this.#runs.delete(id);
+    this.#strays.delete(id);
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { RunSummary } from "../core/run-state.js";
 import type { RecordLocation } from "./log-batch.js";
 import type { CapturesIndex } from "./record-index.js";
+import type { SegmentMoves } from "./segment-moves.js";
 
 /**
  * Most runs that one slice of retention marks, and so the most whose files a crash can leave behind: a slice's files are unlinked, durably,
@@ -94,6 +95,21 @@ export class CaptureLedger {
       row * STRIDE,
     );
     this.#count(row, 1);
+  }
+
+  /** Records of a segment lie elsewhere in it now. */
+  moved({ segmentBase, createdAtUs, offsets, lengths }: SegmentMoves): void {
+    for (const [at, created] of createdAtUs.entries()) {
+      const row = this.#lowerBound(created);
+      if (!this.#isRow(row, created) || this.#at(row, 3) !== segmentBase) continue;
+      this.#rows.set([offsets[at]!, lengths[at]!], row * STRIDE + 4);
+    }
+  }
+
+  /** Where the run's record lies by now; undefined for one that keeps no captures. */
+  locationOf(createdAtUs: number): RecordLocation | undefined {
+    const row = this.#lowerBound(createdAtUs);
+    return this.#isRow(row, createdAtUs) ? this.#run(row).location : undefined;
   }
 
   /** The run's captures count no more: they have a tombstone, there are none, or nothing can be done about them. */

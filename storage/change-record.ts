@@ -9,7 +9,7 @@
  * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  */
-import type { CellChange, Change, RunEnded } from "../core/change.js";
+import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
@@ -153,6 +153,39 @@ const RUN_LISTS = [
   "files",
   "eventLog",
 ] as const satisfies readonly (keyof RunState)[];
+
+/** What a run's consolidated record has of a change: all of it. Another kind, which has its own life, is `false` here. */
+const IS_CONSOLIDATED: Readonly<Record<RunChange["kind"], boolean>> = {
+  run_created: true,
+  run_started: true,
+  step_started: true,
+  step_finished: true,
+  frame_begun: true,
+  frame_lines_stored: true,
+  frame_ended: true,
+  series_appended: true,
+  check_added: true,
+  defect_added: true,
+  job_started: true,
+  job_finished: true,
+  file_stored: true,
+  event_added: true,
+  run_finalizing: true,
+};
+/** The heads of a map of one entry: `{changes: …}` and `{run: …}`. */
+const ONLY_CHANGES = [0x81, 0xa7, ...Buffer.from("changes")];
+const ONLY_RUN = [0x81, 0xa3, ...Buffer.from("run")];
+
+/**
+ * True when the record of a run says nothing that a later consolidated record of the run does not say too: then it is needless.
+ *
+ * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ */
+export function saysOnlyTheRun(type: 17 | 18 | 19, body: Uint8Array): boolean {
+  if (type === RECORD_TYPE.runEnded) return ONLY_RUN.every((byte, at) => body[at] === byte);
+  if (!ONLY_CHANGES.every((byte, at) => body[at] === byte)) return false;
+  return decodeChanges(type, body).every(({ kind }) => IS_CONSOLIDATED[kind as RunChange["kind"]] === true);
+}
 
 /** @throws {RecordDecodeError} The body is not one that `encodeRefusal` makes. */
 export function decodeRefusal(body: Uint8Array): Refusal {

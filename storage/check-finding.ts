@@ -2,6 +2,7 @@ export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
    * - `record_undecodable`: right by its CRCs, and nothing that this release writes.
+   * - `record_inconsistent`: a run's end that does not name stored bytes which an earlier record of the run did.
    * - `unreadable`: the disk does not give these bytes; what they belong to is told beside it.
    * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start.
    * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.

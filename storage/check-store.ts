@@ -7,6 +7,7 @@ import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
+import { LOG_RECORD_TYPE } from "./record-format.js";
 import { MAXIMUM_LISTED_FINDINGS, type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { isCorruption } from "./recovery-table.js";
 import { segmentName } from "./segment.js";
@@ -19,6 +20,8 @@ export interface NamedExtents {
   extents: readonly Extent[];
   /** The record is the tombstone of the file: from here on it may be missing. */
   isRemoved?: boolean;
+  /** What is wrong with these being named here, whatever the bytes are. */
+  fault?: string;
 }
 
 export interface CheckOptions {
@@ -26,10 +29,14 @@ export interface CheckOptions {
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
-  /** Decodes a record and tells which stored bytes it is the first to name; throws when it cannot be decoded. */
+  /**
+   * Decodes a record of the owner's, or a dropped stretch, and tells which stored bytes are known by it; throws when it cannot be decoded.
+   */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
   /** Is handed all records, and tells at the end what it found beside them. */
   folds?: FoldCheck | undefined;
+  /** Behind the last record: stored bytes that none has told of yet. */
+  namedAtEnd?(): readonly NamedExtents[];
   /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
   onProgress?(progress: CheckProgress): void;
 }
@@ -110,6 +117,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const missing = new Map<string, { finding: CheckFinding; count: number }>();
   const checkNamed = async (item: NamedExtents): Promise<void> => {
     inventory.note(item.path);
+    if (item.fault !== undefined) add(inconsistent(item, item.fault), true);
     if (item.isRemoved) {
       missing.delete(item.path);
       if (await fileSystem.exists(`${dataDirectory.capturesPath}/${item.path}`)) add(left(item.path), false);
@@ -129,6 +137,13 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     }
   };
 
+  const checkAllNamed = async (named: readonly NamedExtents[]): Promise<void> => {
+    for (const item of named) {
+      await checkNamed(item);
+      onProgress?.({ ...progress });
+    }
+  };
+
   const builder = new RecoveryReportBuilder();
   try {
     await walkLog({
@@ -144,7 +159,8 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
         const named: NamedExtents[] = [];
         forEachRecord(batch, (record, location) => {
           progress.records++;
-          if (isOwnRecord(record.type) || inspectRecord === undefined) return;
+          const hasOwner = !isOwnRecord(record.type) || record.type === LOG_RECORD_TYPE.dropped;
+          if (!hasOwner || inspectRecord === undefined) return;
           try {
             named.push(...inspectRecord(record, location));
           } catch (error) {
@@ -156,10 +172,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
             );
           }
         });
-        for (const item of named) {
-          await checkNamed(item);
-          onProgress?.({ ...progress });
-        }
+        await checkAllNamed(named);
         progress.bytes += batch.bytes.length;
         onProgress?.({ ...progress });
       },
@@ -168,6 +181,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     // Of the log's folder or a whole file of it: what is behind cannot be walked.
     add({ code: codeOf(error), file: "meta", offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
   }
+  await checkAllNamed(options.namedAtEnd?.() ?? []);
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
   for (const finding of report.findings) {
@@ -221,6 +235,17 @@ async function checkExtents(
   } catch (error) {
     return [{ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }];
   }
+}
+
+function inconsistent({ path, extents }: NamedExtents, message: string): CheckFinding {
+  const lengthBytes = extents.reduce((sum, extent) => sum + extent.lengthBytes, 0);
+  return {
+    code: "record_inconsistent",
+    file: `captures/${path}`,
+    offset: extents[0]?.offset ?? 0,
+    lengthBytes,
+    message,
+  };
 }
 
 function left(path: string): CheckFinding {

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { type FileSystem, isMissing, readFully, readFullySync, type StoreFile } from "./file-system.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
+import { isReadDamage } from "./read-damage.js";
 import {
   isContentIntact,
   isRecordHeader,
@@ -47,7 +48,12 @@ interface OpenSegment {
 
 /**
  * Reads single records of the log by their locations, from any thread, verifying both CRCs. Segments are only ever appended to, so a
- * location stays good as long as its segment is there.
+ * location stays good as long as its segment is there and is not compacted.
+ *
+ * Compaction gives a segment's name to another file, in which records lie elsewhere. Whoever has locations to change meanwhile holds the
+ * old file: a record that is not where a location says in the new file is looked for in the held one. Neither file takes a record of
+ * the other for its own, since their salts differ. Once all locations are changed the old file is let go, and a read that has
+ * an old one still fails: its caller looks up where the record is now.
  */
 export class LogReader {
   readonly #fileSystem: FileSystem;
@@ -55,6 +61,9 @@ export class LogReader {
   readonly #open: LRUCache<number, OpenSegment>;
   readonly #nowMs: () => number;
   #noBlockingUntilMs = 0;
+  readonly #held = new Map<number, OpenSegment>();
+  /** Counts calls of `replaced`: a file that was being opened meanwhile may be the old one. */
+  #replacements = 0;
 
   /** @param options.nowMs of a clock that only ascends; default: that of the process */
   constructor(options: {
@@ -77,14 +86,11 @@ export class LogReader {
 
   /** @throws StorageError `record_missing`, `record_damaged` */
   async read(location: RecordLocation): Promise<LogRecord> {
-    const segment = await this.#segment(location);
-    try {
+    return this.#tryFiles(location, async ({ file, salt }) => {
       const bytes = allocate(location);
-      const count = await readFully(segment.file, bytes, location.offset);
-      return decodeRecord(bytes.subarray(0, count), location, segment.salt);
-    } finally {
-      release(segment);
-    }
+      const count = await readFully(file, bytes, location.offset);
+      return decodeRecord(bytes.subarray(0, count), location, salt);
+    });
   }
 
   /**
@@ -93,14 +99,11 @@ export class LogReader {
    * @throws StorageError `record_missing`, `record_damaged`
    */
   readSync(location: RecordLocation): LogRecord {
-    const segment = this.#segmentSync(location);
-    try {
+    return this.#tryFilesSync(location, ({ file, salt }) => {
       const bytes = allocate(location);
-      const count = readFullySync(segment.file, bytes, location.offset);
-      return decodeRecord(bytes.subarray(0, count), location, segment.salt);
-    } finally {
-      release(segment);
-    }
+      const count = readFullySync(file, bytes, location.offset);
+      return decodeRecord(bytes.subarray(0, count), location, salt);
+    });
   }
 
   /**
@@ -117,25 +120,20 @@ export class LogReader {
     const startMs = this.#nowMs();
     while (next < stretches.length && stretches[next]!.length <= BLOCKING_READ_BYTES && this.#mayBlock(startMs)) {
       const stretch = stretches[next++]!;
-      const segment = this.#segmentSync(stretch);
-      try {
+      this.#tryFilesSync(stretch, ({ file, salt }) => {
         const bytes = allocate(stretch);
-        const count = readFullySync(segment.file, bytes, stretch.offset);
-        decodeStretch(stretch, bytes.subarray(0, count), locations, segment.salt, records);
-      } finally {
-        release(segment);
-      }
+        const count = readFullySync(file, bytes, stretch.offset);
+        decodeStretch(stretch, bytes.subarray(0, count), locations, salt, records);
+      });
     }
     const readStretches = async (): Promise<void> => {
       for (let stretch = stretches[next++]; stretch !== undefined; stretch = stretches[next++]) {
-        const segment = await this.#segment(stretch);
-        try {
-          const bytes = allocate(stretch);
-          const count = await readFully(segment.file, bytes, stretch.offset);
-          decodeStretch(stretch, bytes.subarray(0, count), locations, segment.salt, records);
-        } finally {
-          release(segment);
-        }
+        const wanted = stretch;
+        await this.#tryFiles(wanted, async ({ file, salt }) => {
+          const bytes = allocate(wanted);
+          const count = await readFully(file, bytes, wanted.offset);
+          decodeStretch(wanted, bytes.subarray(0, count), locations, salt, records);
+        });
       }
     };
     await Promise.all(Array.from({ length: Math.min(STRETCHES_AT_A_TIME, stretches.length - next) }, readStretches));
@@ -151,14 +149,70 @@ export class LogReader {
     return false;
   }
 
+  /** Keeps the segment's file open as it is now, whatever takes its name, until `letGo`. */
+  async hold(segmentBase: number): Promise<void> {
+    this.letGo(segmentBase);
+    this.#held.set(segmentBase, await this.#segment({ segmentBase, offset: 0, length: 0 }));
+  }
+
+  /** Another file has taken the segment's name: from now on reads go there first. */
+  replaced(segmentBase: number): void {
+    this.#replacements++;
+    this.#open.delete(segmentBase);
+  }
+
+  /** No location is of the held file any more. */
+  letGo(segmentBase: number): void {
+    const segment = this.#held.get(segmentBase);
+    if (segment === undefined) return;
+    this.#held.delete(segmentBase);
+    release(segment);
+  }
+
   /** Closes what is open once nobody reads it. */
   close(): void {
     this.#open.clear();
+    for (const segmentBase of [...this.#held.keys()]) this.letGo(segmentBase);
+  }
+
+  /** What `use` reads in the segment's file, or else in the one that is held for it. */
+  async #tryFiles<T>(location: RecordLocation, use: (segment: OpenSegment) => Promise<T>): Promise<T> {
+    const current = await this.#segment(location);
+    try {
+      return await use(current);
+    } catch (error) {
+      const held = this.#held.get(location.segmentBase);
+      if (held === undefined || held === current || !isReadDamage(error)) throw error;
+      taken(held);
+      try {
+        return await use(held);
+      } catch {
+        throw error;
+      } finally {
+        release(held);
+      }
+    } finally {
+      release(current);
+    }
+  }
+
+  #tryFilesSync<T>(location: RecordLocation, use: (segment: OpenSegment) => T): T {
+    const current = this.#segmentSync(location);
+    try {
+      return use(current);
+    } catch (error) {
+      const held = this.#held.get(location.segmentBase);
+      if (held === undefined || held === current || !isReadDamage(error)) throw error;
+      return use(held);
+    } finally {
+      release(current);
+    }
   }
 
   async #segment(location: RecordLocation): Promise<OpenSegment> {
     const known = this.#open.get(location.segmentBase);
     if (known !== undefined) return taken(known);
+    const replacements = this.#replacements;
     const path = `${this.#directory}/${segmentName(location.segmentBase)}`;
     let file: ReadableFile;
     try {
@@ -169,7 +223,7 @@ export class LogReader {
     try {
       const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
       const count = await readFully(file, bytes, 0);
-      return this.#opened(location, file, bytes.subarray(0, count));
+      return this.#opened(location, file, bytes.subarray(0, count), replacements);
     } catch (error) {
       await file.close();
       throw error;
@@ -188,20 +242,21 @@ export class LogReader {
     try {
       const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
       const count = readFullySync(file, bytes, 0);
-      return this.#opened(location, file, bytes.subarray(0, count));
+      return this.#opened(location, file, bytes.subarray(0, count), this.#replacements);
     } catch (error) {
       void file.close();
       throw error;
     }
   }
 
-  #opened(location: RecordLocation, file: ReadableFile, bytes: Uint8Array): OpenSegment {
+  #opened(location: RecordLocation, file: ReadableFile, bytes: Uint8Array, replacements: number): OpenSegment {
     const { header } = decodeSegmentHeader(bytes);
     if (header === null || header.base !== location.segmentBase)
       throw damaged(location, "the segment's header is damaged");
     const segment = { file, salt: header.salt, readers: 1, isEvicted: false };
     // Another reader may have opened it meanwhile: then that one's is disposed of when its readers are done.
-    this.#open.set(location.segmentBase, segment);
+    if (replacements === this.#replacements) this.#open.set(location.segmentBase, segment);
+    else segment.isEvicted = true;
     return segment;
   }
 }

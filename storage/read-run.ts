@@ -28,13 +28,16 @@ export async function readRun({
   runId,
 }: ReadRunOptions): Promise<RunState | undefined> {
   let run: RunState | undefined;
+  let missing: StorageError | undefined;
   const fold = (record: LogRecord): void => {
     for (const change of decodeChanges(record.type, record.body)) {
       if (!("runId" in change)) continue;
       try {
         run = foldRun(run, change, record.timeUs);
+        // It is the whole run: what compaction dropped before it is no loss.
+        if (change.kind === "run_ended") missing = undefined;
       } catch (error) {
-        throw new StorageError(
+        missing ??= new StorageError(
           "record_missing",
           `damage to the log took a part of run ${runId}: ${(error as Error).message}`,
         );
@@ -55,6 +58,7 @@ export async function readRun({
       });
     },
   });
+  if (missing !== undefined) throw missing;
   return run;
 }
 

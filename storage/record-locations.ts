@@ -1,5 +1,6 @@
 /** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
 import type { RecordLocation } from "./log-batch.js";
+import { SegmentOrdinals } from "./segment-ordinals.js";
 import { TypedColumn } from "./typed-column.js";
 
 export interface LocationColumns {
@@ -12,8 +13,7 @@ export interface LocationColumns {
 }
 
 export class RecordLocations {
-  #segmentBases: number[] = [];
-  #segmentOfBase = new Map<number, number>();
+  readonly #ordinals = new SegmentOrdinals();
   readonly #segments = new TypedColumn(Uint32Array);
   readonly #offsets = new TypedColumn(Uint32Array);
   /** 0 while there is no record. */
@@ -31,21 +31,14 @@ export class RecordLocations {
   }
 
   set(ordinal: number, { segmentBase, offset, length }: RecordLocation): void {
-    let segment = this.#segmentOfBase.get(segmentBase);
-    if (segment === undefined) {
-      segment = this.#segmentBases.length;
-      this.#segmentBases.push(segmentBase);
-      this.#segmentOfBase.set(segmentBase, segment);
-    }
-    this.#segments.set(ordinal, segment);
+    this.#segments.set(ordinal, this.#ordinals.ordinalOf(segmentBase));
     this.#offsets.set(ordinal, offset);
     this.#lengths.set(ordinal, length);
   }
 
   /** Takes these in place of what it held. */
   load({ segmentBases, segments, offsets, lengths }: LocationColumns): void {
-    this.#segmentBases = [...segmentBases];
-    this.#segmentOfBase = new Map(this.#segmentBases.map((base, segment) => [base, segment]));
+    this.#ordinals.load(segmentBases);
     this.#segments.load(segments);
     this.#offsets.load(offsets);
     this.#lengths.load(lengths);
@@ -54,7 +47,7 @@ export class RecordLocations {
   /** The columns that `load` takes, in parts. */
   parts(): { readonly [C in keyof LocationColumns]: Iterable<LocationColumns[C]> } {
     return {
-      segmentBases: [Float64Array.from(this.#segmentBases)],
+      segmentBases: [Float64Array.from(this.#ordinals.bases())],
       segments: this.#segments.parts(),
       offsets: this.#offsets.parts(),
       lengths: this.#lengths.parts(),
@@ -66,7 +59,7 @@ export class RecordLocations {
     const length = this.#lengths.get(ordinal);
     if (length === 0) return undefined;
     return {
-      segmentBase: this.#segmentBases[this.#segments.get(ordinal)]!,
+      segmentBase: this.#ordinals.baseOf(this.#segments.get(ordinal)),
       offset: this.#offsets.get(ordinal),
       length,
     };

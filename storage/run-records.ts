@@ -1,6 +1,7 @@
 /**
  * Ended runs as their consolidated records tell them: a list entry from the index section, the whole state from the body. What was
- * read is cached by the record's place, whose content never changes, so that nothing in the caches ever goes stale.
+ * read is cached by the run's id and the time of its last update, which no two records share, so that nothing in the caches ever goes
+ * stale, wherever compaction moves a record.
  */
 import { LRUCache } from "lru-cache";
 import { runSummaryResponse } from "../core/run-response.js";
@@ -11,9 +12,16 @@ import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { isReadDamage } from "./read-damage.js";
 import { decodeIndex, RECORD_TYPE } from "./record-index.js";
 
+/** An ended run as the indexes know it. */
+export interface StoredRun {
+  readonly id: string;
+  readonly updatedAtUs: number;
+  readonly location: RecordLocation;
+}
+
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
-/** Reads records back from the log, checked; rejects when one is damaged or missing. */
+/** Reads records back from the log, checked; rejects when one is damaged or missing, or has been moved by compaction. */
 export interface RecordReader {
   read(location: RecordLocation): Promise<ReadRecord>;
   /** In the order of the locations. */
@@ -43,16 +51,19 @@ const CACHE_ENTRY_BYTES = 200;
 export class RunRecords {
   readonly #reader: RecordReader;
   readonly #readBudget: ByteBudget;
-  /** By place and base address. */
+  readonly #locate: (id: string) => RecordLocation | undefined;
+  /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
-  /** By place. */
+  /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
-  /** Reads under way, by place: who asks for the same state meanwhile shares its read and its decoding. */
+  /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
   readonly #reading = new Map<string, Promise<RunState>>();
   readonly #onReadFailure: (error: unknown) => void;
 
-  constructor(options: RunRecordsOptions) {
+  /** `locate`: where the run's consolidated record lies by now. */
+  constructor(options: RunRecordsOptions, locate: (id: string) => RecordLocation | undefined) {
     this.#reader = options.reader;
+    this.#locate = locate;
     this.#onReadFailure = options.onReadFailure ?? (() => {});
     this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
     this.#summaries = new LRUCache({
@@ -63,55 +74,55 @@ export class RunRecords {
   }
 
   /** The run's whole state, shared: not to be changed. At once if it is cached. */
-  state(location: RecordLocation): Promise<RunState> | RunState {
-    const place = placeOf(location);
-    return this.#states.get(place) ?? this.#reading.get(place) ?? this.#readState(location, place);
+  state(run: StoredRun): Promise<RunState> | RunState {
+    const version = versionOf(run);
+    return this.#states.get(version) ?? this.#reading.get(version) ?? this.#readState(run, version);
   }
 
   /** The list entry as JSON, if it is cached. */
-  cachedSummaryJson(location: RecordLocation, baseUrl: string): Uint8Array | undefined {
-    return this.#summaries.get(`${placeOf(location)} ${baseUrl}`);
+  cachedSummaryJson(run: StoredRun, baseUrl: string): Uint8Array | undefined {
+    return this.#summaries.get(`${versionOf(run)} ${baseUrl}`);
   }
 
-  /** The list entries as JSON, in the order of the locations, read from the log; undefined where a record is damaged or missing. */
-  async readSummariesJson(locations: readonly RecordLocation[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+  /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */
+  async readSummariesJson(runs: readonly StoredRun[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
     const parts: Promise<(Uint8Array | undefined)[]>[] = [];
-    for (let start = 0; start < locations.length; ) {
+    for (let start = 0; start < runs.length; ) {
       let end = start;
       let bytes = 0;
-      do bytes += locations[end++]!.length;
-      while (end < locations.length && bytes + locations[end]!.length <= READ_TOGETHER_BYTES);
-      const part = locations.slice(start, end);
+      do bytes += runs[end++]!.location.length;
+      while (end < runs.length && bytes + runs[end]!.location.length <= READ_TOGETHER_BYTES);
+      const part = runs.slice(start, end);
       parts.push(this.#readBudget.run(bytes, () => this.#readPart(part, baseUrl)));
       start = end;
     }
     return (await Promise.all(parts)).flat();
   }
 
-  async #readPart(locations: readonly RecordLocation[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+  async #readPart(runs: readonly StoredRun[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
     let records: (ReadRecord | undefined)[];
     try {
-      records = await this.#reader.readMany(locations);
+      records = await this.#reader.readMany(runs.map(({ location }) => location));
     } catch (error) {
       if (!isReadDamage(error)) throw error;
-      // One by one: a damaged record must not hide its neighbours.
-      records = await Promise.all(locations.map((location) => this.#readUnlessDamaged(location)));
+      // One by one: a damaged record must not hide its neighbours, and one that was moved is looked up.
+      records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
     return records.map((record, at) => {
       if (record === undefined) return undefined;
       const { type, index } = record;
-      const place = placeOf(locations[at]!);
       const decoded = type === RECORD_TYPE.runEnded ? decodeIndex(type, index) : undefined;
-      if (decoded?.type !== RECORD_TYPE.runEnded) throw new Error(`no consolidated record at ${place}`);
+      const { id } = runs[at]!;
+      if (decoded?.type !== RECORD_TYPE.runEnded || decoded.summary.id !== id) throw misplaced(runs[at]!);
       const json = summaryJson(decoded.summary, baseUrl);
-      this.#summaries.set(`${place} ${baseUrl}`, json);
+      this.#summaries.set(`${versionOf(decoded.summary)} ${baseUrl}`, json);
       return json;
     });
   }
 
-  async #readUnlessDamaged(location: RecordLocation): Promise<ReadRecord | undefined> {
+  async #readUnlessDamaged(run: StoredRun): Promise<ReadRecord | undefined> {
     try {
-      return await this.#reader.read(location);
+      return await this.#read(run);
     } catch (error) {
       if (!isReadDamage(error)) throw error;
       this.#onReadFailure(error);
@@ -119,12 +130,27 @@ export class RunRecords {
     }
   }
 
-  #readState(location: RecordLocation, place: string): Promise<RunState> {
-    const reading = this.#readBudget.run(location.length, async () => {
-      const { type, body } = await this.#reader.read(location);
+  /** The run's record, wherever it is moved meanwhile. */
+  async #read({ id, location }: StoredRun): Promise<ReadRecord> {
+    for (let from = location; ; ) {
+      try {
+        return await this.#reader.read(from);
+      } catch (error) {
+        const now = this.#locate(id);
+        const isMoved = now !== undefined && (now.offset !== from.offset || now.segmentBase !== from.segmentBase);
+        if (!isMoved || !isReadDamage(error)) throw error;
+        from = now;
+      }
+    }
+  }
+
+  #readState(stored: StoredRun, version: string): Promise<RunState> {
+    const { length } = stored.location;
+    const reading = this.#readBudget.run(length, async () => {
+      const { type, body } = await this.#read(stored);
       const [change] = decodeChanges(type, body);
-      if (change?.kind !== "run_ended") throw new Error(`no consolidated record at ${place}`);
-      this.#states.set(place, change.run, { size: location.length * DECODED_BYTES_PER_ENCODED_BYTE });
+      if (change?.kind !== "run_ended" || change.runId !== stored.id) throw misplaced(stored);
+      this.#states.set(versionOf(change.run), change.run, { size: length * DECODED_BYTES_PER_ENCODED_BYTE });
       return change.run;
     });
     const shared = reading
@@ -132,14 +158,18 @@ export class RunRecords {
         this.#onReadFailure(error);
         throw error;
       })
-      .finally(() => this.#reading.delete(place));
-    this.#reading.set(place, shared);
+      .finally(() => this.#reading.delete(version));
+    this.#reading.set(version, shared);
     return shared;
   }
 }
 
-function placeOf({ segmentBase, offset }: RecordLocation): string {
-  return `${segmentBase}:${offset}`;
+function versionOf({ id, updatedAtUs }: Pick<StoredRun, "id" | "updatedAtUs">): string {
+  return `${id} ${updatedAtUs}`;
+}
+
+function misplaced({ id, location }: StoredRun): Error {
+  return new Error(`no consolidated record of run ${id} at ${location.segmentBase}:${location.offset}`);
 }
 
 /** A list entry as UTF-8 JSON. */

@@ -10,10 +10,12 @@ import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
 import { RunIndex, type RunPage } from "./run-index.js";
+import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { assertRows } from "./snapshot-reader.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
+import { formatUuidWords } from "./uuid-words.js";
 
 /** Filters and page of a list of runs; a filter left out holds for every run. */
 export interface RunListQuery {
@@ -202,6 +204,30 @@ export class ViewRuns {
   /** Where the consolidated record lies; undefined while the run has not ended. */
   location(ordinal: number): RecordLocation | undefined {
     return this.#locations.get(ordinal);
+  }
+
+  /** As `location`, by the run's id; undefined also for an unknown run. */
+  locationOf(id: string): RecordLocation | undefined {
+    const ordinal = this.#ids.indexOf(id);
+    return ordinal < 0 ? this.#lateRuns.get(id)?.location : this.#locations.get(ordinal);
+  }
+
+  /** Takes over where the records of a segment lie now, one at each step. */
+  *stepThroughMoves({ segmentBase, runIds, offsets, lengths }: SegmentMoves): Generator<void, void> {
+    for (const [at, offset] of offsets.entries()) {
+      const word = at * 4;
+      const id = formatUuidWords(runIds[word]!, runIds[word + 1]!, runIds[word + 2]!, runIds[word + 3]!);
+      if (this.locationOf(id)?.segmentBase === segmentBase)
+        this.#move(id, { segmentBase, offset, length: lengths[at]! });
+      yield;
+    }
+  }
+
+  #move(id: string, location: RecordLocation): void {
+    const ordinal = this.#ids.indexOf(id);
+    const late = this.#lateRuns.get(id);
+    if (ordinal >= 0) this.#locations.set(ordinal, location);
+    else if (late !== undefined) this.#lateRuns.set(id, { ...late, location });
   }
 
   /** Undefined for an unknown frame. */

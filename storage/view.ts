@@ -6,7 +6,8 @@
  * programs, health rows and the cell's identity. Of an ended run the rest is read from its consolidated record when asked for: its
  * summary from the index section, its state from the body.
  *
- * Every method answers from one state: what it finds is fixed before its first read of the log, and records are never changed.
+ * Every method answers from one state: what it finds is fixed before its first read of the log, and records are never changed. Compaction
+ * moves them, or drops one that a later record of the run has replaced: who looked for it there finds the run's record as it is now.
  */
 import type { FrameState } from "../core/capture.js";
 import type { CellChange, CellIdentity } from "../core/change.js";
@@ -25,7 +26,8 @@ import {
 } from "./log-batch.js";
 import { packValues, unpackValues } from "./packed-values.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "./record-index.js";
-import { RunRecords, type RunRecordsOptions, summaryJson } from "./run-records.js";
+import { RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
+import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
@@ -60,8 +62,8 @@ export interface ProgramEntry {
 }
 
 export class View {
-  readonly #records: RunRecords;
   readonly #runs = new ViewRuns();
+  readonly #records: RunRecords;
   readonly #activeRuns = new ActiveRuns();
   readonly #programs = new ViewPrograms();
   readonly #components = new Map<string, ComponentRow>();
@@ -72,7 +74,7 @@ export class View {
   #skippedRecords = 0;
 
   constructor(options: RunRecordsOptions) {
-    this.#records = new RunRecords(options);
+    this.#records = new RunRecords(options, (id) => this.#runs.locationOf(id));
   }
 
   /** The last record that the answers include; 0 before the first. */
@@ -119,6 +121,18 @@ export class View {
       this.#sliceEndMs = performance.now() + sliceMs;
     }
     this.#appliedSequence = batch.lastSequence;
+  }
+
+  /**
+   * Takes over where compaction has moved records to, giving way after each slice of time. Until it resolves the reader must have the old
+   * file too: some runs are looked for there still.
+   */
+  async applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
+    for (const _ of this.#runs.stepThroughMoves(moves)) {
+      if (performance.now() < this.#sliceEndMs) continue;
+      await giveWay();
+      this.#sliceEndMs = performance.now() + sliceMs;
+    }
   }
 
   /**
@@ -201,14 +215,14 @@ export class View {
     baseUrl: string,
   ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[] }> {
     const { total, ordinals } = this.#runs.query(query);
-    const unread: RecordLocation[] = [];
+    const unread: StoredRun[] = [];
     const runs = ordinals.map((ordinal) => {
-      const location = this.#runs.location(ordinal);
-      if (location === undefined) {
+      const stored = this.#storedRun(ordinal);
+      if (stored === undefined) {
         return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
       }
-      const cached = this.#records.cachedSummaryJson(location, baseUrl);
-      if (cached === undefined) unread.push(location);
+      const cached = this.#records.cachedSummaryJson(stored, baseUrl);
+      if (cached === undefined) unread.push(stored);
       return cached;
     });
     const read = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl);
@@ -276,8 +290,14 @@ export class View {
   }
 
   #state(ordinal: number): Promise<RunState> | RunState {
+    const stored = this.#storedRun(ordinal);
+    return stored === undefined ? this.#activeRuns.state(this.#runs.id(ordinal)) : this.#records.state(stored);
+  }
+
+  /** Undefined while the run has not ended. */
+  #storedRun(ordinal: number): StoredRun | undefined {
     const location = this.#runs.location(ordinal);
-    return location === undefined ? this.#activeRuns.state(this.#runs.id(ordinal)) : this.#records.state(location);
+    return location && { id: this.#runs.id(ordinal), updatedAtUs: this.#runs.updatedAtUs(ordinal), location };
   }
 
   #apply(record: LogRecord, location: RecordLocation): void {

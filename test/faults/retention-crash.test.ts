@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import type { RunState } from "../../core/run-state.js";
-import { extentsFirstNamedBy } from "../../http/stored-extents.js";
+import { RecordVerifier } from "../../http/record-verifier.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { checkStore } from "../../storage/check-store.js";
 import type { Durability } from "../../storage/log-options.js";
@@ -100,7 +100,7 @@ async function judge(
       },
       fileSystem: disk,
       understandsType: isChangeRecordType,
-      inspectRecord: extentsFirstNamedBy,
+      ...new RecordVerifier().inspection,
     });
   // The dangerous direction: bytes that are gone without a tombstone.
   const before = await check();

@@ -11,6 +11,7 @@ import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
   FrontToRecorder,
@@ -29,6 +30,14 @@ export interface HarnessOptions extends Partial<RecorderOptions> {
   wallUs?: () => number;
   /** False: the front takes no batches until `takeBatches`. */
   takesBatches?: boolean;
+  /** What the front does with what it is sent, beside what the harness notes. */
+  front?: HarnessFront;
+}
+
+export interface HarnessFront {
+  batch(batch: CommittedBatch): void;
+  hold(segmentBase: number): Promise<void>;
+  moved(moves: SegmentMoves): Promise<void>;
 }
 
 export function temporaryDirectory(t: Test): string {
@@ -54,6 +63,11 @@ export class RecorderHarness {
   /** False: the front does not answer. */
   letsGo = true;
   batchBytes = 0;
+  /** What compaction moved. */
+  readonly moves: SegmentMoves[] = [];
+  readonly #front: HarnessFront | undefined;
+  /** Of the front's answers and moves, one after the other. */
+  #answering: Promise<void> = Promise.resolve();
   #takesBatches: boolean;
   #untaken: number[] = [];
   #ready: RecorderReady | undefined;
@@ -61,14 +75,21 @@ export class RecorderHarness {
   #recorder: Recorder | undefined;
   #changed: (() => void)[] = [];
 
-  private constructor(directory: string, takesBatches: boolean) {
+  private constructor(directory: string, takesBatches: boolean, front: HarnessFront | undefined) {
     this.directory = directory;
+    this.#front = front;
     this.#takesBatches = takesBatches;
   }
 
   static async start(t: Test, directory: string, options: HarnessOptions = {}): Promise<RecorderHarness> {
-    const { fileSystem = nodeFileSystem, wallUs = wallClockUs, takesBatches = true, ...recorderOptions } = options;
-    const harness = new RecorderHarness(directory, takesBatches);
+    const {
+      fileSystem = nodeFileSystem,
+      wallUs = wallClockUs,
+      takesBatches = true,
+      front,
+      ...recorderOptions
+    } = options;
+    const harness = new RecorderHarness(directory, takesBatches, front);
     harness.#recorder = await Recorder.start(
       {
         dataDirectory: directory,
@@ -164,6 +185,18 @@ export class RecorderHarness {
         this.askedToLetGo.push(message.runIds);
         if (this.letsGo) queueMicrotask(() => this.#receive({ kind: "captures_let_go" }));
         break;
+      case "hold_segment":
+        this.#answering = this.#answering
+          .then(() => this.#front?.hold(message.segmentBase))
+          .then(
+            () => this.#receive({ kind: "segment_held", isHeld: true }),
+            () => this.#receive({ kind: "segment_held", isHeld: false }),
+          );
+        break;
+      case "segment_moved":
+        this.moves.push(message.moves);
+        this.#answering = this.#answering.then(() => this.#front?.moved(message.moves));
+        break;
       default:
         break;
     }
@@ -172,6 +205,7 @@ export class RecorderHarness {
 
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
+    this.#front?.batch(batch);
     if (this.#takesBatches) queueMicrotask(() => this.#receive({ kind: "batch_taken", bytes: batch.bytes.length }));
     else this.#untaken.push(batch.bytes.length);
     forEachRecord(batch, ({ type, index, body, timeUs }) => {
@@ -185,7 +219,11 @@ export class RecorderHarness {
       }
       for (const change of decodeChanges(type, body)) {
         if (change.kind === "program_put") this.programs.add(change.program.id);
-        if ("runId" in change) this.runs.set(change.runId, foldRun(this.runs.get(change.runId), change, timeUs));
+        if (!("runId" in change)) continue;
+        const run = this.runs.get(change.runId);
+        // Compaction dropped how it began: its end is still to come.
+        if (run === undefined && change.kind !== "run_created" && change.kind !== "run_ended") continue;
+        this.runs.set(change.runId, foldRun(run, change, timeUs));
       }
     });
   }

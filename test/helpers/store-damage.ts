@@ -1,5 +1,5 @@
 import type { Random } from "../../core/random.js";
-import { extentsFirstNamedBy } from "../../http/stored-extents.js";
+import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
@@ -17,7 +17,7 @@ export function checkDisk(disk: SimulatedDisk, directory: string): Promise<Check
     },
     fileSystem: disk,
     understandsType: isChangeRecordType,
-    inspectRecord: extentsFirstNamedBy,
+    ...new RecordVerifier().inspection,
   });
 }
 

@@ -38,7 +38,13 @@ function isRefusalSnapshot(value: unknown): boolean {
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
+  readonly #onRefusalDropped: (name: string, sequence: number) => void;
   #refusalBytes = 0;
+
+  /** `onRefusalDropped`: a stored refusal had to make room. */
+  constructor(onRefusalDropped: (name: string, sequence: number) => void = () => {}) {
+    this.#onRefusalDropped = onRefusalDropped;
+  }
 
   get size(): number {
     return this.#producers.size;
@@ -62,6 +68,11 @@ export class ProducerTable {
     producer.taken = Math.max(producer.taken, sequence);
     if (committed) producer.committed = producer.taken;
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
+  }
+
+  /** True while the refusal of this number is stored. */
+  holdsRefusal(name: string, sequence: number): boolean {
+    return this.#producers.get(name)?.refusals.has(sequence) ?? false;
   }
 
   /** The record of this number is committed; called in the order of the numbers. */
@@ -120,6 +131,7 @@ export class ProducerTable {
       producer.refusals.delete(sequence);
       producer.refusalBytes -= bytes;
       this.#refusalBytes -= bytes;
+      this.#onRefusalDropped(producer.name, sequence);
       return;
     }
   }

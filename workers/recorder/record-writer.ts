@@ -8,9 +8,10 @@ import { withoutCaptures } from "../../core/run-files.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import type { ServiceClock } from "../../core/service-clock.js";
-import { encodeChanges, encodeRefusal } from "../../storage/change-record.js";
+import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 import type { Log } from "../../storage/log.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
+import { recordLength } from "../../storage/record-format.js";
 import type { Origin } from "../../storage/record-index.js";
 import { boundedRefusal } from "../cell-link/bounded-refusal.js";
 import type { IncomingMessage } from "../cell-link/message-intake.js";
@@ -77,8 +78,10 @@ export class RecordWriter {
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       const refusal = boundedRefusal(error.refusal);
-      const sequence = log.append({ ...encodeRefusal(origin, refusal), timeUs });
+      const record = encodeRefusal(origin, refusal);
+      const sequence = log.append({ ...record, timeUs });
       this.#state.applyRefusal(origin, refusal, timeUs);
+      this.#state.places.appended(sequence, { refused: origin }, bytesOf(record));
       this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(refusal) });
       return;
     }
@@ -109,6 +112,7 @@ export class RecordWriter {
 
   /** These records are committed: their messages are answered. */
   committed(batch: CommittedBatch): void {
+    this.#state.places.committed(batch.lastSequence, batch.segmentBase);
     const inFlight = this.#inFlight;
     let count = 0;
     for (; count < inFlight.length; count++) {
@@ -154,7 +158,9 @@ export class RecordWriter {
     const sequence = log.append(needs === undefined ? input : { ...input, needs });
     if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
-    spend(record.index.length + record.body.length + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
+    const lengthBytes = bytesOf(record);
+    this.#state.places.appended(sequence, { changes }, lengthBytes);
+    spend(lengthBytes + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
     return sequence;
   }
 
@@ -179,4 +185,8 @@ export class RecordWriter {
       if (run !== undefined) this.#options.runChanged(run);
     }
   }
+}
+
+function bytesOf({ index, body }: EncodedRecord): number {
+  return recordLength(index.length, body.length);
 }

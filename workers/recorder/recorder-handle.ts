@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type {
   FrontToRecorder,
@@ -41,6 +42,10 @@ export interface RecorderCallbacks {
   onLog(line: LogLine): void;
   /** What is kept open of these runs' captures is closed, downloads under way apart. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
+  /** Keeps the segment's file of now open, until its moves are applied. */
+  onHoldSegment(segmentBase: number): Promise<void>;
+  /** The segment's name has another file, called after the batches before it; batches behind it wait for the promise. */
+  onSegmentMoved(moves: SegmentMoves): Promise<void>;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;
 }
@@ -141,6 +146,17 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         return;
       case "figures":
         for (const resolve of figureAskers.splice(0)) resolve(message.figures);
+        return;
+      case "hold_segment":
+        taken = taken
+          .then(() => callbacks.onHoldSegment(message.segmentBase))
+          .then(
+            () => post({ kind: "segment_held", isHeld: true }),
+            () => post({ kind: "segment_held", isHeld: false }),
+          );
+        return;
+      case "segment_moved":
+        taken = taken.then(() => callbacks.onSegmentMoved(message.moves)).catch(crashed);
         return;
       case "failed":
         fail(message.error);

@@ -9,6 +9,8 @@ export interface HealthSources {
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, for people; null while it works. */
   recorderFailure(): string | null;
+  /** Why segments are not compacted any more; null while they are. */
+  compactionFault(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
@@ -46,12 +48,11 @@ export class RecorderHealth {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
     const { corruptionCount, lostRecords, quarantinedBytes } = this.#sources.recovery;
-    if (corruptionCount === 0) return row("log", "healthy", null);
-    return row(
-      "log",
-      "degraded",
-      `opening found ${corruptionCount} damaged places: ${lostRecords} records lost, ${quarantinedBytes} bytes in quarantine`,
+    const found = `opening found ${corruptionCount} damaged places: ${lostRecords} records lost, ${quarantinedBytes} bytes in quarantine`;
+    const faults = [corruptionCount === 0 ? null : found, this.#sources.compactionFault()].filter(
+      (one) => one !== null,
     );
+    return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }
 
   #recorderRow(): ComponentRow {

@@ -7,6 +7,7 @@ import type { JsonObject } from "../../core/json.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type { StoreCounters } from "./store-counters.js";
@@ -105,6 +106,10 @@ export type RecorderToFront =
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The answer to `figures`. */
   | { kind: "figures"; figures: RecorderFigures }
+  /** Another file is about to take the segment's name: the front answers once it keeps the file of now open, and reads in both from then on. */
+  | { kind: "hold_segment"; segmentBase: number }
+  /** The new file has the name, or will not get it: then nothing has moved. With the moves applied the old one is needed no more. */
+  | { kind: "segment_moved"; moves: SegmentMoves }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is committed and closed. The last message. */
@@ -119,5 +124,7 @@ export type FrontToRecorder =
   /** The answer to `let_go_of_captures`; one is asked at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }
+  /** The answer to `hold_segment`; one is asked at a time. False: it could not be opened, and nothing may take its name. */
+  | { kind: "segment_held"; isHeld: boolean }
   /** Close the link, commit what was taken, close the store, end the thread. */
   | { kind: "stop" };

@@ -4,7 +4,7 @@
  *
  * | part | bounded by | bytes |
  * |---|---|---|
- * | runs: id and whether it has ended | every run stays known: its id may not come again | 25 to 31 a run |
+ * | runs: id, whether it has ended, and the segment of its record | every run stays known: its id may not come again | 25 to 31 a run |
  * | frames: id and run | every frame, as above | 25 to 31 a frame |
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
@@ -12,6 +12,7 @@
  * | programs | `LIMITS.programs` | their documents |
  * | components | `LIMITS.components` | some 300 each |
  * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
+ * | where the records of active runs, rows and refusals lie | these | some 100 each, see record-places.ts |
  *
  * Ended run with a serial number of its own and one frame: some 90 bytes, 90 MB for a million.
  *
@@ -30,6 +31,7 @@ import type { RunState, RunSummary } from "../../core/run-state.js";
 import type { World } from "../../core/world.js";
 import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/capture-ledger.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
+import { decodeDroppedOrigins } from "../../storage/dropped-origins.js";
 import { type KeptRecord, packRecords, unpackRecords } from "../../storage/kept-records.js";
 import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
 import type { RecordContent } from "../../storage/log-options.js";
@@ -52,10 +54,10 @@ import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
+import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
 
 const OPENING_STATE_VERSION = 1;
-const ACTIVE = 0;
-const ENDED = 1;
+const { active: ACTIVE, ended: ENDED } = RUN_VALUE;
 
 interface OpeningState {
   version: number;
@@ -113,12 +115,17 @@ interface SnapshotFacts {
   lastRunId: string | null;
   lastTimeUs: number;
   lastRemoved: readonly RemovedRun[];
+  places: RecordPlacesData;
 }
 
 export class RecorderState implements World {
-  readonly producers = new ProducerTable();
+  readonly producers = new ProducerTable((name, sequence) => this.places.refusalDropped(name, sequence));
   readonly captures: CaptureLedger;
   readonly #runs = new UuidTable();
+  readonly places = new RecordPlaces({
+    runs: this.#runs,
+    holdsRefusal: (producer, sequence) => this.producers.holdsRefusal(producer, sequence),
+  });
   /** Frame id → the run's entry in `#runs`. */
   readonly #frames = new UuidTable();
   readonly #serialNumbers = new TextTable();
@@ -169,7 +176,7 @@ export class RecorderState implements World {
   }
 
   runHasEnded(id: string): boolean {
-    return this.#runs.get(id) === ENDED;
+    return (this.#runs.get(id) ?? ACTIVE) !== ACTIVE;
   }
 
   runOfFrame(frameId: string): string | undefined {
@@ -271,7 +278,8 @@ export class RecorderState implements World {
   }
 
   #addRun(id: string, status: typeof ACTIVE | typeof ENDED): void {
-    this.#runs.set(id, status);
+    // Once it has ended it stays so: the table then says where its record lies.
+    if (!this.runHasEnded(id)) this.#runs.set(id, status);
     if (this.#lastRunId === null || id > this.#lastRunId) this.#lastRunId = id;
   }
 
@@ -319,6 +327,13 @@ export class RecorderState implements World {
       this.#restoreOpeningState(record.body);
       return;
     }
+    if (record.type === LOG_RECORD_TYPE.dropped) {
+      this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
+      for (const { producer, sequence } of decodeDroppedOrigins(record.body)) {
+        this.producers.take(producer, sequence, null, true);
+      }
+      return;
+    }
     if (!isChangeRecordType(record.type)) return;
     this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
     const index = decodeIndex(record.type, record.index);
@@ -329,18 +344,22 @@ export class RecorderState implements World {
     }
     switch (index.type) {
       case RECORD_TYPE.refusal:
+        if (origin !== null) this.places.place({ refused: origin }, location.segmentBase, location.length);
         return;
-      case RECORD_TYPE.cellChanges:
-        for (const change of decodeChanges(record.type, record.body)) {
-          this.#applyChange(change, record.timeUs, null);
-        }
+      case RECORD_TYPE.cellChanges: {
+        const changes = decodeChanges(record.type, record.body);
+        for (const change of changes) this.#applyChange(change, record.timeUs, null);
+        this.places.place({ changes }, location.segmentBase, location.length);
         return;
+      }
       case RECORD_TYPE.runCreated:
         this.#replaySummary(index.summary, ACTIVE);
+        this.places.placeRun(index.summary.id, location.segmentBase, location.length);
         this.#keepUnfolded(index.summary.id, unfolded(record, origin));
         return;
       case RECORD_TYPE.runEnded: {
         this.#replaySummary(index.summary, ENDED);
+        this.places.placeEnd(index.summary.id, location.segmentBase, location.length);
         this.#unfolded.delete(index.summary.id);
         const entry = this.#runs.entryOf(index.summary.id);
         for (const frameId of index.frameIds) this.#frames.set(frameId, entry);
@@ -352,6 +371,7 @@ export class RecorderState implements World {
       case RECORD_TYPE.runDelta:
         // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
         if (!this.#runs.has(index.runId)) this.#addRun(index.runId, ENDED);
+        this.places.placeRun(index.runId, location.segmentBase, location.length);
         if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
         this.#keepUnfolded(index.runId, unfolded(record, origin));
         return;
@@ -395,6 +415,7 @@ export class RecorderState implements World {
       lastRunId: this.#lastRunId,
       lastTimeUs: this.#lastTimeUs,
       lastRemoved: captures.lastRemoved,
+      places: this.places.export(),
     };
     await sink.write("recorderFacts", packValues([facts]));
     await sink.write("recorderPrograms", packValues(this.#programs.values()));
@@ -423,6 +444,7 @@ export class RecorderState implements World {
     for (const row of facts.components) this.#components.set(row.key, row);
     this.#lastRunId = facts.lastRunId;
     this.#lastTimeUs = facts.lastTimeUs;
+    this.places.restore(facts.places);
     this.captures.load(await source.read("recorderCaptures"), facts.lastRemoved);
     for (const program of unpackValues(await source.read("recorderPrograms")) as Iterable<ProgramDocument>) {
       this.#programs.set(program.id, program);

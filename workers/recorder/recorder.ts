@@ -1,13 +1,11 @@
 import { createServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
-import { captureMonth } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
-import { LogReader } from "../../storage/log-reader.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
@@ -22,10 +20,10 @@ import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
-import { Retention } from "./retention.js";
 import { RunEndings } from "./run-endings.js";
 import { openSnapshot } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
+import { Upkeep } from "./upkeep.js";
 
 /**
  * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
@@ -91,12 +89,10 @@ export class Recorder implements MessageIntake {
   readonly #room: DiskRoom;
   readonly #messages = new MessageFigures();
   #roomLevel: RoomLevel = "enough";
-  readonly #reader: LogReader;
-  #retention: Retention | undefined;
-  #whenLetGo: (() => void) | null = null;
   readonly #exclusiveWork = new ExclusiveWork();
   #snapshots: SnapshotSchedule | undefined;
   #whenSnapshotAnswered: ((refusal: string | null) => void) | null = null;
+  #upkeep: Upkeep | undefined;
   #log: Log | undefined;
   #writer: RecordWriter | undefined;
   #health: RecorderHealth | undefined;
@@ -115,7 +111,6 @@ export class Recorder implements MessageIntake {
     this.#environment = environment;
     this.#directory = directory;
     this.#state = this.#newState();
-    this.#reader = new LogReader({ fileSystem: environment.fileSystem, directory: directory.metaPath });
     this.#stream = new BatchStream({
       send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
       onBehind: () => {
@@ -210,7 +205,7 @@ export class Recorder implements MessageIntake {
       state,
       files: this.#files,
       spend: (bytes) => this.#room.spend(bytes),
-      endAppended: (run, sequence) => this.#retention?.endAppended(run, sequence),
+      endAppended: (run, sequence) => this.#upkeep?.endAppended(run, sequence),
       runChanged: (run) => this.#endings.runChanged(run),
       runEnded: (runId) => {
         this.#files.runEnded(runId);
@@ -218,7 +213,20 @@ export class Recorder implements MessageIntake {
       },
     });
     this.#unavailable = null;
-    this.#retention = this.#createRetention(log);
+    const upkeep = new Upkeep({
+      ...this.#environment,
+      directory: this.#directory,
+      log,
+      state,
+      captures: this.#captures,
+      room: this.#room,
+      policy: this.#options.retention,
+      work: this.#exclusiveWork,
+      appendTombstone: (run) => this.#openWriter().appendTombstone(run),
+      onChange: () => this.#health?.update(),
+      line: (level, message, fields) => this.#line(level, message, fields),
+    });
+    this.#upkeep = upkeep;
     this.#endings.resume(state.activeRuns(), state.lastWriters());
     this.#health = new RecorderHealth({
       sources: {
@@ -226,17 +234,18 @@ export class Recorder implements MessageIntake {
         logFailure: () => log.failure,
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
+        compactionFault: () => upkeep.compactionFault,
         damagedRuns: damagedRuns.length,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
-        counters: () => ({ retention: this.#retention?.removed ?? { runs: 0, files: 0, bytes: 0 } }),
+        counters: () => ({ retention: upkeep.removed }),
       },
       send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
     });
     await this.#room.start();
     this.#health.update();
     await this.#listen(log);
-    this.#retention.start();
+    upkeep.start();
     this.#startSnapshots(log, snapshot?.bytes ?? 0);
   }
 
@@ -267,45 +276,6 @@ export class Recorder implements MessageIntake {
       this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(new Error(refusal)));
       this.#environment.send({ kind: "snapshot", path, sequence });
     });
-  }
-
-  #createRetention(log: Log): Retention {
-    const { timers, wallUs } = this.#environment;
-    return new Retention({
-      policy: this.#options.retention,
-      ledger: this.#state.captures,
-      timers,
-      wallUs,
-      read: (location) => this.#reader.read(location),
-      appendTombstone: (run) => this.#openWriter().appendTombstone(run),
-      whenDurable: (sequence) => log.whenDurable(sequence),
-      letGo: (runIds) => this.#letGo(runIds),
-      removeCaptures: (runIds) => this.#captures.removeCaptures(runIds, (month) => this.#isPastMonth(month)),
-      onRemoved: () => this.#health?.update(),
-      line: (level, message, fields) => this.#line(level, message, fields),
-    });
-  }
-
-  /** True for a month that no new run can fall into: ids ascend. */
-  #isPastMonth(month: string): boolean {
-    const { lastRunId } = this.#state;
-    return lastRunId !== null && month < captureMonth(lastRunId);
-  }
-
-  #letGo(runIds: readonly string[]): Promise<void> {
-    if (this.#stopping !== undefined) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#whenLetGo = resolve;
-      this.#environment.send({ kind: "let_go_of_captures", runIds });
-    });
-  }
-
-  async #stopRetention(): Promise<void> {
-    const stopped = this.#retention?.stop();
-    // The front may be gone: what it was asked is asked again at the next start.
-    this.#whenLetGo?.();
-    await stopped;
-    this.#reader.close();
   }
 
   async #listen(log: Log): Promise<void> {
@@ -344,6 +314,7 @@ export class Recorder implements MessageIntake {
       else if (level === "low") this.#line("warn", "the disk has little room: captures wait", detail);
       else this.#line("error", "the disk is full: all messages wait", detail);
     }
+    this.#upkeep?.roomChanged();
     this.#health?.update();
   }
 
@@ -359,7 +330,8 @@ export class Recorder implements MessageIntake {
         this.#whenSnapshotAnswered?.(message.reason);
         return;
       case "captures_let_go":
-        this.#whenLetGo?.();
+      case "segment_held":
+        this.#upkeep?.answered(message);
         return;
       case "figures":
         this.#environment.send({ kind: "figures", figures: this.#figures() });
@@ -387,7 +359,7 @@ export class Recorder implements MessageIntake {
     this.#endings.stop();
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
-    await this.#stopRetention();
+    await this.#upkeep?.stop();
     const log = this.#log;
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
@@ -491,10 +463,10 @@ export class Recorder implements MessageIntake {
   #committed(batch: CommittedBatch): void {
     try {
       this.#stream.send(batch);
-      this.#retention?.committed(batch);
       this.#snapshots?.committed(batch);
       this.#writer?.committed(batch);
       this.#link.flush();
+      this.#upkeep?.committed(batch);
     } catch (error) {
       this.#report("what was committed could not be answered", error, {});
       this.#fail("the recorder failed: see the service's log");
@@ -508,7 +480,7 @@ export class Recorder implements MessageIntake {
     this.#unavailable = message;
     this.#writer?.abandon();
     this.#endings.stop();
-    void this.#retention?.stop();
+    void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);
     this.#link.refuseAll(message);
     this.#line("error", "the recorder takes no more messages", { cause: message });

@@ -211,13 +211,17 @@ export class Retention {
 
   /** The run as its record has it; undefined when it cannot be read: its captures stay, for this process, and the others have their turn. */
   async #read(kept: KeptCaptures): Promise<RunState | undefined> {
+    const { location } = kept;
     try {
-      const record = await this.#options.read(kept.location);
+      const record = await this.#options.read(location);
       const [change] = decodeChanges(record.type, record.body);
       if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) return change.run;
       throw new StorageError("record_damaged", "another record stands where the run's was");
     } catch (error) {
       if (this.#isStopped) return undefined;
+      const now = this.#ledger.locationOf(kept.createdAtUs);
+      // Compaction has moved it while it was read.
+      if (now !== undefined && now.offset !== location.offset) return this.#read({ ...kept, location: now });
       this.#ledger.drop(kept.createdAtUs);
       const cause = error instanceof Error ? error.message : String(error);
       const created = formatTimeUs(kept.createdAtUs);

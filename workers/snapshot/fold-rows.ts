@@ -3,6 +3,7 @@ import { unpackRecords } from "../../storage/kept-records.js";
 import { unpackValues } from "../../storage/packed-values.js";
 import type { SnapshotSource } from "../../storage/snapshot-format.js";
 import { formatUuidWords } from "../../storage/uuid-words.js";
+import { FIRST_END, type RecordPlacesData } from "../recorder/record-places.js";
 
 /** A table of what was folded: its rows as text, in an order that follows from them. */
 export interface FoldTable {
@@ -27,7 +28,9 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
 
   const ownRunIds = idsOf(await source.read("recorderRunIds"));
   const statuses = await source.read("recorderRunStatuses");
-  yield { name: "runs of the recorder", rows: ownRunIds.map((id, nth) => `${id} ${statuses[nth]}`).sort() };
+  const { places, ...facts } = factsOf(await source.read("recorderFacts"));
+  const ownRuns = ownRunIds.map((id, nth) => `${id} ${placeOfEnd(statuses[nth] as number, places.segments)}`);
+  yield { name: "runs of the recorder", rows: ownRuns.sort() };
   const ownFrameRuns = await source.read("recorderFrameRuns");
   const ownFrames = idsOf(await source.read("recorderFrameIds")).map(
     (id, nth) => `${id} ${ownRunIds[ownFrameRuns[nth] as number]}`,
@@ -41,7 +44,8 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
     captures.subarray(row * 6, row * 6 + 6).join(" "),
   );
   yield { name: "kept captures", rows: captureRows };
-  yield { name: "facts of the recorder", rows: packedRows(await source.read("recorderFacts")) };
+  yield { name: "facts of the recorder", rows: [JSON.stringify(facts)] };
+  yield { name: "places of the recorder", rows: [JSON.stringify(places.garbage)] };
   yield { name: "programs of the recorder", rows: packedRows(await source.read("recorderPrograms")) };
   yield { name: "producers", rows: packedRows(await source.read("recorderProducers")) };
   yield { name: "runs of the recorder that have not ended", rows: keptRows(await source.read("recorderKeptRecords")) };
@@ -64,6 +68,16 @@ async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Prom
     const program = programIds[programs[nth] as number];
     return `${id} ${statuses[nth]} ${times[nth]} ${program} ${place} ${texts[serials[nth] as number] ?? ""}`;
   });
+}
+
+/** What there is one of, of the recorder's state: by name, as plain values. */
+function factsOf(bytes: Uint8Array): { places: RecordPlacesData } & Record<string, unknown> {
+  const [facts] = unpackValues(bytes);
+  return facts as { places: RecordPlacesData };
+}
+
+function placeOfEnd(value: number, segments: readonly number[]): string {
+  return value < FIRST_END ? String(value) : `in ${segments[value - FIRST_END]}`;
 }
 
 function idsOf(words: Uint32Array): string[] {

@@ -52,6 +52,8 @@ t.test(
         onHealth() {},
         onLog() {},
         onCapturesRemoved() {},
+        async onHoldSegment() {},
+        async onSegmentMoved() {},
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;

@@ -34,6 +34,8 @@ function start(
         seen.health = rows;
       },
       onCapturesRemoved: () => {},
+      onHoldSegment: async () => {},
+      onSegmentMoved: async () => {},
       onLog: (line) => seen.lines.push(line.message),
       onFailure: (error) => {
         seen.failures++;

@@ -4,12 +4,9 @@ import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import { manifestOf } from "../../../core/run-files.js";
 import { wallClockUs } from "../../../core/service-clock.js";
-import { extentsFirstNamedBy } from "../../../http/stored-extents.js";
 import { type CaptureKind, capturePath } from "../../../storage/capture-path.js";
-import { checkStore } from "../../../storage/check-store.js";
-import { openDataDirectory } from "../../../storage/data-directory.js";
 import { FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
-import { isChangeRecordType } from "../../../storage/record-index.js";
+import { checkDirectory } from "../../helpers/checked-directory.js";
 import {
   CAPTURED_BYTES,
   IMAGE,
@@ -45,17 +42,6 @@ async function pass(recorder: RecorderHarness, ms: number): Promise<void> {
   const raw = await recorder.connect("clock");
   await raw.accept({ type: "cell.put" });
   raw.socket.destroy();
-}
-
-async function checked(directory: string) {
-  const dataDirectory = await openDataDirectory({ path: directory, creates: false });
-  const result = await checkStore({
-    dataDirectory,
-    understandsType: isChangeRecordType,
-    inspectRecord: extentsFirstNamedBy,
-  });
-  await dataDirectory.release();
-  return result;
 }
 
 t.test(
@@ -102,7 +88,7 @@ t.test(
     t.equal(isRemoved(recorder.run(second.id)), false);
     await raw.accept({ type: "cell.put" });
     await recorder.stop();
-    t.match(await checked(recorder.directory), { ok: true, findings: [] });
+    t.match(await checkDirectory(recorder.directory), { ok: true, findings: [] });
   },
 );
 
@@ -167,13 +153,13 @@ t.test(
     t.notOk(isRemoved(recorder.run(other.id)), "the next slice waits for this one");
     await recorder.stop();
     t.ok(existsSync(pathOf(recorder, run.id)));
-    t.match(await checked(directory), { ok: true, findings: [{ code: "capture_left" }] });
+    t.match(await checkDirectory(directory), { ok: true, findings: [{ code: "capture_left" }] });
     const again = await RecorderHarness.start(t, directory);
     await again.until(() => again.askedToLetGo.length === 2);
     t.notOk(existsSync(pathOf(again, run.id)));
     t.ok(existsSync(pathOf(again, other.id)));
     await again.stop();
-    t.match(await checked(directory), { ok: true, findings: [] });
+    t.match(await checkDirectory(directory), { ok: true, findings: [] });
   },
 );
 

@@ -1,0 +1,213 @@
+import t, { type Test } from "tap";
+import { runResponse } from "../../../core/run-response.js";
+import { type FileSystem, FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
+import { LogReader } from "../../../storage/log-reader.js";
+import { View } from "../../../storage/view.js";
+import { checkDirectory } from "../../helpers/checked-directory.js";
+import { type KeptRun, runWithCaptures } from "../../helpers/kept-captures.js";
+import type { RawProducer } from "../../helpers/raw-producer.js";
+import {
+  type HarnessFront,
+  type HarnessOptions,
+  RecorderHarness,
+  temporaryDirectory,
+} from "../../helpers/recorder-harness.js";
+import { RoomFileSystem } from "../../helpers/room-file-system.js";
+
+const SEGMENT_BYTES = 16 * 1024;
+const BASE_URL = "http://cell";
+const COMPACTION_INTERVAL_MS = 30_000;
+
+/** A front that keeps a view and reads the log, as the service's own does. */
+class Front implements HarnessFront {
+  readonly reader: LogReader;
+  readonly view: View;
+  holds = true;
+
+  constructor(directory: string) {
+    this.reader = new LogReader({ fileSystem: nodeFileSystem, directory: `${directory}/meta` });
+    // Nothing stays in a cache: each answer is read.
+    this.view = new View({ reader: this.reader, summaryCacheBytes: 1, runCacheBytes: 1 });
+  }
+
+  batch: HarnessFront["batch"] = (batch) => this.view.applyBatch(batch);
+
+  async hold(segmentBase: number): Promise<void> {
+    if (!this.holds) throw new Error("no file can be opened");
+    await this.reader.hold(segmentBase);
+  }
+
+  moved: HarnessFront["moved"] = async (moves) => {
+    this.reader.replaced(moves.segmentBase);
+    await this.view.applyMoves(moves, async () => {});
+    this.reader.letGo(moves.segmentBase);
+  };
+
+  async answers(runs: readonly KeptRun[]): Promise<string[]> {
+    const { total, runs: entries } = await this.view.listRuns({ offset: 0, limit: 1_000 }, BASE_URL);
+    const documents = await Promise.all(runs.map(async ({ id }) => runResponse((await this.view.run(id))!, BASE_URL)));
+    return [String(total), ...entries.map((json) => Buffer.from(json).toString()), JSON.stringify(documents)];
+  }
+}
+
+interface Running {
+  recorder: RecorderHarness;
+  front: Front;
+  raw: RawProducer;
+}
+
+async function start(t: Test, directory: string, options: HarnessOptions = {}): Promise<Running> {
+  const front = new Front(directory);
+  const recorder = await RecorderHarness.start(t, directory, { segmentBytes: SEGMENT_BYTES, front, ...options });
+  front.view.finishOpening();
+  t.teardown(() => front.reader.close());
+  return { recorder, front, raw: await recorder.connect("controller") };
+}
+
+/** Runs with captures that have ended: several segments of them. */
+async function endedRuns({ recorder, raw }: Running, count: number): Promise<KeptRun[]> {
+  const runs: KeptRun[] = [];
+  for (let n = 0; n < count; n++) {
+    const run = await runWithCaptures(raw, n);
+    for (let k = 0; k < 8; k++) {
+      const data = { k, padding: "x".repeat(200) };
+      await raw.accept({ type: "event.add", run_id: run.id, event_type: "e", data });
+    }
+    await raw.accept({ type: "run.finish", id: run.id });
+    await recorder.until(() => recorder.run(run.id).status === "completed");
+    runs.push(run);
+  }
+  return runs;
+}
+
+const linesOf = (recorder: RecorderHarness, message: string) =>
+  recorder.lines.filter((line) => line.message === message).map(({ fields }) => fields);
+const compacted = (recorder: RecorderHarness) => linesOf(recorder, "compacted a segment of the log");
+
+/** Lets compaction's time come; silent connections end by it too. */
+async function pass(running: Running): Promise<void> {
+  running.recorder.timers.advance(COMPACTION_INTERVAL_MS);
+  running.raw = await running.recorder.connect("controller");
+}
+
+t.test(
+  "ended runs: their deltas go, every answer stays, live and after a start, and check finds all captures",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const running = await start(t, directory, { retention: { days: null, bytes: 200 } });
+    const { recorder, front } = running;
+    const active = await runWithCaptures(running.raw, 250);
+    const runs = await endedRuns(running, 12);
+    await recorder.until(() => compacted(recorder).length > 1);
+    t.match(compacted(recorder)[0], { segment: /^\d{16}\.seg$/, records_dropped: Number });
+    for (const fields of compacted(recorder))
+      t.ok((fields.bytes_after as number) < 0.75 * (fields.bytes_before as number));
+    t.match(recorder.row("log"), { status: "healthy", detail: null });
+    const all = [active, ...runs];
+    // The view answers as it would have answered without compaction: as the harness folded it from the records alone.
+    for (const { id } of all) t.same(await front.view.run(id), recorder.run(id)) || t.bailout();
+    await recorder.stop();
+    const before = await front.answers(all);
+    t.match(await checkDirectory(directory), { ok: true, findings: [] });
+    const again = await start(t, directory);
+    t.match(again.recorder.ready.recovery, { findings: [], corruptionCount: 0 });
+    t.same(await again.front.answers(all), before);
+    // It goes on where it was: the active run takes more, and no id comes again.
+    await again.raw.accept({ type: "event.add", run_id: active.id, event_type: "later", data: {} });
+    t.match(await again.raw.deliver({ type: "run.start", id: runs[0]!.id }), { code: "illegal_transition" });
+    await again.recorder.stop();
+    t.match(await checkDirectory(directory), { ok: true, findings: [] });
+  },
+);
+
+t.test("a front that cannot hold the old file: nothing moves, and it is tried again later", async (t) => {
+  const directory = temporaryDirectory(t);
+  const running = await start(t, directory);
+  const { recorder, front } = running;
+  front.holds = false;
+  await endedRuns(running, 6);
+  await recorder.until(() => linesOf(recorder, "compaction waits").length > 0);
+  t.match(linesOf(recorder, "compaction waits")[0], { cause: /do not hold/ });
+  t.same(recorder.moves, []);
+  front.holds = true;
+  await pass(running);
+  await recorder.until(() => compacted(recorder).length > 0);
+});
+
+/** The machine's file system on which the sync of this file fails, once. */
+function failing(name: string): FileSystem {
+  let isLeft = true;
+  return {
+    ...nodeFileSystem,
+    open: async (path, mode) => {
+      const file = await nodeFileSystem.open(path, mode);
+      return {
+        write: (bytes, position) => file.write(bytes, position),
+        read: (into, position) => file.read(into, position),
+        readSync: (into, position) => file.readSync(into, position),
+        datasync: async () => {
+          if (isLeft && path.endsWith(name)) {
+            isLeft = false;
+            throw new FileSystemError("EIO", "fdatasync", path);
+          }
+          await file.datasync();
+        },
+        truncate: (sizeBytes) => file.truncate(sizeBytes),
+        size: () => file.size(),
+        close: () => file.close(),
+      };
+    },
+  };
+}
+
+t.test("a failed sync ends compaction until a restart, health and log say so, and the log goes on", async (t) => {
+  const directory = temporaryDirectory(t);
+  // The segment's first file is written under the same name.
+  await (await start(t, directory)).recorder.stop();
+  const last = await start(t, directory, { fileSystem: failing("0000000000000001.seg.tmp") });
+  const runs = await endedRuns(last, 6);
+  const { recorder } = last;
+  await recorder.until(() => recorder.lines.some(({ level }) => level === "error"));
+  const line = recorder.lines.find(({ level }) => level === "error");
+  t.match(line, { message: /compaction has ended until a restart/, fields: { segment: "0000000000000001.seg" } });
+  t.match(recorder.row("log"), {
+    status: "degraded",
+    detail: /^since .*compaction has ended until a restart: fdatasync/,
+  });
+  await pass(last);
+  await endedRuns(last, 4);
+  t.same(compacted(recorder), []);
+  await recorder.stop();
+  const again = await start(t, directory);
+  await again.recorder.until(() => compacted(again.recorder).length > 0);
+  t.equal((await again.front.view.run(runs[0]!.id))?.status, "completed");
+});
+
+t.test("while the disk has little room nothing is compacted, and once it has, it is", async (t) => {
+  const directory = temporaryDirectory(t);
+  const room = new RoomFileSystem();
+  const running = await start(t, directory, { fileSystem: room.fileSystem });
+  const { recorder } = running;
+  room.freeBytes = 2 ** 29;
+  await pass(running);
+  await recorder.until(() => recorder.row("disk").status === "degraded");
+  const raw = running.raw;
+  const ids = Array.from({ length: 40 }, (_, n) => n);
+  for (const n of ids) {
+    const data = { n, padding: "x".repeat(900) };
+    await raw.accept({
+      type: "component.put",
+      key: "camera",
+      status: "healthy",
+      detail: JSON.stringify(data).slice(0, 500),
+    });
+  }
+  await pass(running);
+  t.same(compacted(recorder), []);
+  room.freeBytes = 2 ** 40;
+  await pass(running);
+  await recorder.until(() => recorder.row("disk").status === "healthy");
+  await pass(running);
+  await recorder.until(() => compacted(recorder).length > 0);
+  t.equal(running.front.view.components().length, 1);
+});
