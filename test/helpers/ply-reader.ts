@@ -1,0 +1,49 @@
+export interface PlyCloud {
+  comments: string[];
+  /** Of the vertices. */
+  properties: string[];
+  /** One row a vertex. */
+  vertices: number[][];
+}
+
+const SIZES: Record<string, number> = { float: 4, float32: 4, uchar: 1, uint8: 1, int: 4, int32: 4 };
+
+/** Reads the vertices of a PLY, ASCII or binary little-endian, and checks that the rest has the size it should. @throws {Error} */
+export function readPly(bytes: Uint8Array): PlyCloud {
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const end = file.indexOf("end_header\n");
+  if (!file.subarray(0, 4).equals(Buffer.from("ply\n")) || end < 0) throw new Error("not a PLY");
+  const lines = file.toString("latin1", 0, end).trimEnd().split(/\r?\n/);
+  const format = lines[1];
+  const comments = lines.filter((line) => line.startsWith("comment ")).map((line) => line.slice(8));
+  const first = lines.findIndex((line) => line.startsWith("element vertex "));
+  const count = Number(lines[first]?.split(" ")[2]);
+  const properties: [type: string, name: string][] = [];
+  for (const line of lines.slice(first + 1)) {
+    const [word, type = "", name = ""] = line.split(" ");
+    if (word !== "property") break;
+    properties.push([type, name]);
+  }
+  const others = lines.filter((line) => line.startsWith("element ") && !line.startsWith("element vertex "));
+  const body = file.subarray(end + 11);
+  const names = properties.map(([, name]) => name);
+  if (format === "format ascii 1.0") {
+    const rows = body.toString("latin1").trim().split("\n").slice(0, count);
+    return { comments, properties: names, vertices: rows.map((row) => row.trim().split(/\s+/).map(Number)) };
+  }
+  if (format !== "format binary_little_endian 1.0") throw new Error(`${format}`);
+  const size = properties.reduce((sum, [type]) => sum + (SIZES[type] as number), 0);
+  if (others.length === 0 ? body.length !== size * count : body.length < size * count) {
+    throw new Error(`${body.length} bytes for ${count} vertices of ${size}`);
+  }
+  const vertices: number[][] = [];
+  for (let vertex = 0, at = 0; vertex < count; vertex++) {
+    const row: number[] = [];
+    for (const [type] of properties) {
+      row.push(SIZES[type] === 1 ? body.readUInt8(at) : type.startsWith("f") ? body.readFloatLE(at) : body.readInt32LE(at));
+      at += SIZES[type] as number;
+    }
+    vertices.push(row);
+  }
+  return { comments, properties: names, vertices };
+}

@@ -1,0 +1,29 @@
+import { spawnSync } from "node:child_process";
+
+/** Debian's modules belong to its own Python, which need not be the first on the path. */
+const INTERPRETERS = ["/usr/bin/python3", "python3"];
+
+/** An interpreter that has these modules; undefined where there is none. */
+export function pythonWith(...modules: string[]): string | undefined {
+  return INTERPRETERS.find((python) => {
+    const found = spawnSync(python, ["-c", `import ${modules.join(", ")}`], { timeout: 120_000 });
+    return found.error === undefined && found.status === 0;
+  });
+}
+
+/** For `skip` of a test. */
+export function skipWithout(checker: string | undefined, name: string): false | string {
+  return checker === undefined ? `${name} is not there: not compared with it` : false;
+}
+
+/** Runs a script; its standard output as text. */
+export function runPython(python: string, script: string, ...args: string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(python, ["-c", script, ...args], {
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+    timeout: 240_000,
+    env: { ...process.env, OMP_NUM_THREADS: "1" },
+  });
+  if (error !== undefined || status !== 0) throw error ?? new Error(`${python}: ${stderr}`);
+  return stdout;
+}

@@ -1,0 +1,166 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { itemBytes, type SeriesDtype } from "../../../core/capture.js";
+import { createRandom } from "../../../core/random.js";
+import { formatTimeUs, parseTimeUs } from "../../../core/timestamps.js";
+import { type CsvAppend, csvHeader, csvRoomBytes, encodeCsvRows } from "../../../workers/artefacts/csv-encoder.js";
+import { ShortestSingles, shortestSingleText } from "../../../workers/artefacts/shortest-singles.js";
+import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
+
+const START_US = parseTimeUs("2026-11-21T20:38:25.999998Z") as number;
+
+function append(dtype: SeriesDtype, fields: Partial<CsvAppend> = {}): CsvAppend {
+  return { dtype, firstTimestampUs: START_US, samplePeriodUs: 1, valueScale: null, valueOffset: null, invalid: [], ...fields };
+}
+
+function rowsOf(one: CsvAppend, channels: number, values: ArrayLike<number>, firstRow = 0): string {
+  const arrays = { f32: Float32Array, f64: Float64Array, i32: Int32Array };
+  const typed = arrays[one.dtype].from(values);
+  const out = new Uint8Array(csvRoomBytes(channels, values.length / channels));
+  const end = encodeCsvRows(one, channels, firstRow, new Uint8Array(typed.buffer), out);
+  return Buffer.from(out.buffer, 0, end).toString("latin1");
+}
+
+/** The cells of one channel. */
+function cells(one: CsvAppend, values: ArrayLike<number>): string[] {
+  return rowsOf(one, 1, values).trimEnd().split("\n").map((row) => row.split(",")[1] as string);
+}
+
+t.test("a header, a row a sample, an empty cell for what was not measured", (t) => {
+  t.equal(Buffer.from(csvHeader(3)).toString(), "timestamp,channel_1,channel_2,channel_3\n");
+  t.equal(
+    rowsOf(append("i32", { valueScale: 0.001, invalid: [-999_999], samplePeriodUs: 1.5 }), 2, [1, -20, -999_999, 1500, 0, -999_999]),
+    "2026-11-21T20:38:25.999998Z,0.001,-0.020\n" +
+      "2026-11-21T20:38:26.000000Z,,1.500\n" +
+      "2026-11-21T20:38:26.000001Z,0.000,\n",
+  );
+  t.same(cells(append("f32", { invalid: [-99.9] }), [Number.NaN, Math.fround(-99.9), 0.1, -0, Infinity]), ["", "", "0.1", "-0", ""]);
+  t.same(cells(append("f64", { invalid: [7] }), [Number.NaN, 7, 0.1, 1e21, 5e-324]), ["", "", "0.1", "1e+21", "5e-324"]);
+  t.same(cells(append("f32", { valueScale: 2, valueOffset: 1 }), [0.25, 0.1]), ["1.5", String(2 * Math.fround(0.1) + 1)]);
+  t.same(cells(append("i32", { valueScale: 0.25 }), [3, -1]), ["0.75", "-0.25"], "not a power of ten: as a f64");
+  t.same(cells(append("i32", { valueOffset: 0.5 }), [3]), ["3.5"]);
+  t.end();
+});
+
+t.test("integers with a scale that is a power of ten are their exact decimal", (t) => {
+  const random = createRandom(1);
+  const values = [0, 1, -1, 9, 10, 99_999, -2_147_483_648, 2_147_483_647, ...Array.from({ length: 2000 }, () =>
+    Math.trunc(random.integer(-2_147_483_648, 2_147_483_647) / 10 ** random.integer(0, 9)),
+  )];
+  for (let decimals = 0; decimals <= 15; decimals++) {
+    const texts = cells(append("i32", { valueScale: Number(`1e-${decimals}`) }), values);
+    for (const [nth, text] of texts.entries()) {
+      const [whole = "", fraction = ""] = text.split(".");
+      const isExact = fraction.length === decimals && BigInt(whole + fraction) === BigInt(values[nth] as number);
+      if (!isExact || /^-?0\d/.test(text)) t.fail(`${values[nth]} with ${decimals} decimals is ${text}`);
+    }
+  }
+  t.end();
+});
+
+t.test("f32 has the fewest digits that read back, and the nearest of these", (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_121);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  const single = new Float32Array(1);
+  const bits = new Int32Array(single.buffer);
+  const out = new Uint8Array(64);
+  const writer = new ShortestSingles(out);
+  const check = (value: number): void => {
+    const text = Buffer.from(out.buffer, 0, writer.write(value, 0)).toString();
+    if (text !== shortestSingleText(value)) t.fail(`${value} is ${text}, not ${shortestSingleText(value)}`);
+    if (Math.fround(Number(text)) !== value) t.fail(`${value}: ${text} does not read back`);
+  };
+  for (let exponent = 0; exponent < 255; exponent++) {
+    for (const mantissa of [0, 1, 2, 0x40_0000, 0x7f_fffe, 0x7f_ffff]) {
+      bits[0] = (exponent << 23) | mantissa;
+      check(single[0] as number);
+    }
+  }
+  for (let nth = 0; nth < 60_000; nth++) {
+    bits[0] = random.integer(-0x8000_0000, 0x7fff_ffff);
+    if (Number.isFinite(single[0])) check(single[0] as number);
+    single[0] = random.integer(-10_000_000, 10_000_000) / 10 ** random.integer(0, 7);
+    check(single[0] as number);
+    single[0] = random.normal() * 10 ** random.integer(-5, 6);
+    check(single[0] as number);
+  }
+  for (let whole = 8_388_600; whole < 8_388_620; whole += 0.5) check(Math.fround(whole));
+  t.end();
+});
+
+t.test("rows of any stretch joined are the whole", (t) => {
+  const random = createRandom(3);
+  for (const dtype of ["f32", "f64", "i32"] as const) {
+    const values = Array.from({ length: 400 * 3 }, () => Math.round(random.normal() * 1e5));
+    const one = append(dtype, { samplePeriodUs: 7.3, valueScale: dtype === "i32" ? 1e-4 : null });
+    const whole = rowsOf(one, 3, values);
+    const parts = [[0, 1], [1, 137], [137, 400]].map(([first = 0, end = 0]) => rowsOf(one, 3, values.slice(3 * first, 3 * end), first));
+    t.equal(parts.join(""), whole, dtype);
+  }
+  t.end();
+});
+
+const pandas = pythonWith("pandas", "numpy");
+const PANDAS = `
+import sys, json, numpy, pandas
+for name, dtype, scale in json.loads(sys.argv[1]):
+    raw = numpy.fromfile(name + ".raw", dtype=dtype).reshape(-1, 8)
+    frame = pandas.read_csv(name, float_precision="round_trip")
+    times = pandas.to_datetime(frame["timestamp"])
+    values = frame[[f"channel_{n + 1}" for n in range(8)]].to_numpy()
+    if dtype == "<f4":
+        same = numpy.array_equal(values.astype("<f4"), raw, equal_nan=True)
+    elif dtype == "<i4":
+        same = numpy.array_equal(numpy.rint(values / scale).astype("<i4"), raw)
+    else:
+        same = numpy.array_equal(values, raw, equal_nan=True)
+    text = numpy.genfromtxt(name, delimiter=",", skip_header=1, usecols=range(1, 9))
+    print(name, bool(same and numpy.array_equal(text, values, equal_nan=True) and times.is_monotonic_increasing), len(frame))
+`;
+
+t.test("numpy and pandas read the same numbers", { skip: skipWithout(pandas, "pandas") }, (t) => {
+  const folder = t.testdir();
+  const random = createRandom(4);
+  const rows = 5000;
+  const made: [string, string, number][] = [];
+  const put = (dtype: SeriesDtype, values: number[], valueScale: number | null): void => {
+    const file = join(folder, `${made.length}.csv`);
+    const typed = { f32: Float32Array, f64: Float64Array, i32: Int32Array }[dtype].from(values);
+    writeFileSync(file, Buffer.from(csvHeader(8)).toString() + rowsOf(append(dtype, { valueScale, samplePeriodUs: 250 }), 8, values));
+    writeFileSync(`${file}.raw`, new Uint8Array(typed.buffer));
+    made.push([file, { f32: "<f4", f64: "<f8", i32: "<i4" }[dtype], valueScale ?? 1]);
+  };
+  const normal = Array.from({ length: 8 * rows }, () => (random.chance(0.01) ? Number.NaN : random.normal() * 100));
+  put("f32", normal, null);
+  put("f64", normal, null);
+  put("i32", Array.from({ length: 8 * rows }, () => random.integer(-9_000_000, 9_000_000)), 1e-4);
+  const tracks = "../shared/data/series/confocal_chip_8tracks.csv";
+  if (existsSync(tracks)) {
+    const real = readFileSync(tracks, "utf8").trim().split(/\r?\n/).slice(1).flatMap((row) =>
+      row.split(",").slice(-8).map((cell) => (cell === "" ? Number.NaN : Number(cell))),
+    );
+    put("f32", real, null);
+    put("f64", real, null);
+  }
+  const answers = runPython(pandas as string, PANDAS, JSON.stringify(made)).trim().split("\n");
+  t.equal(answers.length, made.length);
+  t.same(answers.filter((answer) => !answer.includes("True")), []);
+  t.comment(`${made.length} series read to the same numbers by numpy and pandas`);
+  t.equal(formatTimeUs(START_US), "2026-11-21T20:38:25.999998Z");
+  t.end();
+});
+
+t.test("a million rows of eight channels are written stretch by stretch, in one small buffer", (t) => {
+  const rows = 20_000;
+  const values = Float32Array.from({ length: rows * 8 }, (_, at) => Math.sin(at) * 10);
+  const out = new Uint8Array(csvRoomBytes(8, rows));
+  const one = append("f32");
+  let total = 0;
+  for (let first = 0; first < 1_000_000; first += rows) {
+    total += encodeCsvRows(one, 8, first, new Uint8Array(values.buffer), out);
+  }
+  t.ok(total > 90_000_000 && itemBytes("f32") === 4, `${total} bytes`);
+  t.end();
+});

@@ -1,0 +1,183 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { itemBytes } from "../../../core/capture.js";
+import { createRandom } from "../../../core/random.js";
+import { encodeHeightMap, encodeLuminance } from "../../../workers/artefacts/frame-pictures.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
+import {
+  frameOf,
+  heightSource,
+  type MadeFrame,
+  noiseFrame,
+  plainHeights,
+  planeSource,
+  realFrames,
+  surfaceFrame,
+} from "../../helpers/made-frames.js";
+import { readGreyPng } from "../../helpers/png-reader.js";
+import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
+
+const kernels: [name: string, memory: KernelMemory][] = [
+  ["TypeScript", typeScriptKernels()],
+  ["WebAssembly", await wasmKernels()],
+];
+
+function heightMap(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
+  memory.reset();
+  return encodeHeightMap(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
+}
+
+function luminance(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
+  const plane = frame.planes.luminance;
+  if (plane === undefined || frame.luminance === null) throw new Error(`${frame.name} has no luminance`);
+  memory.reset();
+  const lines = planeSource(memory, frame.luminance, frame.geometry.width * itemBytes(plane.dtype));
+  return encodeLuminance(memory, plane, frame.geometry, lines);
+}
+
+/** What decisions.md says of the samples. */
+function wantedSamples(frame: MadeFrame): Uint16Array {
+  const zs = plainHeights(frame);
+  const { dtype, invalid } = frame.planes.height;
+  if (dtype === "u16" && invalid.includes(0)) {
+    const raw = new Uint16Array(frame.height.buffer, frame.height.byteOffset, zs.length);
+    return Uint16Array.from(raw, (value, at) => (zs[at] === Number.POSITIVE_INFINITY ? 0 : value));
+  }
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const z of zs) {
+    if (z === Number.POSITIVE_INFINITY) continue;
+    lowest = Math.min(lowest, z);
+    highest = Math.max(highest, z);
+  }
+  const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
+  return Uint16Array.from(zs, (z) => (z === Number.POSITIVE_INFINITY ? 0 : 1 + Math.round((z - lowest) * steps)));
+}
+
+function smallFrames(): MadeFrame[] {
+  const random = createRandom(5);
+  const frames: MadeFrame[] = [];
+  for (const dtype of ["u16", "i16", "i32", "f32"] as const) {
+    for (const [width, lines] of [[1, 1], [1, 50], [37, 1], [16, 16], [301, 223]] as const) {
+      const code = dtype === "u16" ? 0 : -32_768;
+      const values = Array.from({ length: width * lines }, (_, at) =>
+        random.chance(0.1) ? code : 20_000 + Math.round(3000 * Math.sin(at / 90)) + random.integer(-3, 3),
+      );
+      const height = { scale_mm: 0.01, offset_mm: -20, invalid: [code, 7] };
+      frames.push(frameOf(`${dtype} ${width} x ${lines}`, dtype, { width, lines }, values, height));
+    }
+  }
+  const size = { width: 300, lines: 200 };
+  const all = (value: number) => new Array<number>(60_000).fill(value);
+  frames.push(frameOf("no point at all", "u16", size, all(0), { invalid: [0] }));
+  frames.push(frameOf("no point at all, f32", "f32", size, all(Number.NaN)));
+  frames.push(frameOf("one height", "f32", size, all(2.5)));
+  frames.push(frameOf("0 is a height", "u16", size, all(0), { invalid: [65_535] }));
+  frames.push(frameOf("what deflate cannot make smaller", "u16", size, all(0).map(() => random.integer(1, 65_535)), { invalid: [0] }));
+  frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 500));
+  return frames;
+}
+
+t.test("height maps hold the samples that they should", async (t) => {
+  for (const frame of smallFrames()) {
+    const wanted = wantedSamples(frame);
+    for (const [name, memory] of kernels) {
+      const picture = readGreyPng(await heightMap(memory, frame));
+      t.same(
+        [picture.width, picture.height, picture.bitDepth],
+        [frame.geometry.width, frame.geometry.lines, 16],
+        `${name}: ${frame.name}`,
+      );
+      t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}: samples`);
+    }
+  }
+});
+
+t.test("millimetres can be had back from the texts", async (t) => {
+  for (const [, memory] of kernels) {
+    const kept = surfaceFrame(2, 40, 30);
+    t.same(readGreyPng(await heightMap(memory, kept)).texts, {
+      z_scale_mm: "0.002",
+      z_offset_mm: "0",
+      x_pitch_mm: "0.1",
+      y_pitch_mm: "0.1",
+    });
+    const scaled = frameOf("scaled", "f32", { width: 3, lines: 1 }, [1.5, 2.25, Number.NaN]);
+    t.match(readGreyPng(await heightMap(memory, scaled)), { texts: { z_min_mm: "1.5", z_max_mm: "2.25" } });
+    const empty = readGreyPng(await heightMap(memory, frameOf("empty", "f32", { width: 1, lines: 1 }, [Number.NaN])));
+    t.same(Object.keys(empty.texts), ["x_pitch_mm", "y_pitch_mm"], "no bounds without a point");
+  }
+});
+
+t.test("luminance is shifted down to 8 bits", async (t) => {
+  const random = createRandom(6);
+  const frame = surfaceFrame(4, 333, 100);
+  const deep = Uint16Array.from({ length: 33_300 }, () => random.integer(0, 1023));
+  for (const [name, memory] of kernels) {
+    t.same([...readGreyPng(await luminance(memory, frame)).samples], [...(frame.luminance ?? [])], name);
+    const luminous = { ...frame, luminance: new Uint8Array(deep.buffer) };
+    luminous.planes = { ...frame.planes, luminance: { dtype: "u16", bits: 10 } };
+    t.same([...readGreyPng(await luminance(memory, luminous)).samples], [...deep.map((value) => value >> 2)], name);
+  }
+});
+
+const SUITE = "../shared/data/formats/png";
+
+t.test("the reader of these tests takes PngSuite's plain pictures and refuses its damaged ones", {
+  skip: existsSync(SUITE) ? false : "PngSuite is not there",
+}, (t) => {
+  const names = readdirSync(SUITE).filter((name) => name.endsWith(".png"));
+  for (const name of names) {
+    const bytes = readFileSync(join(SUITE, name));
+    if (name.startsWith("x")) t.throws(() => readGreyPng(bytes), name);
+    else if (/^(basn|f\d\dn|z\d\dn|s\d\dn|oi\dn|ct|cm)\w*0g(08|16)\.png$/.test(name)) {
+      t.doesNotThrow(() => readGreyPng(bytes), name);
+    }
+  }
+  t.ok(names.length > 150, `${names.length} pictures`);
+  t.end();
+});
+
+const pil = pythonWith("PIL", "numpy");
+const PIL = `
+import sys, numpy
+from PIL import Image
+for name in sys.argv[1:]:
+    samples = numpy.array(Image.open(name)).astype("<u2")
+    wanted = numpy.fromfile(name + ".raw", dtype="<u2").reshape(samples.shape)
+    print(name, bool(numpy.array_equal(samples, wanted)))
+`;
+const pngcheck = spawnSync("pngcheck", ["-h"]).error === undefined ? "pngcheck" : undefined;
+
+t.test("other decoders read the same samples", async (t) => {
+  const folder = t.testdir();
+  const files: string[] = [];
+  for (const frame of [...(await realFrames()), ...smallFrames()]) {
+    for (const [, memory] of kernels) {
+      const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
+      if (frame.planes.luminance?.dtype === "u8") {
+        pictures.push([await luminance(memory, frame), Uint16Array.from(frame.luminance ?? [])]);
+      }
+      for (const [png, samples] of pictures) {
+        const file = join(folder, `${files.length}.png`);
+        files.push(file);
+        writeFileSync(file, png);
+        writeFileSync(`${file}.raw`, new Uint8Array(samples.buffer));
+      }
+    }
+  }
+  t.test("PIL", { skip: skipWithout(pil, "PIL") }, (t) => {
+    const answers = runPython(pil as string, PIL, ...files).trim().split("\n");
+    t.equal(answers.length, files.length);
+    t.same(answers.filter((answer) => !answer.endsWith("True")), []);
+    t.comment(`${files.length} pictures read bit-exact by PIL`);
+    t.end();
+  });
+  t.test("pngcheck", { skip: skipWithout(pngcheck, "pngcheck") }, (t) => {
+    const { status, stdout } = spawnSync("pngcheck", ["-q", ...files], { encoding: "utf8" });
+    t.equal(status, 0, stdout);
+    t.comment(`${files.length} pictures pass pngcheck`);
+    t.end();
+  });
+});

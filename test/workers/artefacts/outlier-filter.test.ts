@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { createRandom, type Random } from "../../../core/random.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { filterOutliers, finishFilter, measureLines, planFilter } from "../../../workers/artefacts/outlier-filter.js";
+import {
+  frameOf,
+  loadFrame,
+  type MadeFrame,
+  noiseFrame,
+  plainHeights,
+  realFrames,
+  surfaceFrame,
+} from "../../helpers/made-frames.js";
+import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
+
+const kernels: [name: string, memory: KernelMemory][] = [
+  ["TypeScript", typeScriptKernels()],
+  ["WebAssembly", await wasmKernels()],
+];
+
+/** The definition, point against point, in the order of operations that Open3D has. Gives the mask as one number a position. */
+function bruteForce(frame: MadeFrame): Uint8Array {
+  const { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame.geometry;
+  const zs = plainHeights(frame);
+  const points: [x: number, y: number, z: number, at: number][] = [];
+  for (let line = 0; line < lines; line++) {
+    for (let column = 0; column < width; column++) {
+      const z = zs[line * width + column] as number;
+      if (z === Number.POSITIVE_INFINITY) continue;
+      const x = Math.fround(xOriginMm + column * xPitchMm);
+      points.push([x, Math.fround(yOriginMm + line * yPitchMm), z, line * width + column]);
+    }
+  }
+  const averages = points.map(([x, y, z]) => {
+    const nearest: number[] = [];
+    for (const [px, py, pz] of points) {
+      const square = (px - x) * (px - x) + (py - y) * (py - y) + (pz - z) * (pz - z);
+      if (nearest.length === 20 && square >= (nearest[19] as number)) continue;
+      nearest.push(square);
+      nearest.sort((a, b) => a - b);
+      nearest.length = Math.min(nearest.length, 20);
+    }
+    let sum = 0;
+    for (const square of nearest) sum += Math.sqrt(square);
+    return sum / nearest.length;
+  });
+  let sum = 0;
+  for (const average of averages) if (average > 0) sum += average;
+  const mean = sum / averages.length;
+  let squares = 0;
+  for (const average of averages) if (average > 0) squares += (average - mean) * (average - mean);
+  const threshold = mean + 2 * Math.sqrt(squares / (averages.length - 1));
+  const mask = new Uint8Array(width * lines);
+  for (const [nth, average] of averages.entries()) {
+    if (average > 0 && average < threshold) mask[(points[nth] as (typeof points)[number])[3]] = 1;
+  }
+  return mask;
+}
+
+function unpacked(bits: Uint8Array, length: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, at) => ((bits[at >> 3] as number) >> (at & 7)) & 1);
+}
+
+async function assertAsBruteForce(t: Test, frame: MadeFrame): Promise<void> {
+  const wanted = bruteForce(frame);
+  const points = plainHeights(frame).filter((z) => z !== Number.POSITIVE_INFINITY).length;
+  for (const [name, memory] of kernels) {
+    const result = filterOutliers(memory, await loadFrame(memory, frame));
+    const inliers = unpacked(result.bits, wanted.length);
+    const differs = inliers.findIndex((bit, at) => bit !== wanted[at]);
+    if (differs >= 0) t.fail(`${name}: ${frame.name}: position ${differs} is ${inliers[differs]}`);
+    if (result.points !== points || result.inliers !== wanted.reduce((sum, bit) => sum + bit, 0)) {
+      t.fail(`${name}: ${frame.name}: counts ${result.points} points, ${result.inliers} inliers`);
+    }
+  }
+  t.pass(frame.name);
+}
+
+/** Heights of every sort that a small grid can have. */
+function randomFrame(random: Random, nth: number): MadeFrame {
+  const width = random.integer(1, 16);
+  const lines = random.integer(1, 16);
+  const dtype = random.pick(["u16", "i16", "i32", "f32"] as const);
+  const spread = random.pick([0, 1, 3, 50, 30_000]);
+  const invalidShare = random.pick([0, 0.05, 0.5, 0.9, 1]);
+  const code = dtype === "u16" ? 0 : -32_768;
+  const values = Array.from({ length: width * lines }, () => {
+    if (random.chance(invalidShare)) return dtype === "f32" && random.chance(0.5) ? Number.NaN : code;
+    const base = 31_000 + random.integer(-spread, spread);
+    const huge = random.chance(0.02) ? random.integer(-500, 500) * 60 : 0;
+    return Math.max(1, Math.min(dtype === "i16" ? 32_767 : 65_535, base + huge));
+  });
+  const pitches = [0.1, 0.1, 0.024, 1e-3, 0.73, 5, 1e-9, 1e6];
+  return frameOf(
+    `random ${nth}: ${width} x ${lines} ${dtype}, spread ${spread}, invalid ${invalidShare}`,
+    dtype,
+    { width, lines, xPitchMm: random.pick(pitches), yPitchMm: random.pick(pitches), xOriginMm: random.pick([0, -84.8, 300]) },
+    values,
+    { scale_mm: random.pick([0.01, 0.000_01, 1, 7]), offset_mm: random.pick([0, -300.5]), invalid: [code] },
+  );
+}
+
+t.test("both kernels keep the points of the definition on small random grids", async (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_121);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  for (let nth = 0; nth < 150; nth++) await assertAsBruteForce(t, randomFrame(random, nth));
+});
+
+t.test("both kernels keep the points of the definition where lanes, tiles and the tree have their limits", async (t) => {
+  const random = createRandom(7);
+  const width = 49;
+  const lines = 43;
+  const made = (name: string, heightOf: (column: number, line: number) => number, geometry = {}): MadeFrame => {
+    const values = Array.from({ length: width * lines }, (_, at) => heightOf(at % width, Math.floor(at / width)));
+    return frameOf(name, "f32", { width, lines, ...geometry }, values);
+  };
+  const rough = () => random.normal() * 0.02;
+  for (const frame of [
+    made("a plane, all ties", () => 5),
+    made("a slope", (column) => column * 0.05),
+    made("steps higher than any neighbourhood", (column) => (column % 9 < 4 ? 0 : 1000) + rough()),
+    made("points far above a surface", () => (random.chance(0.02) ? random.next() * 30 : rough())),
+    made("a wide shadow", (column, line) => (column > 5 && column < 40 && line % 20 > 2 ? Number.NaN : rough())),
+    made("two points far apart from each other", (column, line) =>
+      (column === 0 && line === 0) || (column === 48 && line === 42) ? rough() : Number.NaN,
+    ),
+    made("fewer than twenty points", (column, line) => (column % 13 === 0 && line % 16 === 0 ? rough() : Number.NaN)),
+    made("half of it invalid", () => (random.chance(0.5) ? Number.NaN : rough())),
+    made("noise", () => random.next() * 6),
+    made("noise that is high", () => random.next() * 1e4),
+    made("all the same column of points", () => rough(), { xPitchMm: 1e-12, xOriginMm: 1000 }),
+    made("lines far apart", () => rough(), { yPitchMm: 7.3 }),
+    made("columns close together", () => rough(), { xPitchMm: 0.002 }),
+    made("coordinates that f32 hardly tells apart", () => rough(), { xPitchMm: 1e-4, xOriginMm: 5000 }),
+    made("too large for f32 squares", () => rough() * 1e20, { xPitchMm: 1e18, yPitchMm: 1e18 }),
+    made("infinite heights are no measurements", () => (random.chance(0.1) ? Number.POSITIVE_INFINITY : rough())),
+  ]) {
+    await assertAsBruteForce(t, frame);
+  }
+});
+
+t.test("parts joined are the whole", async (t) => {
+  for (const frame of [surfaceFrame(3, 203, 97), noiseFrame(4, 90, 60)]) {
+    for (const [name, memory] of kernels) {
+      const whole = filterOutliers(memory, await loadFrame(memory, frame));
+      for (const parts of [2, 3, 7]) {
+        const plan = planFilter(memory, await loadFrame(memory, frame), parts);
+        const share = Math.ceil(frame.geometry.lines / parts);
+        for (let part = parts - 1; part >= 0; part--) {
+          measureLines(memory, plan, part, part * share, Math.min(frame.geometry.lines, (part + 1) * share));
+        }
+        t.same(finishFilter(memory, plan), whole, `${name}: ${frame.name} in ${parts} parts`);
+      }
+    }
+  }
+});
+
+/** SHA-256 of the mask; each was the same with Open3D 0.16.1 when it was put here. */
+const GOLDEN: [frame: MadeFrame, points: number, inliers: number, sha256: string][] = [
+  [surfaceFrame(1, 320, 200), 61_758, 61_440, "d58999a6b9451395b57931534ab5da9e334b4403e2ab3f6ee3340b1c2f8cdd00"],
+  [surfaceFrame(2, 517, 303), 150_194, 149_361, "50eb1b5472c9fe16885a0f1c02c12eb7740e76dd84207866dd95c740a56c32e9"],
+  [noiseFrame(3, 120, 80), 9_600, 9_228, "5bb7f84b9b73ee6c480da7490a06313a24ffe60f289863e4139e01cac9869a9b"],
+];
+
+t.test("golden point sets of seeded surfaces", async (t) => {
+  for (const [frame, points, inliers, sha256] of GOLDEN) {
+    for (const [name, memory] of kernels) {
+      const result = filterOutliers(memory, await loadFrame(memory, frame));
+      const digest = createHash("sha256").update(result.bits).digest("hex");
+      t.same([result.points, result.inliers, digest], [points, inliers, sha256], `${name}: ${frame.name}`);
+    }
+  }
+});
+
+const OPEN3D = `
+import sys, numpy as np, open3d as o3d
+for name in sys.argv[1:]:
+    xyz = np.fromfile(name, dtype="<f4").reshape(-1, 3).astype(np.float64)
+    cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(xyz))
+    kept = cloud.remove_statistical_outlier(20, 2.0)[1]
+    np.asarray(kept, dtype="<u4").tofile(name + ".kept")
+`;
+const open3d = pythonWith("open3d", "numpy");
+
+t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
+  const folder = t.testdir();
+  const frames = [...(await realFrames()), ...GOLDEN.map(([frame]) => frame), surfaceFrame(11, 500, 300)];
+  const files = frames.map((_, nth) => join(folder, `${nth}.xyz`));
+  const positions: Uint32Array[] = [];
+  for (const [nth, frame] of frames.entries()) {
+    const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
+    const zs = plainHeights(frame);
+    const valid = Uint32Array.from(zs.keys()).filter((at) => zs[at] !== Number.POSITIVE_INFINITY);
+    const xyz = new Float32Array(3 * valid.length);
+    for (const [point, at] of valid.entries()) {
+      xyz[3 * point] = xOriginMm + (at % width) * xPitchMm;
+      xyz[3 * point + 1] = yOriginMm + Math.floor(at / width) * yPitchMm;
+      xyz[3 * point + 2] = zs[at] as number;
+    }
+    positions.push(valid);
+    writeFileSync(files[nth] as string, new Uint8Array(xyz.buffer));
+  }
+  runPython(open3d as string, OPEN3D, ...files);
+  for (const [nth, frame] of frames.entries()) {
+    const file = readFileSync(`${files[nth]}.kept`);
+    const kept = new Uint32Array(file.buffer.slice(file.byteOffset, file.byteOffset + file.length));
+    const wanted = new Uint8Array(Math.ceil((frame.geometry.width * frame.geometry.lines) / 8));
+    for (const point of kept) {
+      const at = (positions[nth] as Uint32Array)[point] as number;
+      wanted[at >> 3] = (wanted[at >> 3] as number) | (1 << (at & 7));
+    }
+    for (const [name, memory] of kernels) {
+      const { bits } = filterOutliers(memory, await loadFrame(memory, frame));
+      t.ok(Buffer.from(bits).equals(wanted), `${name}: ${frame.name}: ${kept.length} points`);
+    }
+  }
+  t.comment(`${frames.length} clouds: the same points as Open3D, by both kernels`);
+});

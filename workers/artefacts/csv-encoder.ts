@@ -1,0 +1,150 @@
+/**
+ * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
+ * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has; unscaled f32 the fewest digits
+ * that read back to the same f32; all else the fewest that read back to the same f64.
+ */
+import { itemBytes, type SeriesAppend } from "../../core/capture.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import { DIGITS_SLACK_BYTES, writeDecimal, writeSixDigits } from "./decimal-digits.js";
+import { ShortestSingles } from "./shortest-singles.js";
+
+/** 2026-01-02T03:04:05.678901Z */
+const TIMESTAMP_BYTES = 27;
+/** The longest of a f64 (-1.2345678901234567e-300), and of an i32 with 15 digits behind the point; with its comma. */
+const VALUE_BYTES = 25;
+const SECOND_US = 1_000_000;
+const COMMA = 0x2c;
+const NEWLINE = 0x0a;
+const MINUS = 0x2d;
+
+export function csvHeader(channels: number): Uint8Array {
+  const names = Array.from({ length: channels }, (_, nth) => `,channel_${nth + 1}`);
+  return Buffer.from(`timestamp${names.join("")}\n`, "latin1");
+}
+
+/** Room that so many rows take at most. */
+export function csvRoomBytes(channels: number, rows: number): number {
+  return rows * (TIMESTAMP_BYTES + channels * VALUE_BYTES + 1) + DIGITS_SLACK_BYTES;
+}
+
+/** What the encoder needs to know of an append. */
+export type CsvAppend = Pick<
+  SeriesAppend,
+  "dtype" | "firstTimestampUs" | "samplePeriodUs" | "valueScale" | "valueOffset" | "invalid"
+>;
+
+/**
+ * Writes rows of one append.
+ *
+ * @param values little-endian, [rows, channels], row-major; aligned to its items
+ * @param firstRow of these values within the append
+ * @returns bytes written to `out`, which has room for the rows
+ */
+export function encodeCsvRows(
+  append: CsvAppend,
+  channels: number,
+  firstRow: number,
+  values: Uint8Array,
+  out: Uint8Array,
+): number {
+  const write = valueWriter(append, values, out);
+  const rows = values.length / (channels * itemBytes(append.dtype));
+  let second = Number.NaN;
+  let prefix: Uint8Array = new Uint8Array(0);
+  let at = 0;
+  let value = 0;
+  for (let row = 0; row < rows; row++) {
+    const timeUs = append.firstTimestampUs + Math.round((firstRow + row) * append.samplePeriodUs);
+    const ownSecond = Math.floor(timeUs / SECOND_US);
+    if (ownSecond !== second) {
+      second = ownSecond;
+      prefix = Buffer.from(formatTimeUs(second * SECOND_US), "latin1");
+    }
+    out.set(prefix, at);
+    writeSixDigits(out, at + 20, timeUs - second * SECOND_US);
+    at += TIMESTAMP_BYTES;
+    for (let channel = 0; channel < channels; channel++) {
+      out[at++] = COMMA;
+      at = write(value++, at);
+    }
+    out[at++] = NEWLINE;
+  }
+  return at;
+}
+
+/** Writes the value of that index at that place; gives the place behind it. */
+type ValueWriter = (index: number, at: number) => number;
+
+function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): ValueWriter {
+  const { dtype, invalid } = append;
+  const scale = append.valueScale ?? 1;
+  const offset = append.valueOffset ?? 0;
+  if (dtype === "i32") {
+    const values = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    const decimals = offset === 0 ? decimalsOf(scale) : undefined;
+    if (decimals !== undefined) return decimalWriter(values, new Set(invalid), decimals, out);
+    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+  }
+  if (dtype === "f64") {
+    const values = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
+    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+  }
+  const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  // A code that no f32 is stands for the f32 nearest to it.
+  const codes = new Set(invalid.map(Math.fround));
+  if (scale !== 1 || offset !== 0) return doubleWriter((index) => values[index] as number, codes, scale, offset, out);
+  const singles = new ShortestSingles(out);
+  if (codes.size === 0) {
+    return (index, at) => singles.write(values[index] as number, at);
+  }
+  return (index, at) => {
+    const value = values[index] as number;
+    return codes.has(value) ? at : singles.write(value, at);
+  };
+}
+
+/** k of a scale of 10^-k, 0 to 15; undefined for any other. */
+function decimalsOf(scale: number): number | undefined {
+  for (let decimals = 0; decimals <= 15; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
+  return undefined;
+}
+
+function decimalWriter(
+  values: Int32Array,
+  invalid: ReadonlySet<number>,
+  decimals: number,
+  out: Uint8Array,
+): ValueWriter {
+  const hasInvalid = invalid.size > 0;
+  return (index, start) => {
+    const value = values[index] as number;
+    if (hasInvalid && invalid.has(value)) return start;
+    let at = start;
+    let rest = value;
+    if (value < 0) {
+      out[at++] = MINUS;
+      rest = -value;
+    }
+    return writeDecimal(out, at, rest, decimals);
+  };
+}
+
+function doubleWriter(
+  valueOf: (index: number) => number,
+  invalid: ReadonlySet<number>,
+  scale: number,
+  offset: number,
+  out: Uint8Array,
+): ValueWriter {
+  return (index, start) => {
+    const raw = valueOf(index);
+    if (invalid.has(raw)) return start;
+    const value = raw * scale + offset;
+    // NaN, and what is too large for a number: no measurement.
+    if (!Number.isFinite(value)) return start;
+    const text = Object.is(value, -0) ? "-0" : String(value);
+    let at = start;
+    for (let nth = 0; nth < text.length; nth++) out[at++] = text.charCodeAt(nth);
+    return at;
+  };
+}

@@ -1,0 +1,23 @@
+import { itemBytes, type Planes } from "../../core/capture.js";
+import type { LineSource } from "./frame-pictures.js";
+import { type Grid, type GridGeometry, layOutGrid } from "./grid-layout.js";
+import { heightDecoder } from "./height-decoder.js";
+import type { KernelMemory } from "./kernel-memory.js";
+
+/** The points of a frame, laid out for the filter. */
+export async function loadGrid(
+  memory: KernelMemory,
+  height: Planes["height"],
+  geometry: GridGeometry,
+  heights: LineSource,
+): Promise<Grid> {
+  const { width, lines } = geometry;
+  const decode = heightDecoder(memory, height);
+  const rawAt = memory.allocate(itemBytes(height.dtype) * width);
+  const grid = layOutGrid(memory, geometry);
+  for (let line = 0; line < lines; line++) {
+    await heights(line, 1, rawAt);
+    decode(rawAt, width, grid.zs + 4 * line * grid.stride);
+  }
+  return grid;
+}

@@ -1,0 +1,159 @@
+import { crc32 } from "node:zlib";
+import { type Extent, type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
+import { type FileSystem, readFully, type StoreFile } from "../../storage/file-system.js";
+import { isMissing } from "../../storage/file-system.js";
+import { StorageError } from "../../storage/storage-error.js";
+import type { LineSource } from "./frame-pictures.js";
+import type { GridGeometry } from "./grid-layout.js";
+
+/** A frame as a task names it: where its bytes lie, and what they mean. */
+export interface FrameSource {
+  path: string;
+  frameId: string;
+  geometry: GridGeometry;
+  planes: Planes;
+  batches: readonly LineBatch[];
+}
+
+/** Of a complete frame, whose run's captures are in the file at `path`. */
+export function frameSource(frame: FrameState, path: string): FrameSource {
+  const { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame;
+  const geometry = { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm };
+  return { path, frameId: frame.id, geometry, planes: frame.planes, batches: frame.batches };
+}
+
+export interface FrameReader {
+  heights: LineSource;
+  luminance: LineSource;
+  close(): Promise<void>;
+}
+
+/** Bytes that a task reads at a time: lines are asked for one by one. */
+const READ_AHEAD_BYTES = 512 * 1024;
+
+/**
+ * Opens a frame for reading into the memory that `bytesAt` views.
+ *
+ * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane of
+ * heights that is read from its first line to its last, where it does not match its CRC
+ */
+export async function openFrame(
+  fileSystem: FileSystem,
+  source: FrameSource,
+  bytesAt: (at: number, length: number) => Uint8Array,
+): Promise<FrameReader> {
+  const file = await openStored(fileSystem, source.path);
+  const { height, luminance } = source.planes;
+  const heightBytes = source.geometry.width * itemBytes(height.dtype);
+  const luminanceBytes = luminance === undefined ? 0 : source.geometry.width * itemBytes(luminance.dtype);
+  const heights = new PlaneReader(file, source, heightBytes, () => 0);
+  const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes);
+  const wholePlane = source.batches.at(-1)?.heightCrc32;
+  return {
+    heights: async (firstLine, count, at) => {
+      await heights.read(firstLine, count, bytesAt(at, count * heightBytes), wholePlane);
+    },
+    luminance: async (firstLine, count, at) => {
+      await lights.read(firstLine, count, bytesAt(at, count * luminanceBytes), undefined);
+    },
+    close: () => file.close(),
+  };
+}
+
+/** @throws StorageError `capture_missing` */
+async function openStored(fileSystem: FileSystem, path: string): Promise<StoreFile> {
+  try {
+    return await fileSystem.open(path, "read");
+  } catch (error) {
+    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+  }
+}
+
+/** Stored bytes as a whole, verified. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function readStored(fileSystem: FileSystem, path: string, extent: Extent): Promise<Uint8Array<ArrayBuffer>> {
+  const file = await openStored(fileSystem, path);
+  try {
+    const bytes = new Uint8Array(extent.lengthBytes);
+    const count = await readFully(file, bytes, extent.offset);
+    if (count < bytes.length || crc32(bytes) !== extent.crc32) {
+      throw damaged(path, extent.offset, "the bytes do not match their CRC");
+    }
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}
+
+/** One plane, whose lines lie batch by batch in the file. */
+class PlaneReader {
+  readonly #file: StoreFile;
+  readonly #source: FrameSource;
+  readonly #lineBytes: number;
+  readonly #offsetInBatch: (batch: LineBatch) => number;
+  /** First line of every batch. */
+  readonly #firstLines: number[] = [];
+  #ahead: Uint8Array = new Uint8Array(0);
+  #aheadFirst = 0;
+  #aheadEnd = 0;
+  /** Lines that the CRC covers, when all reads so far began where the last one ended. */
+  #checkedLines = 0;
+  #crc = 0;
+
+  constructor(file: StoreFile, source: FrameSource, lineBytes: number, offsetInBatch: (batch: LineBatch) => number) {
+    this.#file = file;
+    this.#source = source;
+    this.#lineBytes = lineBytes;
+    this.#offsetInBatch = offsetInBatch;
+    let line = 0;
+    for (const batch of source.batches) {
+      this.#firstLines.push(line);
+      line += batch.lineCount;
+    }
+  }
+
+  async read(firstLine: number, count: number, into: Uint8Array, wholeCrc32: number | undefined): Promise<void> {
+    for (let done = 0; done < count; ) {
+      const line = firstLine + done;
+      if (line < this.#aheadFirst || line >= this.#aheadEnd) await this.#readAhead(line);
+      const taken = Math.min(count - done, this.#aheadEnd - line);
+      const from = (line - this.#aheadFirst) * this.#lineBytes;
+      into.set(this.#ahead.subarray(from, from + taken * this.#lineBytes), done * this.#lineBytes);
+      done += taken;
+    }
+    if (wholeCrc32 === undefined || firstLine !== this.#checkedLines) return;
+    this.#crc = crc32(into, this.#crc);
+    this.#checkedLines += count;
+    if (this.#checkedLines === this.#source.geometry.lines && this.#crc !== wholeCrc32) {
+      throw damaged(this.#source.path, this.#source.batches[0]?.offset ?? 0, "the plane does not match its CRC");
+    }
+  }
+
+  async #readAhead(line: number): Promise<void> {
+    const nth = this.#batchOf(line);
+    const batch = this.#source.batches[nth] as LineBatch;
+    const inBatch = line - (this.#firstLines[nth] as number);
+    const lines = Math.min(batch.lineCount - inBatch, Math.max(1, Math.floor(READ_AHEAD_BYTES / this.#lineBytes)));
+    const bytes = lines * this.#lineBytes;
+    if (this.#ahead.length < bytes) this.#ahead = new Uint8Array(bytes);
+    const offset = batch.offset + this.#offsetInBatch(batch) + inBatch * this.#lineBytes;
+    const count = await readFully(this.#file, this.#ahead.subarray(0, bytes), offset);
+    if (count < bytes) throw damaged(this.#source.path, offset + count, "the file ends within stored bytes");
+    this.#aheadFirst = line;
+    this.#aheadEnd = line + lines;
+  }
+
+  #batchOf(line: number): number {
+    let low = 0;
+    let high = this.#firstLines.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if ((this.#firstLines[middle] as number) <= line) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
+
+function damaged(path: string, offset: number, reason: string): StorageError {
+  return new StorageError("capture_damaged", `${path}, offset ${offset}: ${reason}`, { path, offset });
+}

@@ -1,0 +1,234 @@
+/**
+ * The kernels and the memory that they compute on. In WebAssembly they run on a shared memory, which other threads can join; the same
+ * sources compiled by tsc run on a plain buffer, as reference and where WebAssembly SIMD is not to be had.
+ */
+import { fileURLToPath } from "node:url";
+import { nodeFileSystem } from "../../storage/file-system.js";
+import * as heightDecoding from "./kernels/height-decoding.js";
+import { useLinearMemory } from "./kernels/linear-memory.js";
+import * as neighbourSearch from "./kernels/neighbour-search.js";
+import * as outlierStatistics from "./kernels/outlier-statistics.js";
+import * as pointPacking from "./kernels/point-packing.js";
+import * as pointTree from "./kernels/point-tree.js";
+import * as sampleMapping from "./kernels/sample-mapping.js";
+
+/** As much of it as is used here: its types come with those of browsers only. */
+declare namespace WebAssembly {
+  class Module {
+    private readonly module: unknown;
+  }
+  class Memory {
+    constructor(descriptor: { initial: number; maximum: number; shared: true });
+    readonly buffer: SharedArrayBuffer;
+    grow(pages: number): number;
+  }
+  class Instance {
+    constructor(module: Module, imports: Record<string, Record<string, unknown>>);
+    readonly exports: Record<string, unknown>;
+  }
+  function compile(bytes: Uint8Array): Promise<Module>;
+}
+
+const PAGE_BYTES = 65_536;
+/** As .ci/build-kernels.mjs declares it: addresses stay within an i32. */
+const MAXIMUM_PAGES = 32_768;
+/** Below it nothing is placed: address 0 stands for nothing. */
+const FIRST_ADDRESS = 1_024;
+const ALIGNMENT_BYTES = 16;
+
+const TYPESCRIPT_KERNELS = {
+  ...heightDecoding,
+  ...neighbourSearch,
+  ...outlierStatistics,
+  ...pointPacking,
+  ...pointTree,
+  ...sampleMapping,
+};
+
+/** What both compile to. */
+export type Kernels = Pick<
+  typeof TYPESCRIPT_KERNELS,
+  | "approximateSums"
+  | "boundTiles"
+  | "countPoints"
+  | "decodeByTable"
+  | "decodeIntegers"
+  | "decodeSingles"
+  | "exactStatistics"
+  | "highestOf"
+  | "lowestOf"
+  | "mapByTable"
+  | "mapHeights"
+  | "mapLuminance"
+  | "markExactInliers"
+  | "markInliers"
+  | "measureExactly"
+  | "measureNear"
+  | "measureOpen"
+  | "packPoints"
+  | "plantTree"
+  | "resolveByTree"
+  | "tileCost"
+>;
+
+export interface WasmKernels extends Kernels, StripKernels {
+  /** assembly/distance-lanes.ts */
+  measureLanes(
+    grid: number,
+    best: number,
+    distances: number,
+    squares: number,
+    pitch: number,
+    firstLine: number,
+    endLine: number,
+    work: number,
+  ): void;
+}
+
+/** assembly/strip-coding.ts */
+export interface StripKernels {
+  adler32(bytes: number, length: number, before: number): number;
+  codeStrip(
+    bytes: number,
+    length: number,
+    bytesPerPixel: number,
+    codes: number,
+    out: number,
+    bitsBefore: number,
+  ): number;
+  countSymbols(bytes: number, length: number, bytesPerPixel: number, counts: number): void;
+  filterStrip(
+    samples: number,
+    pitch: number,
+    lineBytes: number,
+    lines: number,
+    bytesPerPixel: number,
+    type: number,
+    out: number,
+  ): void;
+}
+
+/** A memory to lay things out in. Nothing is freed but all at once. */
+export abstract class KernelMemory {
+  #end = FIRST_ADDRESS;
+
+  abstract readonly kernels: Kernels;
+  /** Those that WebAssembly alone has; null without it. */
+  abstract readonly wasm: WasmKernels | null;
+  abstract get buffer(): ArrayBufferLike;
+  protected abstract grow(toBytes: number): void;
+
+  /** Bytes in use. */
+  get usedBytes(): number {
+    return this.#end;
+  }
+
+  /** @throws {RangeError} when there is no memory of that size */
+  allocate(lengthBytes: number): number {
+    const at = Math.ceil(this.#end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    // A vector of 16 bytes may be read from any of the bytes.
+    const end = at + lengthBytes + ALIGNMENT_BYTES;
+    if (end > MAXIMUM_PAGES * PAGE_BYTES) throw new RangeError(`the kernels' memory has no room for ${lengthBytes} bytes`);
+    if (end > this.buffer.byteLength) this.grow(end);
+    this.#end = end;
+    return at;
+  }
+
+  /** As `allocate`, filled with zeros. */
+  allocateZeros(lengthBytes: number): number {
+    const at = this.allocate(lengthBytes);
+    this.bytes(at, lengthBytes).fill(0);
+    return at;
+  }
+
+  reset(): void {
+    this.#end = FIRST_ADDRESS;
+  }
+
+  /** Views are void once more is allocated. */
+  bytes(at: number, length: number): Uint8Array {
+    return new Uint8Array(this.buffer, at, length);
+  }
+
+  words(at: number, length: number): Int32Array {
+    return new Int32Array(this.buffer, at, length);
+  }
+
+  singles(at: number, length: number): Float32Array {
+    return new Float32Array(this.buffer, at, length);
+  }
+
+  doubles(at: number, length: number): Float64Array {
+    return new Float64Array(this.buffer, at, length);
+  }
+}
+
+class TypeScriptMemory extends KernelMemory {
+  readonly wasm = null;
+  #buffer = new ArrayBuffer(PAGE_BYTES);
+
+  get kernels(): Kernels {
+    useLinearMemory(this.#buffer);
+    return TYPESCRIPT_KERNELS;
+  }
+
+  get buffer(): ArrayBufferLike {
+    return this.#buffer;
+  }
+
+  protected grow(toBytes: number): void {
+    const grown = new ArrayBuffer(Math.ceil(toBytes / PAGE_BYTES) * PAGE_BYTES);
+    new Uint8Array(grown).set(new Uint8Array(this.#buffer));
+    this.#buffer = grown;
+  }
+}
+
+class WasmMemory extends KernelMemory {
+  readonly kernels: WasmKernels;
+  readonly wasm: WasmKernels;
+  readonly shared: WebAssembly.Memory;
+
+  constructor(module: WebAssembly.Module, shared: WebAssembly.Memory) {
+    super();
+    this.shared = shared;
+    const instance = new WebAssembly.Instance(module, { env: { memory: shared } });
+    this.wasm = instance.exports as unknown as WasmKernels;
+    this.kernels = this.wasm;
+  }
+
+  get buffer(): ArrayBufferLike {
+    return this.shared.buffer;
+  }
+
+  protected grow(toBytes: number): void {
+    this.shared.grow(Math.ceil((toBytes - this.shared.buffer.byteLength) / PAGE_BYTES));
+  }
+}
+
+export function typeScriptKernels(): KernelMemory {
+  return new TypeScriptMemory();
+}
+
+/** @throws where this machine has no WebAssembly SIMD, or the build has not made the module */
+export async function wasmKernels(): Promise<KernelMemory> {
+  const module = await compiled();
+  return new WasmMemory(module, new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true }));
+}
+
+let modulePromise: Promise<WebAssembly.Module> | undefined;
+
+function compiled(): Promise<WebAssembly.Module> {
+  modulePromise ??= readModule().then((bytes) => WebAssembly.compile(bytes));
+  return modulePromise;
+}
+
+async function readModule(): Promise<Uint8Array<ArrayBuffer>> {
+  const file = await nodeFileSystem.open(fileURLToPath(new URL("./kernels.wasm", import.meta.url)), "read");
+  try {
+    const bytes = new Uint8Array(await file.size());
+    await file.read(bytes, 0);
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}

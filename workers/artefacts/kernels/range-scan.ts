@@ -1,0 +1,30 @@
+import { type f64, f32At, type i32 } from "./linear-memory.js";
+
+/** Distance of a z to a range of z; infinite for one without points. */
+export function gapToRange(z: f64, lowest: f64, highest: f64): f64 {
+  if (z < lowest) return lowest - z;
+  return z > highest ? z - highest : 0.0;
+}
+
+/**
+ * The next range of z (of a tile, or of a point), from `first` to `last`, that may be nearer to `z` than the root of `limit`; more than `last` when there is none.
+ * May stop at one that is a little too far. assembly/range-scan.ts is the same for four at a time.
+ */
+export function nextWithin(lowest: i32, highest: i32, first: i32, last: i32, z: f64, limit: f64): i32 {
+  for (let nth = first; nth <= last; nth++) {
+    const gap = gapToRange(z, f32At(lowest, nth), f32At(highest, nth));
+    if (gap * gap <= limit) return nth;
+  }
+  return last + 1;
+}
+
+/** The next point, from `first` to before `end`, whose squared distance may be less than `limit`; `end` or more when there is none. */
+export function nextNear(px: i32, py: i32, pz: i32, first: i32, end: i32, x: f64, y: f64, z: f64, limit: f64): i32 {
+  for (let nth = first; nth < end; nth++) {
+    const dx = f32At(px, nth) - x;
+    const dy = f32At(py, nth) - y;
+    const dz = f32At(pz, nth) - z;
+    if (dx * dx + dy * dy + dz * dz < limit) return nth;
+  }
+  return end;
+}
