@@ -3,14 +3,15 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 const folder = "workers/artefacts";
 const target = `dist/${folder}/kernels.wasm`;
 const stamp = `${target}.sha256`;
 
 function sourceDigest() {
-  const hash = createHash("sha256").update(readFileSync("package-lock.json")).update(readFileSync(import.meta.filename));
+  const hash = createHash("sha256")
+    .update(readFileSync("package-lock.json"))
+    .update(readFileSync(new URL(import.meta.url)));
   for (const directory of ["kernels", "assembly"]) {
     for (const name of readdirSync(join(folder, directory)).sort()) {
       hash.update(name).update(readFileSync(join(folder, directory, name)));
@@ -64,5 +65,3 @@ export async function buildKernels() {
   writeFileSync(stamp, digest);
   return true;
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.exit((await buildKernels()) ? 0 : 1);

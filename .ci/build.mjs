@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { buildKernels } from "./build-kernels.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
@@ -24,4 +25,5 @@ removeStale("");
 const result = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], {
   stdio: ["ignore", 2, 2],
 });
-process.exit(result.status ?? 1);
+if (result.status !== 0) process.exit(result.status ?? 1);
+process.exit((await buildKernels()) ? 0 : 1);

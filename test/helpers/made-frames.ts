@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { type HeightDtype, itemBytes, type Planes } from "../../core/capture.js";
 import { createRandom } from "../../core/random.js";
-import { heightCodes } from "../../workers/demo-cell/capture.js";
-import type { Capture } from "../../workers/demo-cell/capture.js";
-import { openCollection } from "../../workers/demo-cell/replay.js";
 import { loadGrid } from "../../workers/artefacts/frame-grid.js";
 import type { LineSource } from "../../workers/artefacts/frame-pictures.js";
 import type { Grid, GridGeometry } from "../../workers/artefacts/grid-layout.js";
 import type { KernelMemory } from "../../workers/artefacts/kernel-memory.js";
+import type { Capture } from "../../workers/demo-cell/capture.js";
+import { heightCodes } from "../../workers/demo-cell/capture.js";
+import { openCollection } from "../../workers/demo-cell/replay.js";
 
 /** A frame in memory, under the name that a test prints. */
 export interface MadeFrame {
@@ -18,7 +18,9 @@ export interface MadeFrame {
   luminance: Uint8Array | null;
 }
 
-export function geometryOf(frame: Pick<Capture, "width" | "lines" | "xPitchMm" | "yPitchMm" | "xOriginMm" | "yOriginMm">): GridGeometry {
+export function geometryOf(
+  frame: Pick<Capture, "width" | "lines" | "xPitchMm" | "yPitchMm" | "xOriginMm" | "yOriginMm">,
+): GridGeometry {
   const { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame;
   return { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm };
 }

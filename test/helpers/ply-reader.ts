@@ -40,7 +40,9 @@ export function readPly(bytes: Uint8Array): PlyCloud {
   for (let vertex = 0, at = 0; vertex < count; vertex++) {
     const row: number[] = [];
     for (const [type] of properties) {
-      row.push(SIZES[type] === 1 ? body.readUInt8(at) : type.startsWith("f") ? body.readFloatLE(at) : body.readInt32LE(at));
+      row.push(
+        SIZES[type] === 1 ? body.readUInt8(at) : type.startsWith("f") ? body.readFloatLE(at) : body.readInt32LE(at),
+      );
       at += SIZES[type] as number;
     }
     vertices.push(row);

@@ -24,13 +24,17 @@ export function readGreyPng(bytes: Uint8Array): GreyPicture {
     const length = file.readUInt32BE(at);
     const type = file.toString("latin1", at + 4, at + 8);
     const body = file.subarray(at + 8, at + 8 + length);
-    if (body.length !== length || crc32(file.subarray(at + 4, at + 8 + length)) !== file.readUInt32BE(at + 8 + length)) {
+    if (
+      body.length !== length ||
+      crc32(file.subarray(at + 4, at + 8 + length)) !== file.readUInt32BE(at + 8 + length)
+    ) {
       throw new Error(`${type} is damaged`);
     }
     if (type === "IHDR") header = body;
     else if (type === "IDAT") data.push(body);
     else if (type === "IEND") isEnded = true;
-    else if (type === "tEXt") texts[body.toString("latin1", 0, body.indexOf(0))] = body.toString("latin1", body.indexOf(0) + 1);
+    else if (type === "tEXt")
+      texts[body.toString("latin1", 0, body.indexOf(0))] = body.toString("latin1", body.indexOf(0) + 1);
     else if (type.charCodeAt(0) < 0x60 && type !== "PLTE") throw new Error(`chunk ${type} is critical and not known`);
     at += 12 + length;
   }
@@ -66,7 +70,11 @@ function predict(type: number, left: number, above: number, corner: number): num
   if (type < 3) return [0, left, above][type] as number;
   if (type === 3) return (left + above) >> 1;
   const estimate = left + above - corner;
-  const [toLeft, toAbove, toCorner] = [Math.abs(estimate - left), Math.abs(estimate - above), Math.abs(estimate - corner)];
+  const [toLeft, toAbove, toCorner] = [
+    Math.abs(estimate - left),
+    Math.abs(estimate - above),
+    Math.abs(estimate - corner),
+  ];
   if (toLeft <= toAbove && toLeft <= toCorner) return left;
   return toAbove <= toCorner ? above : corner;
 }

@@ -130,14 +130,14 @@ function decimalWriter(
 }
 
 function doubleWriter(
-  valueOf: (index: number) => number,
+  rawOf: (index: number) => number,
   invalid: ReadonlySet<number>,
   scale: number,
   offset: number,
   out: Uint8Array,
 ): ValueWriter {
   return (index, start) => {
-    const raw = valueOf(index);
+    const raw = rawOf(index);
     if (invalid.has(raw)) return start;
     const value = raw * scale + offset;
     // NaN, and what is too large for a number: no measurement.

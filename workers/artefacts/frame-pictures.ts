@@ -16,7 +16,7 @@ export async function encodeHeightMap(
   height: Planes["height"],
   geometry: GridGeometry,
   lines: LineSource,
-): Promise<Uint8Array> {
+): Promise<Uint8Array<ArrayBuffer>> {
   const { width } = geometry;
   const pitches = [
     ["x_pitch_mm", String(geometry.xPitchMm)],
@@ -25,12 +25,22 @@ export async function encodeHeightMap(
   const picture = { width, height: geometry.lines, bitDepth: 16 } as const;
   if (height.dtype === "u16" && height.invalid.includes(0)) {
     const table = sampleTable(memory, height, (raw) => raw);
-    const texts = [["z_scale_mm", String(height.scale_mm)], ["z_offset_mm", String(height.offset_mm)], ...pitches] as const;
+    const texts = [
+      ["z_scale_mm", String(height.scale_mm)],
+      ["z_offset_mm", String(height.offset_mm)],
+      ...pitches,
+    ] as const;
     return encodePng(memory, { ...picture, texts }, tableSource(memory, width, table, lines));
   }
   const { lowest, highest } = await zBounds(memory, height, geometry, lines);
   // Without a point there is nothing that the bounds could be.
-  const bounds = lowest <= highest ? ([["z_min_mm", String(lowest)], ["z_max_mm", String(highest)]] as const) : [];
+  const bounds =
+    lowest <= highest
+      ? ([
+          ["z_min_mm", String(lowest)],
+          ["z_max_mm", String(highest)],
+        ] as const)
+      : [];
   const texts = [...bounds, ...pitches];
   const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
   if (itemBytes(height.dtype) === 2) {
@@ -55,7 +65,7 @@ export async function encodeLuminance(
   luminance: NonNullable<Planes["luminance"]>,
   { width, lines: height }: Pick<GridGeometry, "width" | "lines">,
   lines: LineSource,
-): Promise<Uint8Array> {
+): Promise<Uint8Array<ArrayBuffer>> {
   const picture = { width, height, bitDepth: 8, texts: [] } as const;
   const rawAt = memory.allocate(itemBytes(luminance.dtype) * width);
   const shift = Math.max(0, luminance.bits - 8);

@@ -1,10 +1,9 @@
 import { crc32 } from "node:zlib";
-import { type Extent, type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
+import { type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
 import { type FileSystem, readFully, type StoreFile } from "../../storage/file-system.js";
-import { isMissing } from "../../storage/file-system.js";
-import { StorageError } from "../../storage/storage-error.js";
 import type { LineSource } from "./frame-pictures.js";
 import type { GridGeometry } from "./grid-layout.js";
+import { damagedCapture, openStored } from "./stored-bytes.js";
 
 /** A frame as a task names it: where its bytes lie, and what they mean. */
 export interface FrameSource {
@@ -60,30 +59,6 @@ export async function openFrame(
   };
 }
 
-/** @throws StorageError `capture_missing` */
-async function openStored(fileSystem: FileSystem, path: string): Promise<StoreFile> {
-  try {
-    return await fileSystem.open(path, "read");
-  } catch (error) {
-    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
-  }
-}
-
-/** Stored bytes as a whole, verified. @throws StorageError `capture_missing`, `capture_damaged` */
-export async function readStored(fileSystem: FileSystem, path: string, extent: Extent): Promise<Uint8Array<ArrayBuffer>> {
-  const file = await openStored(fileSystem, path);
-  try {
-    const bytes = new Uint8Array(extent.lengthBytes);
-    const count = await readFully(file, bytes, extent.offset);
-    if (count < bytes.length || crc32(bytes) !== extent.crc32) {
-      throw damaged(path, extent.offset, "the bytes do not match their CRC");
-    }
-    return bytes;
-  } finally {
-    await file.close();
-  }
-}
-
 /** One plane, whose lines lie batch by batch in the file. */
 class PlaneReader {
   readonly #file: StoreFile;
@@ -124,7 +99,7 @@ class PlaneReader {
     this.#crc = crc32(into, this.#crc);
     this.#checkedLines += count;
     if (this.#checkedLines === this.#source.geometry.lines && this.#crc !== wholeCrc32) {
-      throw damaged(this.#source.path, this.#source.batches[0]?.offset ?? 0, "the plane does not match its CRC");
+      throw damagedCapture(this.#source.path, this.#source.batches[0]?.offset ?? 0, "the plane does not match its CRC");
     }
   }
 
@@ -137,7 +112,7 @@ class PlaneReader {
     if (this.#ahead.length < bytes) this.#ahead = new Uint8Array(bytes);
     const offset = batch.offset + this.#offsetInBatch(batch) + inBatch * this.#lineBytes;
     const count = await readFully(this.#file, this.#ahead.subarray(0, bytes), offset);
-    if (count < bytes) throw damaged(this.#source.path, offset + count, "the file ends within stored bytes");
+    if (count < bytes) throw damagedCapture(this.#source.path, offset + count, "the file ends within stored bytes");
     this.#aheadFirst = line;
     this.#aheadEnd = line + lines;
   }
@@ -152,8 +127,4 @@ class PlaneReader {
     }
     return low;
   }
-}
-
-function damaged(path: string, offset: number, reason: string): StorageError {
-  return new StorageError("capture_damaged", `${path}, offset ${offset}: ${reason}`, { path, offset });
 }

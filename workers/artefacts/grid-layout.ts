@@ -112,7 +112,8 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
     squaresPitch,
     offsetCount: offsets.length,
     leastSquared: Math.min(xGaps[1] ?? 0, yGaps[1] ?? 0) ** 2,
-    greatestSquared: ((columnsMm.at(-1) ?? 0) - (columnsMm[0] ?? 0)) ** 2 + ((linesMm.at(-1) ?? 0) - (linesMm[0] ?? 0)) ** 2,
+    greatestSquared:
+      ((columnsMm.at(-1) ?? 0) - (columnsMm[0] ?? 0)) ** 2 + ((linesMm.at(-1) ?? 0) - (linesMm[0] ?? 0)) ** 2,
   };
 }
 

@@ -178,9 +178,7 @@ function runLengths(lengths: readonly number[]): { symbol: number; extra: number
       } else {
         const taken = Math.min(run, 138);
         coded.push(
-          taken < 11
-            ? { symbol: 17, extra: taken - 3, extraBits: 3 }
-            : { symbol: 18, extra: taken - 11, extraBits: 7 },
+          taken < 11 ? { symbol: 17, extra: taken - 3, extraBits: 3 } : { symbol: 18, extra: taken - 11, extraBits: 7 },
         );
         run -= taken;
       }

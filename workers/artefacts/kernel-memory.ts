@@ -128,7 +128,8 @@ export abstract class KernelMemory {
     const at = Math.ceil(this.#end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     // A vector of 16 bytes may be read from any of the bytes.
     const end = at + lengthBytes + ALIGNMENT_BYTES;
-    if (end > MAXIMUM_PAGES * PAGE_BYTES) throw new RangeError(`the kernels' memory has no room for ${lengthBytes} bytes`);
+    if (end > MAXIMUM_PAGES * PAGE_BYTES)
+      throw new RangeError(`the kernels' memory has no room for ${lengthBytes} bytes`);
     if (end > this.buffer.byteLength) this.grow(end);
     this.#end = end;
     return at;

@@ -10,7 +10,7 @@ import {
   TILES_WIDE,
 } from "./kernels/neighbour-search.js";
 import { COUNT, DECIDED, DEVIATION, MEAN, OPEN, STATISTICS_WORDS } from "./kernels/outlier-statistics.js";
-import { treeNodes, TREE_WORDS } from "./kernels/point-tree.js";
+import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
 
 /** Largest relative error of the lanes' distances (assembly/distance-lanes.ts). */
 const LANES_ERROR = 8 * 2 ** -24;
@@ -92,7 +92,13 @@ function wayFor(memory: KernelMemory, grid: Grid, best: number): Way {
 }
 
 /** Measures the mean distances of some lines: parts that share a memory may do so at the same time. */
-export function measureLines(memory: KernelMemory, plan: FilterPlan, part: number, firstLine: number, endLine: number): void {
+export function measureLines(
+  memory: KernelMemory,
+  plan: FilterPlan,
+  part: number,
+  firstLine: number,
+  endLine: number,
+): void {
   const { grid, way, distances } = plan;
   const { address, width, squares, squaresPitch } = grid;
   const best = plan.scratches[part] as number;
@@ -116,8 +122,7 @@ export function finishFilter(memory: KernelMemory, plan: FilterPlan): OutlierMas
     const way = decided.way === "lanes" ? "near" : "exact";
     const { grid } = decided;
     // The distances of `near` have the size of exact ones.
-    const distances =
-      itemBytesOf(decided.way) === 8 ? decided.distances : memory.allocate(8 * grid.width * grid.lines);
+    const distances = itemBytesOf(decided.way) === 8 ? decided.distances : memory.allocate(8 * grid.width * grid.lines);
     decided = { ...decided, way, distances };
     measureLines(memory, decided, 0, 0, grid.lines);
   }

@@ -35,7 +35,11 @@ export interface PngPicture {
 export type SampleSource = (firstLine: number, count: number, samples: number, pitch: number) => Promise<void>;
 
 /** Encodes a picture whose samples come strip by strip. */
-export async function encodePng(memory: KernelMemory, picture: PngPicture, source: SampleSource): Promise<Uint8Array> {
+export async function encodePng(
+  memory: KernelMemory,
+  picture: PngPicture,
+  source: SampleSource,
+): Promise<Uint8Array<ArrayBuffer>> {
   const { width, height, bitDepth } = picture;
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -55,7 +59,18 @@ export async function encodePng(memory: KernelMemory, picture: PngPicture, sourc
     head = new Uint8Array(0);
   }
   chunks.push(...chunk("IEND", []));
-  return Buffer.concat(chunks);
+  return joined(chunks);
+}
+
+/** In a buffer of its own, which can be moved to another thread. */
+function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 function chunk(type: string, parts: readonly Uint8Array[]): Uint8Array[] {
@@ -163,7 +178,8 @@ class StripCoder {
     wasm.countSymbols(at, bytes, this.#bytesPerPixel, this.#countsAt);
     const counts = new Int32Array(SYMBOLS);
     for (let symbol = 0; symbol < SYMBOLS; symbol++) {
-      for (let nth = 0; nth < 4; nth++) counts[symbol] = (counts[symbol] as number) + (tables[nth * COUNTS_STRIDE + symbol] as number);
+      for (let nth = 0; nth < 4; nth++)
+        counts[symbol] = (counts[symbol] as number) + (tables[nth * COUNTS_STRIDE + symbol] as number);
     }
     return counts;
   }

@@ -11,7 +11,15 @@ import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker
 const START_US = parseTimeUs("2026-11-21T20:38:25.999998Z") as number;
 
 function append(dtype: SeriesDtype, fields: Partial<CsvAppend> = {}): CsvAppend {
-  return { dtype, firstTimestampUs: START_US, samplePeriodUs: 1, valueScale: null, valueOffset: null, invalid: [], ...fields };
+  return {
+    dtype,
+    firstTimestampUs: START_US,
+    samplePeriodUs: 1,
+    valueScale: null,
+    valueOffset: null,
+    invalid: [],
+    ...fields,
+  };
 }
 
 function rowsOf(one: CsvAppend, channels: number, values: ArrayLike<number>, firstRow = 0): string {
@@ -24,20 +32,42 @@ function rowsOf(one: CsvAppend, channels: number, values: ArrayLike<number>, fir
 
 /** The cells of one channel. */
 function cells(one: CsvAppend, values: ArrayLike<number>): string[] {
-  return rowsOf(one, 1, values).trimEnd().split("\n").map((row) => row.split(",")[1] as string);
+  return rowsOf(one, 1, values)
+    .trimEnd()
+    .split("\n")
+    .map((row) => row.split(",")[1] as string);
 }
 
 t.test("a header, a row a sample, an empty cell for what was not measured", (t) => {
   t.equal(Buffer.from(csvHeader(3)).toString(), "timestamp,channel_1,channel_2,channel_3\n");
   t.equal(
-    rowsOf(append("i32", { valueScale: 0.001, invalid: [-999_999], samplePeriodUs: 1.5 }), 2, [1, -20, -999_999, 1500, 0, -999_999]),
+    rowsOf(
+      append("i32", { valueScale: 0.001, invalid: [-999_999], samplePeriodUs: 1.5 }),
+      2,
+      [1, -20, -999_999, 1500, 0, -999_999],
+    ),
     "2026-11-21T20:38:25.999998Z,0.001,-0.020\n" +
       "2026-11-21T20:38:26.000000Z,,1.500\n" +
       "2026-11-21T20:38:26.000001Z,0.000,\n",
   );
-  t.same(cells(append("f32", { invalid: [-99.9] }), [Number.NaN, Math.fround(-99.9), 0.1, -0, Infinity]), ["", "", "0.1", "-0", ""]);
-  t.same(cells(append("f64", { invalid: [7] }), [Number.NaN, 7, 0.1, 1e21, 5e-324]), ["", "", "0.1", "1e+21", "5e-324"]);
-  t.same(cells(append("f32", { valueScale: 2, valueOffset: 1 }), [0.25, 0.1]), ["1.5", String(2 * Math.fround(0.1) + 1)]);
+  t.same(cells(append("f32", { invalid: [-99.9] }), [Number.NaN, Math.fround(-99.9), 0.1, -0, Infinity]), [
+    "",
+    "",
+    "0.1",
+    "-0",
+    "",
+  ]);
+  t.same(cells(append("f64", { invalid: [7] }), [Number.NaN, 7, 0.1, 1e21, 5e-324]), [
+    "",
+    "",
+    "0.1",
+    "1e+21",
+    "5e-324",
+  ]);
+  t.same(cells(append("f32", { valueScale: 2, valueOffset: 1 }), [0.25, 0.1]), [
+    "1.5",
+    String(2 * Math.fround(0.1) + 1),
+  ]);
   t.same(cells(append("i32", { valueScale: 0.25 }), [3, -1]), ["0.75", "-0.25"], "not a power of ten: as a f64");
   t.same(cells(append("i32", { valueOffset: 0.5 }), [3]), ["3.5"]);
   t.end();
@@ -45,9 +75,19 @@ t.test("a header, a row a sample, an empty cell for what was not measured", (t) 
 
 t.test("integers with a scale that is a power of ten are their exact decimal", (t) => {
   const random = createRandom(1);
-  const values = [0, 1, -1, 9, 10, 99_999, -2_147_483_648, 2_147_483_647, ...Array.from({ length: 2000 }, () =>
-    Math.trunc(random.integer(-2_147_483_648, 2_147_483_647) / 10 ** random.integer(0, 9)),
-  )];
+  const values = [
+    0,
+    1,
+    -1,
+    9,
+    10,
+    99_999,
+    -2_147_483_648,
+    2_147_483_647,
+    ...Array.from({ length: 2000 }, () =>
+      Math.trunc(random.integer(-2_147_483_648, 2_147_483_647) / 10 ** random.integer(0, 9)),
+    ),
+  ];
   for (let decimals = 0; decimals <= 15; decimals++) {
     const texts = cells(append("i32", { valueScale: Number(`1e-${decimals}`) }), values);
     for (const [nth, text] of texts.entries()) {
@@ -96,7 +136,11 @@ t.test("rows of any stretch joined are the whole", (t) => {
     const values = Array.from({ length: 400 * 3 }, () => Math.round(random.normal() * 1e5));
     const one = append(dtype, { samplePeriodUs: 7.3, valueScale: dtype === "i32" ? 1e-4 : null });
     const whole = rowsOf(one, 3, values);
-    const parts = [[0, 1], [1, 137], [137, 400]].map(([first = 0, end = 0]) => rowsOf(one, 3, values.slice(3 * first, 3 * end), first));
+    const parts = [
+      [0, 1],
+      [1, 137],
+      [137, 400],
+    ].map(([first = 0, end = 0]) => rowsOf(one, 3, values.slice(3 * first, 3 * end), first));
     t.equal(parts.join(""), whole, dtype);
   }
   t.end();
@@ -128,25 +172,44 @@ t.test("numpy and pandas read the same numbers", { skip: skipWithout(pandas, "pa
   const put = (dtype: SeriesDtype, values: number[], valueScale: number | null): void => {
     const file = join(folder, `${made.length}.csv`);
     const typed = { f32: Float32Array, f64: Float64Array, i32: Int32Array }[dtype].from(values);
-    writeFileSync(file, Buffer.from(csvHeader(8)).toString() + rowsOf(append(dtype, { valueScale, samplePeriodUs: 250 }), 8, values));
+    writeFileSync(
+      file,
+      Buffer.from(csvHeader(8)).toString() + rowsOf(append(dtype, { valueScale, samplePeriodUs: 250 }), 8, values),
+    );
     writeFileSync(`${file}.raw`, new Uint8Array(typed.buffer));
     made.push([file, { f32: "<f4", f64: "<f8", i32: "<i4" }[dtype], valueScale ?? 1]);
   };
   const normal = Array.from({ length: 8 * rows }, () => (random.chance(0.01) ? Number.NaN : random.normal() * 100));
   put("f32", normal, null);
   put("f64", normal, null);
-  put("i32", Array.from({ length: 8 * rows }, () => random.integer(-9_000_000, 9_000_000)), 1e-4);
+  put(
+    "i32",
+    Array.from({ length: 8 * rows }, () => random.integer(-9_000_000, 9_000_000)),
+    1e-4,
+  );
   const tracks = "../shared/data/series/confocal_chip_8tracks.csv";
   if (existsSync(tracks)) {
-    const real = readFileSync(tracks, "utf8").trim().split(/\r?\n/).slice(1).flatMap((row) =>
-      row.split(",").slice(-8).map((cell) => (cell === "" ? Number.NaN : Number(cell))),
-    );
+    const real = readFileSync(tracks, "utf8")
+      .trim()
+      .split(/\r?\n/)
+      .slice(1)
+      .flatMap((row) =>
+        row
+          .split(",")
+          .slice(-8)
+          .map((cell) => (cell === "" ? Number.NaN : Number(cell))),
+      );
     put("f32", real, null);
     put("f64", real, null);
   }
-  const answers = runPython(pandas as string, PANDAS, JSON.stringify(made)).trim().split("\n");
+  const answers = runPython(pandas as string, PANDAS, JSON.stringify(made))
+    .trim()
+    .split("\n");
   t.equal(answers.length, made.length);
-  t.same(answers.filter((answer) => !answer.includes("True")), []);
+  t.same(
+    answers.filter((answer) => !answer.includes("True")),
+    [],
+  );
   t.comment(`${made.length} series read to the same numbers by numpy and pandas`);
   t.equal(formatTimeUs(START_US), "2026-11-21T20:38:25.999998Z");
   t.end();

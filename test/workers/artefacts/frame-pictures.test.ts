@@ -59,7 +59,13 @@ function smallFrames(): MadeFrame[] {
   const random = createRandom(5);
   const frames: MadeFrame[] = [];
   for (const dtype of ["u16", "i16", "i32", "f32"] as const) {
-    for (const [width, lines] of [[1, 1], [1, 50], [37, 1], [16, 16], [301, 223]] as const) {
+    for (const [width, lines] of [
+      [1, 1],
+      [1, 50],
+      [37, 1],
+      [16, 16],
+      [301, 223],
+    ] as const) {
       const code = dtype === "u16" ? 0 : -32_768;
       const values = Array.from({ length: width * lines }, (_, at) =>
         random.chance(0.1) ? code : 20_000 + Math.round(3000 * Math.sin(at / 90)) + random.integer(-3, 3),
@@ -74,7 +80,15 @@ function smallFrames(): MadeFrame[] {
   frames.push(frameOf("no point at all, f32", "f32", size, all(Number.NaN)));
   frames.push(frameOf("one height", "f32", size, all(2.5)));
   frames.push(frameOf("0 is a height", "u16", size, all(0), { invalid: [65_535] }));
-  frames.push(frameOf("what deflate cannot make smaller", "u16", size, all(0).map(() => random.integer(1, 65_535)), { invalid: [0] }));
+  frames.push(
+    frameOf(
+      "what deflate cannot make smaller",
+      "u16",
+      size,
+      all(0).map(() => random.integer(1, 65_535)),
+      { invalid: [0] },
+    ),
+  );
   frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 500));
   return frames;
 }
@@ -124,20 +138,24 @@ t.test("luminance is shifted down to 8 bits", async (t) => {
 
 const SUITE = "../shared/data/formats/png";
 
-t.test("the reader of these tests takes PngSuite's plain pictures and refuses its damaged ones", {
-  skip: existsSync(SUITE) ? false : "PngSuite is not there",
-}, (t) => {
-  const names = readdirSync(SUITE).filter((name) => name.endsWith(".png"));
-  for (const name of names) {
-    const bytes = readFileSync(join(SUITE, name));
-    if (name.startsWith("x")) t.throws(() => readGreyPng(bytes), name);
-    else if (/^(basn|f\d\dn|z\d\dn|s\d\dn|oi\dn|ct|cm)\w*0g(08|16)\.png$/.test(name)) {
-      t.doesNotThrow(() => readGreyPng(bytes), name);
+t.test(
+  "the reader of these tests takes PngSuite's plain pictures and refuses its damaged ones",
+  {
+    skip: existsSync(SUITE) ? false : "PngSuite is not there",
+  },
+  (t) => {
+    const names = readdirSync(SUITE).filter((name) => name.endsWith(".png"));
+    for (const name of names) {
+      const bytes = readFileSync(join(SUITE, name));
+      if (name.startsWith("x")) t.throws(() => readGreyPng(bytes), name);
+      else if (/^(basn|f\d\dn|z\d\dn|s\d\dn|oi\dn|ct|cm)\w*0g(08|16)\.png$/.test(name)) {
+        t.doesNotThrow(() => readGreyPng(bytes), name);
+      }
     }
-  }
-  t.ok(names.length > 150, `${names.length} pictures`);
-  t.end();
-});
+    t.ok(names.length > 150, `${names.length} pictures`);
+    t.end();
+  },
+);
 
 const pil = pythonWith("PIL", "numpy");
 const PIL = `
@@ -168,9 +186,14 @@ t.test("other decoders read the same samples", async (t) => {
     }
   }
   t.test("PIL", { skip: skipWithout(pil, "PIL") }, (t) => {
-    const answers = runPython(pil as string, PIL, ...files).trim().split("\n");
+    const answers = runPython(pil as string, PIL, ...files)
+      .trim()
+      .split("\n");
     t.equal(answers.length, files.length);
-    t.same(answers.filter((answer) => !answer.endsWith("True")), []);
+    t.same(
+      answers.filter((answer) => !answer.endsWith("True")),
+      [],
+    );
     t.comment(`${files.length} pictures read bit-exact by PIL`);
     t.end();
   });

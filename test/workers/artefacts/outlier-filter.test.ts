@@ -97,7 +97,13 @@ function randomFrame(random: Random, nth: number): MadeFrame {
   return frameOf(
     `random ${nth}: ${width} x ${lines} ${dtype}, spread ${spread}, invalid ${invalidShare}`,
     dtype,
-    { width, lines, xPitchMm: random.pick(pitches), yPitchMm: random.pick(pitches), xOriginMm: random.pick([0, -84.8, 300]) },
+    {
+      width,
+      lines,
+      xPitchMm: random.pick(pitches),
+      yPitchMm: random.pick(pitches),
+      xOriginMm: random.pick([0, -84.8, 300]),
+    },
     values,
     { scale_mm: random.pick([0.01, 0.000_01, 1, 7]), offset_mm: random.pick([0, -300.5]), invalid: [code] },
   );
@@ -110,38 +116,41 @@ t.test("both kernels keep the points of the definition on small random grids", a
   for (let nth = 0; nth < 150; nth++) await assertAsBruteForce(t, randomFrame(random, nth));
 });
 
-t.test("both kernels keep the points of the definition where lanes, tiles and the tree have their limits", async (t) => {
-  const random = createRandom(7);
-  const width = 49;
-  const lines = 43;
-  const made = (name: string, heightOf: (column: number, line: number) => number, geometry = {}): MadeFrame => {
-    const values = Array.from({ length: width * lines }, (_, at) => heightOf(at % width, Math.floor(at / width)));
-    return frameOf(name, "f32", { width, lines, ...geometry }, values);
-  };
-  const rough = () => random.normal() * 0.02;
-  for (const frame of [
-    made("a plane, all ties", () => 5),
-    made("a slope", (column) => column * 0.05),
-    made("steps higher than any neighbourhood", (column) => (column % 9 < 4 ? 0 : 1000) + rough()),
-    made("points far above a surface", () => (random.chance(0.02) ? random.next() * 30 : rough())),
-    made("a wide shadow", (column, line) => (column > 5 && column < 40 && line % 20 > 2 ? Number.NaN : rough())),
-    made("two points far apart from each other", (column, line) =>
-      (column === 0 && line === 0) || (column === 48 && line === 42) ? rough() : Number.NaN,
-    ),
-    made("fewer than twenty points", (column, line) => (column % 13 === 0 && line % 16 === 0 ? rough() : Number.NaN)),
-    made("half of it invalid", () => (random.chance(0.5) ? Number.NaN : rough())),
-    made("noise", () => random.next() * 6),
-    made("noise that is high", () => random.next() * 1e4),
-    made("all the same column of points", () => rough(), { xPitchMm: 1e-12, xOriginMm: 1000 }),
-    made("lines far apart", () => rough(), { yPitchMm: 7.3 }),
-    made("columns close together", () => rough(), { xPitchMm: 0.002 }),
-    made("coordinates that f32 hardly tells apart", () => rough(), { xPitchMm: 1e-4, xOriginMm: 5000 }),
-    made("too large for f32 squares", () => rough() * 1e20, { xPitchMm: 1e18, yPitchMm: 1e18 }),
-    made("infinite heights are no measurements", () => (random.chance(0.1) ? Number.POSITIVE_INFINITY : rough())),
-  ]) {
-    await assertAsBruteForce(t, frame);
-  }
-});
+t.test(
+  "both kernels keep the points of the definition where lanes, tiles and the tree have their limits",
+  async (t) => {
+    const random = createRandom(7);
+    const width = 49;
+    const lines = 43;
+    const made = (name: string, heightOf: (column: number, line: number) => number, geometry = {}): MadeFrame => {
+      const values = Array.from({ length: width * lines }, (_, at) => heightOf(at % width, Math.floor(at / width)));
+      return frameOf(name, "f32", { width, lines, ...geometry }, values);
+    };
+    const rough = () => random.normal() * 0.02;
+    for (const frame of [
+      made("a plane, all ties", () => 5),
+      made("a slope", (column) => column * 0.05),
+      made("steps higher than any neighbourhood", (column) => (column % 9 < 4 ? 0 : 1000) + rough()),
+      made("points far above a surface", () => (random.chance(0.02) ? random.next() * 30 : rough())),
+      made("a wide shadow", (column, line) => (column > 5 && column < 40 && line % 20 > 2 ? Number.NaN : rough())),
+      made("two points far apart from each other", (column, line) =>
+        (column === 0 && line === 0) || (column === 48 && line === 42) ? rough() : Number.NaN,
+      ),
+      made("fewer than twenty points", (column, line) => (column % 13 === 0 && line % 16 === 0 ? rough() : Number.NaN)),
+      made("half of it invalid", () => (random.chance(0.5) ? Number.NaN : rough())),
+      made("noise", () => random.next() * 6),
+      made("noise that is high", () => random.next() * 1e4),
+      made("all the same column of points", () => rough(), { xPitchMm: 1e-12, xOriginMm: 1000 }),
+      made("lines far apart", () => rough(), { yPitchMm: 7.3 }),
+      made("columns close together", () => rough(), { xPitchMm: 0.002 }),
+      made("coordinates that f32 hardly tells apart", () => rough(), { xPitchMm: 1e-4, xOriginMm: 5000 }),
+      made("too large for f32 squares", () => rough() * 1e20, { xPitchMm: 1e18, yPitchMm: 1e18 }),
+      made("infinite heights are no measurements", () => (random.chance(0.1) ? Number.POSITIVE_INFINITY : rough())),
+    ]) {
+      await assertAsBruteForce(t, frame);
+    }
+  },
+);
 
 t.test("parts joined are the whole", async (t) => {
   for (const frame of [surfaceFrame(3, 203, 97), noiseFrame(4, 90, 60)]) {

@@ -4,8 +4,22 @@ import t from "tap";
 import { itemBytes } from "../../../core/capture.js";
 import { createRandom } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
-import { type CloudSource, countCloudPoints, packCloud, plyHeader, vertexBytes } from "../../../workers/artefacts/point-cloud.js";
-import { frameOf, heightSource, type MadeFrame, plainHeights, planeSource, realFrames, surfaceFrame } from "../../helpers/made-frames.js";
+import {
+  type CloudSource,
+  countCloudPoints,
+  packCloud,
+  plyHeader,
+  vertexBytes,
+} from "../../../workers/artefacts/point-cloud.js";
+import {
+  frameOf,
+  heightSource,
+  type MadeFrame,
+  plainHeights,
+  planeSource,
+  realFrames,
+  surfaceFrame,
+} from "../../helpers/made-frames.js";
 import { readPly } from "../../helpers/ply-reader.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
 
@@ -71,7 +85,9 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
       for (const [name, memory] of kernels) {
         const cloud = readPly(await cloudFile(memory, frame, mask));
         t.same(cloud.vertices, wantedVertices(frame, mask), `${name}: ${frame.name}`);
-        t.match(cloud.comments, [new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`)]);
+        t.match(cloud.comments, [
+          new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
+        ]);
       }
     }
   }
@@ -82,7 +98,12 @@ t.test("any lines joined are the whole", async (t) => {
   for (const [name, memory] of kernels) {
     const whole = await packCloud(memory, sourceOf(memory, frame, null), 0, 41);
     const parts: Uint8Array[] = [];
-    for (const [first, end] of [[0, 1], [1, 1], [1, 20], [20, 41]] as const) {
+    for (const [first, end] of [
+      [0, 1],
+      [1, 1],
+      [1, 20],
+      [20, 41],
+    ] as const) {
       parts.push(await packCloud(memory, sourceOf(memory, frame, null), first, end));
     }
     t.ok(Buffer.concat(parts).equals(whole), name);
@@ -91,19 +112,25 @@ t.test("any lines joined are the whole", async (t) => {
 
 const ASCII = "../shared/data/formats/ply";
 
-t.test("the reader of these tests reads tinyply's two forms of one shape alike", {
-  skip: existsSync(ASCII) ? false : "the conformance files are not there",
-}, (t) => {
-  const [ascii, binary] = ["icosahedron_ascii.ply", "icosahedron.ply"].map((name) => readPly(readFileSync(join(ASCII, name))));
-  t.same(ascii?.properties, binary?.properties);
-  t.equal(ascii?.vertices.length, binary?.vertices.length);
-  for (const [nth, row] of (ascii?.vertices ?? []).entries()) {
-    for (const [column, value] of row.entries()) {
-      if (Math.abs(value - (binary?.vertices[nth]?.[column] as number)) > 1e-5) t.fail(`vertex ${nth}`);
+t.test(
+  "the reader of these tests reads tinyply's two forms of one shape alike",
+  {
+    skip: existsSync(ASCII) ? false : "the conformance files are not there",
+  },
+  (t) => {
+    const [ascii, binary] = ["icosahedron_ascii.ply", "icosahedron.ply"].map((name) =>
+      readPly(readFileSync(join(ASCII, name))),
+    );
+    t.same(ascii?.properties, binary?.properties);
+    t.equal(ascii?.vertices.length, binary?.vertices.length);
+    for (const [nth, row] of (ascii?.vertices ?? []).entries()) {
+      for (const [column, value] of row.entries()) {
+        if (Math.abs(value - (binary?.vertices[nth]?.[column] as number)) > 1e-5) t.fail(`vertex ${nth}`);
+      }
     }
-  }
-  t.end();
-});
+    t.end();
+  },
+);
 
 const open3d = pythonWith("open3d", "numpy");
 const OPEN3D = `
@@ -126,7 +153,12 @@ t.test("Open3D reads the same points", { skip: skipWithout(open3d, "Open3D") }, 
       writeFileSync(`${file}.xyz`, new Uint8Array(xyz.buffer));
     }
   }
-  const answers = runPython(open3d as string, OPEN3D, ...files).trim().split("\n");
-  t.same(answers.filter((answer) => !answer.endsWith("True")), []);
+  const answers = runPython(open3d as string, OPEN3D, ...files)
+    .trim()
+    .split("\n");
+  t.same(
+    answers.filter((answer) => !answer.endsWith("True")),
+    [],
+  );
   t.comment(`${files.length} clouds read by Open3D`);
 });

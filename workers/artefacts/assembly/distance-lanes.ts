@@ -13,9 +13,8 @@
 
 // @ts-nocheck: AssemblyScript
 
-// biome-ignore-all lint/style: decorators and types of AssemblyScript
-import { f32At, i32At } from "./linear-memory";
-import { LINES, meanDistance, OFFSET_BOUNDS, OFFSET_COLUMNS, OFFSET_COUNT, OFFSET_LINES, STRIDE, WIDTH, XS, YS, ZS } from "../kernels/neighbour-search";
+import { f32At, i32At } from "./linear-memory.js";
+import { LINES, meanDistance, OFFSET_BOUNDS, OFFSET_COLUMNS, OFFSET_COUNT, OFFSET_LINES, STRIDE, WIDTH, XS, YS, ZS } from "../kernels/neighbour-search.js";
 
 const FEW: i32 = 20;
 const MORE: i32 = 28;

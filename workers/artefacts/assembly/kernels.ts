@@ -1,8 +1,8 @@
 /** What kernels.wasm exports; .ci/build-kernels.mjs compiles it. */
 
 // @ts-nocheck: AssemblyScript
-export { decodeByTable, decodeIntegers, decodeSingles } from "../kernels/height-decoding";
-export { boundTiles, tileCost } from "../kernels/neighbour-search";
+export { decodeByTable, decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
+export { boundTiles, tileCost } from "../kernels/neighbour-search.js";
 export {
   approximateSums,
   exactStatistics,
@@ -11,9 +11,9 @@ export {
   measureExactly,
   measureNear,
   measureOpen,
-} from "../kernels/outlier-statistics";
-export { countPoints, packPoints } from "../kernels/point-packing";
-export { plantTree, resolveByTree } from "../kernels/point-tree";
-export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping";
-export { measureLanes } from "./distance-lanes";
-export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding";
+} from "../kernels/outlier-statistics.js";
+export { countPoints, packPoints } from "../kernels/point-packing.js";
+export { plantTree, resolveByTree } from "../kernels/point-tree.js";
+export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping.js";
+export { measureLanes } from "./distance-lanes.js";
+export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";

@@ -2,7 +2,6 @@
 
 // @ts-nocheck: AssemblyScript
 
-// biome-ignore-all lint/style: decorators and types of AssemblyScript
 
 @inline export function u8At(at: i32, index: i32): i32 {
   return load<u8>(<usize>(at + index));

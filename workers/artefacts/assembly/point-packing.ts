@@ -2,7 +2,6 @@
 
 // @ts-nocheck: AssemblyScript
 
-// biome-ignore-all lint/style: decorators and types of AssemblyScript
 export function packPoints(
   xs: i32,
   y: f64,

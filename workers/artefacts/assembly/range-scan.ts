@@ -2,7 +2,6 @@
 
 // @ts-nocheck: AssemblyScript
 
-// biome-ignore-all lint/style: decorators and types of AssemblyScript
 @inline export function gapToRange(z: f64, lowest: f64, highest: f64): f64 {
   if (z < lowest) return lowest - z;
   return z > highest ? z - highest : 0.0;

@@ -5,7 +5,6 @@
 
 // @ts-nocheck: AssemblyScript
 
-// biome-ignore-all lint/style: decorators and types of AssemblyScript
 
 const LONGEST_MATCH: i32 = 258;
 

@@ -1,5 +1,5 @@
 /** Raw heights into z in mm as f32; Infinity where there is no measurement: an invalid code, or a z that is no finite f32. */
-import { type f64, f32At, type i32, i32At, setF32, u16At } from "./linear-memory.js";
+import { f32At, type f64, type i32, i32At, setF32, u16At } from "./linear-memory.js";
 
 /** 16-bit heights, by a table of the z (f32) of every raw value, or of its bits where it is signed. */
 export function decodeByTable(raw: i32, count: i32, table: i32, zs: i32): void {

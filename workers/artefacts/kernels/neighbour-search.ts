@@ -14,7 +14,7 @@
  *
  * Positions without a point have z = Infinity, and so has the padding around the grid: they are infinitely far from any point.
  */
-import { type f64, f32At, f64At, type i32, i32At, setF32, setF64, setI32, squareRoot } from "./linear-memory.js";
+import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setI32, squareRoot } from "./linear-memory.js";
 import { gapToRange, nextWithin } from "./range-scan.js";
 
 /** Neighbours that count, beside the point itself. */

@@ -7,7 +7,7 @@
  *
  * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
  */
-import { type f64, f32At, f64At, type i32, i32At, setF32, setF64, setU8, squareRoot, u8At } from "./linear-memory.js";
+import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setU8, squareRoot, u8At } from "./linear-memory.js";
 import { LINES, meanDistance, meanOfNear, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-search.js";
 
 const STD_RATIO: f64 = 2.0;

@@ -2,7 +2,7 @@
  * Points as the vertices of a binary PLY: x, y, z as f32 and, where there is luminance, intensity as u8, without padding. Positions without
  * a point are left out, and with a mask those whose bit is not set. assembly/point-packing.ts is the same by stores of 16 bytes.
  */
-import { type f64, f32At, type i32, setF32, setU8, u8At } from "./linear-memory.js";
+import { f32At, type f64, type i32, setF32, setU8, u8At } from "./linear-memory.js";
 
 /**
  * Packs the points of a line.

@@ -7,7 +7,7 @@
  * A search leaves out a half whose cell is farther than the worst kept, with the offsets to the cell summed up axis by axis (Arya,
  * Mount, "Algorithms for Fast Vector Quantization", 1993). 16 bytes a point, and 5 a node.
  */
-import { type f64, f32At, f64At, type i32, i32At, setF32, setF64, setI32, setU8, u8At } from "./linear-memory.js";
+import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setI32, setU8, u8At } from "./linear-memory.js";
 import {
   clearDistances,
   insertDistance,

@@ -1,4 +1,4 @@
-import { type f64, f32At, type i32 } from "./linear-memory.js";
+import { f32At, type f64, type i32 } from "./linear-memory.js";
 
 /** Distance of a z to a range of z; infinite for one without points. */
 export function gapToRange(z: f64, lowest: f64, highest: f64): f64 {

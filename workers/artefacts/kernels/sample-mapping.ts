@@ -1,5 +1,5 @@
 /** Heights and luminance into the samples of a PNG, bytes in big-endian order. */
-import { type f64, f32At, type i32, setU8, setU16, truncated, u16At } from "./linear-memory.js";
+import { f32At, type f64, type i32, setU8, setU16, truncated, u16At } from "./linear-memory.js";
 
 /** 16-bit heights by a table of the sample of every raw value, its two bytes exchanged already. */
 export function mapByTable(raw: i32, count: i32, table: i32, samples: i32): void {
@@ -47,4 +47,3 @@ export function highestOf(zs: i32, count: i32, before: f64): f64 {
   }
   return highest;
 }
-

@@ -1,0 +1,17 @@
+/** A module for threads of the artefact pool that does, by the path of its input, what a thread must not do. */
+import { appendFileSync, existsSync } from "node:fs";
+import type { TaskMessage } from "../../workers/artefacts/artefact-thread.js";
+
+export default async function runTask({ input }: TaskMessage): Promise<unknown> {
+  const { path } = input as { path: string };
+  const [kind = "", file = ""] = path.split(":");
+  const isFirst = file === "" || !existsSync(file);
+  if (file !== "") appendFileSync(file, "x");
+  if (kind === "crash" || (kind === "crash-once" && isFirst)) process.exit(3);
+  if (kind === "spin" || (kind === "spin-once" && isFirst)) for (;;);
+  if (kind === "held") {
+    while (!existsSync(`${file}.go`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  if (kind === "refuse") return { error: { code: "capture_missing", message: "gone" } };
+  return { value: Uint8Array.of(kind.length) };
+}

@@ -1,0 +1,194 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import t, { type Test } from "tap";
+import type { LineBatch } from "../../../core/capture.js";
+import { nodeFileSystem } from "../../../storage/file-system.js";
+import {
+  ArtefactPool,
+  type ArtefactPoolOptions,
+  poolSize,
+  type TaskError,
+} from "../../../workers/artefacts/artefact-pool.js";
+import type { FrameSource } from "../../../workers/artefacts/frame-source.js";
+import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
+import { vertexBytes } from "../../../workers/artefacts/point-cloud.js";
+import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
+import { loadFrame, surfaceFrame } from "../../helpers/made-frames.js";
+import { readGreyPng } from "../../helpers/png-reader.js";
+
+const ODD_TASKS = new URL("../../helpers/odd-tasks-thread.js", import.meta.url);
+
+function startPool(t: Test, options: Partial<ArtefactPoolOptions> = {}): { pool: ArtefactPool; reports: unknown[] } {
+  const reports: unknown[] = [];
+  const pool = new ArtefactPool({
+    threads: 1,
+    queueLimit: 100,
+    taskTimeoutMs: 60_000,
+    report: (_message, fields) => reports.push(fields.code),
+    ...options,
+  });
+  t.teardown(() => pool.close());
+  return { pool, reports };
+}
+
+const odd = (path: string) => ({ path, channels: 1, appends: [] });
+const background = { priority: "background" } as const;
+const client = { priority: "client" } as const;
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "done",
+    (error: TaskError) => error.code,
+  );
+
+/** A frame in a file as the recorder stores it, batch by batch. */
+function storedFrame(path: string): { source: FrameSource; frame: ReturnType<typeof surfaceFrame> } {
+  const frame = surfaceFrame(4, 180, 120);
+  const { width, lines } = frame.geometry;
+  const luminance = frame.luminance as Uint8Array;
+  const parts: Uint8Array[] = [Buffer.from("something before")];
+  const batches: LineBatch[] = [];
+  let heightCrc32 = 0;
+  for (let line = 0, offset = 16; line < lines; line += 50) {
+    const lineCount = Math.min(50, lines - line);
+    const heights = frame.height.subarray(2 * line * width, 2 * (line + lineCount) * width);
+    const bytes = Buffer.concat([heights, luminance.subarray(line * width, (line + lineCount) * width)]);
+    heightCrc32 = crc32(heights, heightCrc32);
+    batches.push({ offset, lengthBytes: bytes.length, crc32: crc32(bytes), lineCount, heightCrc32 });
+    parts.push(bytes);
+    offset += bytes.length;
+  }
+  writeFileSync(path, Buffer.concat(parts));
+  const { planes, geometry } = frame;
+  return { frame, source: { path, frameId: "01932f3a-7c2b-7a10-8000-000000000001", geometry, planes, batches } };
+}
+
+t.test("every task gives what its function gives, from the stored bytes", async (t) => {
+  const { pool, reports } = startPool(t);
+  const folder = t.testdir();
+  const path = join(folder, "run.cap");
+  const { source, frame } = storedFrame(path);
+  const memory = typeScriptKernels();
+  const mask = await pool.run("filter", source, background);
+  t.same(mask, filterOutliers(memory, await loadFrame(memory, frame)));
+  const picture = readGreyPng(await pool.run("heightMap", source, background));
+  t.ok(Buffer.from(picture.samples.buffer).equals(frame.height), "heights");
+  t.same([...readGreyPng(await pool.run("luminance", source, client)).samples], [...(frame.luminance ?? [])]);
+
+  const maskExtent = { offset: readFileSync(path).length, lengthBytes: mask.bits.length, crc32: crc32(mask.bits) };
+  writeFileSync(path, Buffer.concat([readFileSync(path), mask.bits]));
+  for (const [extent, points] of [
+    [null, mask.points],
+    [maskExtent, mask.inliers],
+  ] as const) {
+    const cloud = { frame: source, mask: extent };
+    const counts = await pool.run("countPoints", cloud, client);
+    t.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      points,
+    );
+    const packed = await pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 120 }, client);
+    t.equal(packed.length, points * vertexBytes(frame.planes));
+  }
+
+  const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));
+  const seriesPath = join(folder, "series.cap");
+  writeFileSync(seriesPath, new Uint8Array(values.buffer));
+  const append = (first: number, end: number) => ({
+    offset: 4 * first,
+    lengthBytes: 4 * (end - first),
+    crc32: crc32(new Uint8Array(values.buffer, 4 * first, 4 * (end - first))),
+    rows: (end - first) / 2,
+    firstTimestampUs: 1_700_000_000_000_000 + first,
+    samplePeriodUs: 10,
+    dtype: "f32" as const,
+    valueScale: null,
+    valueOffset: null,
+    invalid: [],
+  });
+  const series = { path: seriesPath, channels: 2, appends: [append(0, 9000), append(9000, 30_000)] };
+  const index = await pool.run("indexSeries", series, background);
+  t.same(index, await indexSeries(nodeFileSystem, series));
+  for (let stretch = 0; stretch < index.offsets.length - 1; stretch++) {
+    const rows = await pool.run("writeSeries", { ...series, stretch }, client);
+    t.equal(rows.length, (index.offsets[stretch + 1] as number) - (index.offsets[stretch] as number));
+    t.same(rows, await writeStretch(nodeFileSystem, series, stretch));
+  }
+  t.same(reports, []);
+});
+
+t.test("captures that are missing or damaged are errors by code, and the thread goes on", async (t) => {
+  const { pool, reports } = startPool(t);
+  const path = join(t.testdir(), "run.cap");
+  const { source } = storedFrame(path);
+  t.equal(await codeOf(pool.run("filter", { ...source, path: `${path}.gone` }, background)), "capture_missing");
+  const bytes = readFileSync(path);
+  bytes[20] = (bytes[20] as number) ^ 1;
+  writeFileSync(path, bytes);
+  t.equal(await codeOf(pool.run("filter", source, background)), "capture_damaged", "a flipped bit");
+  writeFileSync(path, bytes.subarray(0, 1000));
+  t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
+  const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
+  t.equal(await codeOf(pool.run("filter", vast, background)), "too_large");
+  storedFrame(path);
+  t.equal(await codeOf(pool.run("filter", source, background)), "done");
+  t.same(reports, []);
+});
+
+t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
+  const folder = t.testdir();
+  t.equal(await codeOf(pool.run("indexSeries", odd(`crash-once:${join(folder, "once")}`), background)), "done");
+  t.equal(readFileSync(join(folder, "once"), "utf8"), "xx", "two attempts");
+  t.equal(await codeOf(pool.run("indexSeries", odd(`crash:${join(folder, "always")}`), background)), "worker_crashed");
+  t.equal(readFileSync(join(folder, "always"), "utf8"), "xx");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
+  t.same(reports, ["worker_crashed", "worker_crashed", "worker_crashed"]);
+  t.equal(pool.pending, 0);
+});
+
+t.test("a task that never ends loses its thread, goes again once, then fails; the next is served", async (t) => {
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, taskTimeoutMs: 1500 });
+  const folder = t.testdir();
+  t.equal(await codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background)), "done");
+  t.equal(await codeOf(pool.run("indexSeries", odd("spin"), background)), "worker_stuck");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
+  t.same(reports, ["worker_stuck", "worker_stuck", "worker_stuck"]);
+});
+
+t.test("clients go first, a full queue refuses, and what nobody waits for is dropped", async (t) => {
+  const { pool } = startPool(t, { threadModule: ODD_TASKS, queueLimit: 2 });
+  const folder = t.testdir();
+  const file = (name: string): string => join(folder, name);
+  const order: string[] = [];
+  const start = (name: string, options: Parameters<typeof pool.run>[2]) =>
+    codeOf(pool.run("indexSeries", odd(`task:${file(name)}`), options).finally(() => order.push(name)));
+  const held = codeOf(pool.run("indexSeries", odd(`held:${file("held")}`), background));
+  const gone = new AbortController();
+  const tasks = [start("one", background), start("two", { ...background, signal: gone.signal })];
+  t.equal(await start("three", background), "queue_full");
+  tasks.push(start("client", client));
+  gone.abort();
+  t.equal(await tasks[1], "cancelled");
+  tasks.push(start("four", background));
+  writeFileSync(file("held.go"), "");
+  t.same(await Promise.all([held, ...tasks]), ["done", "done", "cancelled", "done", "done"]);
+  t.same(order, ["three", "two", "client", "one", "four"]);
+  t.notOk(existsSync(file("two")), "what was dropped never ran");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), { ...client, signal: gone.signal })), "cancelled");
+  t.equal(await codeOf(pool.run("indexSeries", odd("refuse"), client)), "capture_missing", "errors are data");
+});
+
+t.test("the end of the pool ends what waits and what runs", async (t) => {
+  const { pool } = startPool(t, { threadModule: ODD_TASKS });
+  const tasks = [pool.run("indexSeries", odd("spin"), background), pool.run("indexSeries", odd("fine"), client)];
+  const codes = Promise.all(tasks.map(codeOf));
+  await pool.close();
+  t.same(await codes, ["closed", "closed"]);
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), client)), "closed");
+});
+
+t.test("a core is left for front and recorder", async (t) => {
+  t.same([1, 2, 3, 8].map(poolSize), [1, 1, 2, 7]);
+});

@@ -1,0 +1,103 @@
+/**
+ * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
+ * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
+ * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
+ * - heightMap, luminance: 2 MiB, the picture, and a line
+ * - countPoints: a line, the mask, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and the mask
+ * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw and twice as text
+ */
+import type { Extent } from "../../core/capture.js";
+import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
+import { loadGrid } from "./frame-grid.js";
+import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
+import { type FrameSource, openFrame } from "./frame-source.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "./kernel-memory.js";
+import { filterOutliers, type OutlierMask } from "./outlier-filter.js";
+import { type CloudSource, countCloudPoints, packCloud } from "./point-cloud.js";
+import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
+import { readStored } from "./stored-bytes.js";
+
+/** Points of a frame, all of them or those of a stored mask. */
+export interface CloudTask {
+  frame: FrameSource;
+  mask: Extent | null;
+}
+
+/** Name → input and output of every task. */
+export interface ArtefactTasks {
+  filter: { input: FrameSource; output: OutlierMask };
+  heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  countPoints: { input: CloudTask; output: Uint32Array<ArrayBuffer> };
+  packPoints: { input: CloudTask & { firstLine: number; endLine: number }; output: Uint8Array<ArrayBuffer> };
+  indexSeries: { input: SeriesSource; output: SeriesIndex };
+  writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
+}
+
+export type TaskName = keyof ArtefactTasks;
+export type TaskInput<N extends TaskName> = ArtefactTasks[N]["input"];
+export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
+
+type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
+
+/** A memory that has grown beyond this for one frame is not kept for the next. */
+const KEPT_MEMORY_BYTES = 256 * 1024 * 1024;
+
+/** The tasks of one thread, which runs one at a time: they share a memory. */
+export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunctions {
+  let memory: Promise<KernelMemory> | undefined;
+  const freshMemory = async (): Promise<KernelMemory> => {
+    memory ??= wasmKernels().catch(() => typeScriptKernels());
+    const ready = await memory;
+    if (ready.buffer.byteLength > KEPT_MEMORY_BYTES) {
+      memory = undefined;
+      return freshMemory();
+    }
+    ready.reset();
+    return ready;
+  };
+
+  async function withFrame<T>(
+    source: FrameSource,
+    use: (memory: KernelMemory, frame: Awaited<ReturnType<typeof openFrame>>) => Promise<T>,
+  ): Promise<T> {
+    const kernels = await freshMemory();
+    const frame = await openFrame(fileSystem, source, (at, length) => kernels.bytes(at, length));
+    try {
+      return await use(kernels, frame);
+    } finally {
+      await frame.close();
+    }
+  }
+
+  async function withCloud<T>(
+    { frame: source, mask }: CloudTask,
+    use: (memory: KernelMemory, cloud: CloudSource) => Promise<T>,
+  ): Promise<T> {
+    const bits = mask === null ? null : await readStored(fileSystem, source.path, mask);
+    return withFrame(source, (kernels, { heights, luminance }) =>
+      use(kernels, { planes: source.planes, geometry: source.geometry, heights, luminance, mask: bits }),
+    );
+  }
+
+  return {
+    filter: (source) =>
+      withFrame(source, async (kernels, { heights }) =>
+        filterOutliers(kernels, await loadGrid(kernels, source.planes.height, source.geometry, heights)),
+      ),
+    heightMap: (source) =>
+      withFrame(source, (kernels, { heights }) =>
+        encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
+      ),
+    luminance: (source) =>
+      withFrame(source, (kernels, { luminance }) => {
+        const plane = source.planes.luminance;
+        if (plane === undefined) throw new Error(`frame ${source.frameId} has no luminance`);
+        return encodeLuminance(kernels, plane, source.geometry, luminance);
+      }),
+    countPoints: (task) => withCloud(task, countCloudPoints),
+    packPoints: (task) => withCloud(task, (kernels, cloud) => packCloud(kernels, cloud, task.firstLine, task.endLine)),
+    indexSeries: (source) => indexSeries(fileSystem, source),
+    writeSeries: (source) => writeStretch(fileSystem, source, source.stretch),
+  };
+}

@@ -1,0 +1,41 @@
+/** A thread of the pool: its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
+import { FileSystemError } from "../../storage/file-system.js";
+import { StorageError } from "../../storage/storage-error.js";
+import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
+import { moved } from "./piscina-threads.js";
+
+export interface TaskErrorData {
+  code: string;
+  message: string;
+}
+
+export interface TaskMessage {
+  name: TaskName;
+  input: TaskInput<TaskName>;
+}
+
+export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorData };
+
+const tasks = artefactTasks();
+
+export default async function runTask({ name, input }: TaskMessage): Promise<TaskAnswer> {
+  try {
+    const run = tasks[name] as (input: unknown) => Promise<TaskOutput<TaskName>>;
+    const value = await run(input);
+    return moved({ value }, buffersOf(value));
+  } catch (error) {
+    return { error: errorData(error) };
+  }
+}
+
+function buffersOf(value: TaskOutput<TaskName>): ArrayBuffer[] {
+  const parts = ArrayBuffer.isView(value) ? [value] : Object.values(value).filter((part) => ArrayBuffer.isView(part));
+  return parts.map((part) => (part as Uint8Array<ArrayBuffer>).buffer);
+}
+
+function errorData(error: unknown): TaskErrorData {
+  if (error instanceof StorageError) return { code: error.code, message: error.message };
+  if (error instanceof FileSystemError) return { code: "file_system_failed", message: error.message };
+  if (error instanceof RangeError) return { code: "too_large", message: error.message };
+  return { code: "task_failed", message: error instanceof Error ? error.message : String(error) };
+}
