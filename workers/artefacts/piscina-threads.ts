@@ -15,6 +15,8 @@ export function startThreads(moduleUrl: URL, count: number): Threads {
     minThreads: count,
     maxThreads: count,
     concurrentTasksPerWorker: 1,
+    // Of the process: loaders that instrument a test, say, are none of a thread that computes.
+    execArgv: [],
     // A thread that waits on memory answers sooner, and takes messages of no one else meanwhile, nor closes files.
     atomics: "disabled",
   });

@@ -149,7 +149,7 @@ t.test("a task whose thread crashes goes again once, then fails; the next is ser
 });
 
 t.test("a task that never ends loses its thread, goes again once, then fails; the next is served", async (t) => {
-  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, taskTimeoutMs: 1500 });
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, taskTimeoutMs: 6000 });
   const folder = t.testdir();
   t.equal(await codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background)), "done");
   t.equal(await codeOf(pool.run("indexSeries", odd("spin"), background)), "worker_stuck");
