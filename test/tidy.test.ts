@@ -16,9 +16,7 @@ import {
 /** Started by name, and so imported by nobody. Threads and processes that a `new URL(…)` names are found without this list. */
 const ENTRY_POINTS = {
   "http/main.ts": "package.json's bin, and npm start",
-  "workers/artefacts/assembly/kernels.ts": "compiled to kernels.wasm by .ci/build-kernels.mjs",
-  "workers/artefacts/assembly/linear-memory.ts": "what kernels.wasm has in place of kernels/linear-memory.ts",
-  "workers/artefacts/assembly/point-packing.ts": "likewise",
+  "workers/artefacts/assembly/point-packing.ts": "what kernels.wasm has in place of kernels/point-packing.ts",
   "workers/artefacts/assembly/range-scan.ts": "likewise",
   "core/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
 };

@@ -66,7 +66,9 @@ export function targetOf(path: string, specifier: string): string | undefined {
       parts.push(part);
     }
   }
-  return parts.join("/").replace(/\.js$/, ".ts");
+  // A WebAssembly module is built from the entry of that name in the folder assembly beside it.
+  const name = parts.join("/").replace(/([^/]+)\.wasm$/, "assembly/$1.ts");
+  return name.replace(/\.js$/, ".ts");
 }
 
 const MAY_IMPORT: Record<string, readonly string[]> = {
