@@ -3,6 +3,7 @@ import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
 import { download20mb } from "./download-20mb.js";
 import { durableAppends } from "./durable-appends.js";
+import { heightMapPng } from "./height-map-png.js";
 import { list1m } from "./list-1m.js";
 import { listDepth1m } from "./list-depth-1m.js";
 import { listHttp1m } from "./list-http-1m.js";
@@ -10,8 +11,10 @@ import { listPages10k } from "./list-pages-10k.js";
 import { listSqlite1m } from "./list-sqlite-1m.js";
 import { memory1m } from "./memory-1m.js";
 import { open1m } from "./open-1m.js";
+import { outlierFilters } from "./outlier-filter.js";
 import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
+import { seriesCsv } from "./series-csv.js";
 
 /** Every benchmark, in the order in which they run. */
 export const BENCHMARKS: readonly Benchmark[] = [
@@ -28,6 +31,9 @@ export const BENCHMARKS: readonly Benchmark[] = [
   listHttp1m,
   open1m,
   memory1m,
+  ...outlierFilters,
+  heightMapPng,
+  seriesCsv,
 ];
 
 export function findBenchmark(name: string): Benchmark {

@@ -1,0 +1,162 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  loadFrame,
+  type MadeFrame,
+  noiseFrame,
+  plainHeights,
+  realFrames,
+  surfaceFrame,
+} from "../../test/helpers/made-frames.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../workers/artefacts/kernel-memory.js";
+import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
+import type { Benchmark, BenchmarkContext, Goal, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { startPython } from "../peers/python-peer.js";
+
+const OPEN3D = `
+import sys, time, numpy as np, open3d as o3d
+for line in sys.stdin:
+    name = line.strip()
+    xyz = np.fromfile(name, dtype="<f4").reshape(-1, 3).astype(np.float64)
+    cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(xyz))
+    start = time.perf_counter()
+    kept = cloud.remove_statistical_outlier(20, 2.0)[1]
+    seconds = time.perf_counter() - start
+    np.asarray(kept, dtype="<u4").tofile(name + ".kept")
+    print(seconds, flush=True)
+`;
+
+/** Valid points as x, y, z in f32, and the position of each. */
+function pointsOf(frame: MadeFrame): { xyz: Float32Array; positions: Uint32Array } {
+  const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
+  const zs = plainHeights(frame);
+  const positions = new Uint32Array(zs.length);
+  const xyz = new Float32Array(3 * zs.length);
+  let point = 0;
+  for (let at = 0; at < zs.length; at++) {
+    if (zs[at] === Number.POSITIVE_INFINITY) continue;
+    xyz[3 * point] = xOriginMm + (at % width) * xPitchMm;
+    xyz[3 * point + 1] = yOriginMm + Math.floor(at / width) * yPitchMm;
+    xyz[3 * point + 2] = zs[at] as number;
+    positions[point++] = at;
+  }
+  return { xyz: xyz.slice(0, 3 * point), positions: positions.slice(0, point) };
+}
+
+async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
+  const { xyz, positions } = pointsOf(frame);
+  const file = join(context.directory, "cloud.xyz");
+  writeFileSync(file, new Uint8Array(xyz.buffer, 0, xyz.byteLength));
+  const open3d = startPython(["open3d", "numpy"], OPEN3D);
+  const masks: Uint8Array[] = [];
+  const check = (mask: Uint8Array): void => {
+    const [first] = masks;
+    if (first === undefined) masks.push(mask);
+    else if (!Buffer.from(first).equals(mask)) throw new Error(`${frame.name}: contestants keep different points`);
+  };
+  const own = (memory: KernelMemory) => async (): Promise<RoundSample> => {
+    const grid = await loadFrame(memory, frame);
+    const start = performance.now();
+    const { bits } = filterOutliers(memory, grid);
+    const ms = performance.now() - start;
+    check(bits);
+    return { value: ms, seconds: ms / 1000, details: { "ns/point": (ms * 1e6) / positions.length } };
+  };
+  const runners: OpenBenchmark["runners"] = {
+    wasm: own(await wasmKernels()),
+    typescript: own(typeScriptKernels()),
+  };
+  const notes = [
+    `${frame.name}: ${positions.length} points; one thread each; all keep the same points, compared every round`,
+  ];
+  if ("why" in open3d) return { runners, missing: [{ name: "open3d", why: open3d.why }], notes, close: async () => {} };
+  runners.open3d = async () => {
+    const seconds = Number(await open3d.ask(file));
+    const kept = readFileSync(`${file}.kept`);
+    const mask = new Uint8Array(Math.ceil((frame.geometry.width * frame.geometry.lines) / 8));
+    for (let byte = 0; byte < kept.length; byte += 4) {
+      const at = positions[kept.readUInt32LE(byte)] as number;
+      mask[at >> 3] = (mask[at >> 3] as number) | (1 << (at & 7));
+    }
+    check(mask);
+    return { value: seconds * 1000, seconds, details: { "ns/point": (seconds * 1e9) / positions.length } };
+  };
+  return { runners, notes, close: () => open3d.close() };
+}
+
+function filterBenchmark(
+  name: string,
+  what: string,
+  frameOf: (context: BenchmarkContext) => Promise<MadeFrame>,
+  /** Times as fast as Open3D: WebAssembly, TypeScript. */
+  goals: { wasm?: number; typescript?: number },
+): Benchmark {
+  return {
+    name,
+    measures:
+      `The outlier filter on ${what}: from z in memory to the mask of inliers, in one thread. Open3D's remove_statistical_outlier(20, 2.0) with ` +
+      "one thread (OMP_NUM_THREADS=1), timed by Python from its point cloud to the indices of inliers. Reading and decoding are in neither.",
+    metric: { name: "time", unit: "ms", better: "lower" },
+    contestants: [
+      { name: "wasm", description: "the kernels as WebAssembly, with lanes of SIMD" },
+      { name: "typescript", description: "the same kernels compiled by tsc" },
+      { name: "open3d", description: "Debian's python3-open3d" },
+    ],
+    peer: "open3d",
+    goals: Object.entries(goals).map(
+      ([contestant, times]): Goal => ({
+        kind: "ratio",
+        contestant,
+        peer: "open3d",
+        ratio: 1 / times,
+        direction: "at-most",
+        source: `goal of the formats: ${times} times as fast as Open3D`,
+      }),
+    ),
+    rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 7 } },
+    timeoutSeconds: { smoke: 120, full: 1800 },
+    open: async (context) => open(context, await frameOf(context)),
+  };
+}
+
+/** The real capture of that name; where there are none, and at smoke size, a made surface of about its size. */
+async function realOr(context: BenchmarkContext, name: string): Promise<MadeFrame> {
+  if (context.size === "smoke") return surfaceFrame(context.seed, 90, 60);
+  return (await realFrames()).find((frame) => frame.name === name) ?? surfaceFrame(context.seed, 800, 600);
+}
+
+const made =
+  (width: number, lines: number) =>
+  async ({ size, seed }: BenchmarkContext): Promise<MadeFrame> =>
+    size === "smoke" ? surfaceFrame(seed, 90, 60) : surfaceFrame(seed, width, lines);
+
+export const outlierFilters: readonly Benchmark[] = [
+  filterBenchmark("outlier-filter-surface-500k", "a made surface of 0.5 Mpt", made(800, 600), { typescript: 8 }),
+  filterBenchmark("outlier-filter-surface-10m", "a made surface of 10 Mpt", made(3200, 3200), {
+    wasm: 40,
+    typescript: 8,
+  }),
+  filterBenchmark("outlier-filter-moulded-cover", "a moulded cover", (context) => realOr(context, "moulded_cover"), {
+    wasm: 30,
+    typescript: 8,
+  }),
+  filterBenchmark("outlier-filter-chip", "a chip, confocal", (context) => realOr(context, "chip_confocal_frt"), {
+    wasm: 30,
+    typescript: 8,
+  }),
+  filterBenchmark(
+    "outlier-filter-disc",
+    "a fixture with wide shadows",
+    (context) => realOr(context, "disc_fixture_a"),
+    {
+      wasm: 10,
+      typescript: 8,
+    },
+  ),
+  filterBenchmark(
+    "outlier-filter-noise",
+    "a cube of noise",
+    async ({ size, seed }) => noiseFrame(seed, size === "smoke" ? 60 : 600, size === "smoke" ? 50 : 500),
+    { wasm: 1 },
+  ),
+];
