@@ -25,8 +25,8 @@ export interface Strike {
   place: DiskPlace | "any";
   /** So many operations that it could strike go by before. */
   after: number;
-  /** The machine or the process ends; a sync fails; anything that writes fails. */
-  kind: "crash" | "kill" | "sync" | "write";
+  /** The machine or the process ends; a sync fails; anything that writes fails; the disk is full from here on. */
+  kind: "crash" | "kill" | "sync" | "write" | "full";
 }
 
 /** Where a failed sync is no reason to end all writes: nothing that was acknowledged depends on it. */
@@ -84,6 +84,11 @@ export class StoreLife {
     this.disk.onOperation = (operation) => this.#befall(operation);
   }
 
+  /** Its strike has filled the disk. */
+  get isFull(): boolean {
+    return this.struck !== null && this.#options.strike?.kind === "full";
+  }
+
   /** Nothing more can come of it. */
   get isOver(): boolean {
     return this.isDead || this.hasFailed;
@@ -131,7 +136,7 @@ export class StoreLife {
   /** The disk as the next life finds it. */
   end(mode: (typeof CRASH_MODES)[number]): SimulatedDisk {
     this.#isEnded = true;
-    if (this.ready !== null && this.hasFailed && this.struck === null)
+    if (this.ready !== null && this.hasFailed && (this.struck === null || this.isFull))
       this.faults.push("the recorder failed, and nothing befell it");
     if (this.#hasFailedSync && !this.hasFailed) this.faults.push("a failed sync did not end the recorder");
     return this.#options.strike?.kind === "kill" ? this.disk.kill() : this.disk.crash(mode, this.#options.random);
@@ -155,6 +160,10 @@ export class StoreLife {
       return { error: random.pick(["EIO", "ENOSPC"]) };
     }
     if (strike.kind === "write") return { error: "EIO" };
+    if (strike.kind === "full") {
+      this.disk.limitBytes = this.disk.usedBytes + random.integer(0, 600);
+      return undefined;
+    }
     this.isDead = true;
     return operation.kind === "write" ? { dies: true, short: random.integer(0, 300) } : { dies: true };
   }

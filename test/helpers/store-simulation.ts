@@ -42,16 +42,24 @@ export interface SimulationCounts {
   errors: Partial<Record<DiskPlace, number>>;
 }
 
+/** Instead of random lives: one of so many steps that this befalls, then the one in which all must come right. */
+export interface SimulationPlan {
+  strike: Strike;
+  mode: (typeof CRASH_MODES)[number];
+  steps: number;
+}
+
 /**
  * One random history of a store on a simulated disk: lives of its recorder one after another, each ended by something, judged by a model
  * that knows what was sent and what was answered. The same seed is the same history.
  */
-export async function simulateStore(seed: number): Promise<SimulationReport> {
-  return await new StoreSimulation(seed).run();
+export async function simulateStore(seed: number, plan: SimulationPlan | null = null): Promise<SimulationReport> {
+  return await new StoreSimulation(seed, plan).run();
 }
 
 class StoreSimulation {
   readonly #random: Random;
+  readonly #plan: SimulationPlan | null;
   readonly #producers: SimulatedProducer[];
   readonly #workload: StoreWorkload;
   readonly #ledger: StoreLedger;
@@ -71,7 +79,8 @@ class StoreSimulation {
   #hasCrashed = false;
   #wallUs = 1_795_000_000 * SECOND_US;
 
-  constructor(seed: number) {
+  constructor(seed: number, plan: SimulationPlan | null) {
+    this.#plan = plan;
     const random = createRandom(seed);
     this.#random = random;
     const names = ["controller", "head-1", "head-2"].slice(0, random.integer(1, 3));
@@ -84,12 +93,12 @@ class StoreSimulation {
 
   async run(): Promise<SimulationReport> {
     const { counts } = this.#report;
-    for (let lives = this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
-      await this.#live(this.#strike());
+    for (let lives = this.#plan ? 1 : this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
+      await this.#live(this.#plan?.strike ?? this.#strike());
     }
     if (this.#faults.length === 0) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
-    for (let times = 2; times > 0 && this.#faults.length === 0; times--) await this.#damage();
+    for (let times = this.#plan ? 0 : 2; times > 0 && this.#faults.length === 0; times--) await this.#damage();
     counts.records = this.#ledger.records;
     counts.removedRuns = this.#ledger.removedRuns;
     for (const { answers } of this.#producers) {
@@ -142,7 +151,7 @@ class StoreSimulation {
       { days: null, bytes: 2_000 },
       { days: 2, bytes: null },
     ];
-    const policy = strike?.place === "retention" ? policies[1] : this.#random.pick(policies);
+    const policy = strike?.place === "retention" || this.#plan !== null ? policies[1] : this.#random.pick(policies);
     return {
       dataDirectory: DIRECTORY,
       durability: "full",
@@ -158,7 +167,8 @@ class StoreSimulation {
   /** False when the opening was struck. Now and then a read fails: the opening must say so, and another go well. */
   async #open(life: StoreLife, strike: Strike | null): Promise<boolean> {
     const { disk } = life;
-    let failsAt = this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
+    let failsAt =
+      this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
     disk.onRead = () => {
       if (failsAt-- > 0) return undefined;
@@ -172,6 +182,7 @@ class StoreSimulation {
       if (hasFailed) this.#report.counts.unreadable++;
       else this.#faults.push(`could not be opened: ${(error as Error).stack}`);
     }
+    if (life.hasFailed) disk.limitBytes = Number.POSITIVE_INFINITY;
     disk.onRead = () => undefined;
     if (hasFailed && reading >= 0 && !life.isOver) this.#faults.push("opened in spite of a read that failed");
     return life.ready !== null && !life.isOver;
@@ -197,7 +208,8 @@ class StoreSimulation {
 
   async #work(life: StoreLife, isLast: boolean): Promise<void> {
     const random = this.#random;
-    for (let step = random.integer(5, isLast ? 15 : 40); step > 0 && !life.isDead; step--) {
+    const steps = this.#plan?.steps ?? random.integer(5, isLast ? 15 : 40);
+    for (let step = steps; step > 0 && !life.isDead; step--) {
       const producer = this.#anyProducer(life, 0.7);
       for (let count = random.integer(0, 5); count > 0; count--) this.#sendFrom(producer);
       if (random.chance(0.05)) producer.repeat();
@@ -205,10 +217,13 @@ class StoreSimulation {
       if (random.chance(0.15)) life.timers.advance(random.pick([250, 1_000, 5_000]));
       if (random.chance(0.04)) life.timers.advance(60_000);
       if (random.chance(0.03)) producer.disconnect();
-      if (random.chance(0.01)) await this.#fillDisk(life);
+      if (this.#plan === null && random.chance(0.01)) await this.#fillDisk(life);
       if (life.hasFailed && random.chance(0.3)) return;
     }
-    if (life.isOver || !isLast) return;
+    // A full disk has room again, and all goes on by itself; also where it became full beside everything else.
+    const wasFull = life.disk.limitBytes !== Number.POSITIVE_INFINITY;
+    life.disk.limitBytes = Number.POSITIVE_INFINITY;
+    if (life.isOver || !(isLast || wasFull || this.#plan !== null)) return;
     await this.#drain(life);
     this.#judgeRuns(life);
     await this.#settle(life);
@@ -237,12 +252,18 @@ class StoreSimulation {
     await this.#drain(life);
   }
 
+  /** A second goes by, and what had filled the disk is gone. */
+  #pass(life: StoreLife): void {
+    life.disk.limitBytes = Number.POSITIVE_INFINITY;
+    life.timers.advance(1_000);
+  }
+
   /** Until everything that was sent is answered. */
   async #drain(life: StoreLife): Promise<void> {
     for (let turn = 1; turn < MOST_TURNS && !life.isOver; turn++) {
       if (this.#producers.every(({ waiting }) => waiting === 0)) return;
       for (const producer of this.#producers) if (!producer.isConnected) life.connect(producer);
-      if (turn % 50 === 0) life.timers.advance(1_000);
+      if (turn % 50 === 0) this.#pass(life);
       await turns(1);
     }
     if (!life.isOver) this.#faults.push(`not all was answered: ${this.#producers.map(({ waiting }) => waiting)}`);
@@ -253,7 +274,7 @@ class StoreSimulation {
     const isLeft = (): boolean =>
       this.#ledger.removedPaths().some((path) => life.disk.has(`${DIRECTORY}/captures/${path}`));
     for (let turn = 1; turn < MOST_TURNS && isLeft() && !life.isOver; turn++) {
-      if (turn % 50 === 0) life.timers.advance(1_000);
+      if (turn % 50 === 0) this.#pass(life);
       await turns(1);
     }
     if (isLeft() && !life.isOver) this.#faults.push("captures that retention removed are there still");
@@ -265,7 +286,7 @@ class StoreSimulation {
       isStopped = true;
     });
     for (let turn = 1; turn < MOST_TURNS && !isStopped && !life.isOver; turn++) {
-      if (turn % 20 === 0) life.timers.advance(1_000);
+      if (turn % 20 === 0) this.#pass(life);
       await turns(1);
     }
     if (!isStopped && !life.isOver) this.#faults.push("the recorder does not stop");
@@ -275,9 +296,10 @@ class StoreSimulation {
     const { crashes, errors } = this.#report;
     const { struck, isDead } = life;
     this.#hasCrashed = isDead;
-    if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
+    if (life.isFull) this.#report.counts.fullDisks++;
+    else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
-    this.#disk = life.end(this.#random.pick(CRASH_MODES));
+    this.#disk = life.end(this.#plan?.mode ?? this.#random.pick(CRASH_MODES));
     this.#faults.push(...life.faults);
   }
 

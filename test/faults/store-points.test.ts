@@ -1,0 +1,90 @@
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { CRASH_MODES, type Strike } from "../helpers/store-life.js";
+import { type SimulationReport, simulateStore } from "../helpers/store-simulation.js";
+import { sized } from "../helpers/test-size.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+/** Histories that are struck everywhere. */
+const SEEDS = sized(1, 10);
+const STEPS = 40;
+/** Of the operations, one in so many is struck, those before it in other runs of it. */
+const STRIDE = sized(4, 1);
+const first = createRandom(SEED).integer(0, STRIDE - 1);
+
+interface Outcome {
+  points: number;
+  faults: string[];
+  reports: SimulationReport[];
+}
+
+/** The same history again and again, struck at one operation after the other until it comes to its end before; then the next one. */
+async function strikeEverywhere(kind: Strike["kind"], mode: (typeof CRASH_MODES)[number]): Promise<Outcome> {
+  const outcome: Outcome = { points: 0, faults: [], reports: [] };
+  for (let seed = SEED; seed < SEED + SEEDS; seed++) {
+    for (let after = first; ; after += STRIDE) {
+      const report = await simulateStore(seed, { strike: { place: "any", after, kind }, mode, steps: STEPS });
+      if ((report.crashes.idle ?? 0) === 2) break;
+      outcome.points++;
+      outcome.reports.push(report);
+      outcome.faults.push(...report.faults.map((fault) => `${kind} at ${after} of seed ${seed}, ${mode}: ${fault}`));
+    }
+  }
+  return outcome;
+}
+
+function total(outcome: Outcome, count: keyof SimulationReport["counts"]): number {
+  return outcome.reports.reduce((sum, { counts }) => sum + counts[count], 0);
+}
+
+/** Each fault is one of: lost, doubled, missing, damaged, answered after a failed sync, or not answered in the end. */
+function judged(outcome: Outcome): string {
+  return `${total(outcome, "acknowledged")} messages acknowledged, ${outcome.faults.length} faults`;
+}
+
+t.comment(`TEST_SEED=${SEED}, one operation in ${STRIDE} from ${first} on`);
+
+for (const mode of CRASH_MODES) {
+  t.test(`a power cut at every operation from capture bytes to acknowledgement, the disk keeps ${mode}`, async (t) => {
+    const outcome = await strikeEverywhere("crash", mode);
+    t.same(outcome.faults.slice(0, 5), []);
+    t.ok(outcome.points > (SEEDS * 100) / STRIDE);
+    t.comment(`${outcome.points} power cuts: ${judged(outcome)}`);
+  });
+}
+
+t.test("the end of the process at every operation", async (t) => {
+  const outcome = await strikeEverywhere("kill", "keep");
+  t.same(outcome.faults.slice(0, 5), []);
+  t.comment(`${outcome.points} kills: ${judged(outcome)}`);
+});
+
+t.test(
+  "a failure of every sync: nothing is acknowledged after it, nothing acknowledged is lost to a power cut",
+  async (t) => {
+    const outcome = await strikeEverywhere("sync", "drop");
+    t.same(outcome.faults.slice(0, 5), []);
+    t.ok(outcome.points > (SEEDS * 35) / STRIDE);
+    t.comment(`${outcome.points} failed syncs: ${judged(outcome)}`);
+  },
+);
+
+t.test("a failure of every operation that writes", async (t) => {
+  const outcome = await strikeEverywhere("write", "drop");
+  t.same(outcome.faults.slice(0, 5), []);
+  t.ok(outcome.points > (SEEDS * 35) / STRIDE);
+  t.comment(`${outcome.points} failed writes: ${judged(outcome)}`);
+});
+
+t.test(
+  "a disk that is full from every operation on: nothing is lost, and all goes on once there is room",
+  async (t) => {
+    const outcome = await strikeEverywhere("full", "drop");
+    t.same(outcome.faults.slice(0, 5), []);
+    t.ok(outcome.points > (SEEDS * 100) / STRIDE);
+    t.equal(total(outcome, "fullDisks"), outcome.points);
+    t.comment(
+      `${outcome.points} full disks, ${total(outcome, "fullDisks")} with room again in time: ${judged(outcome)}`,
+    );
+  },
+);
