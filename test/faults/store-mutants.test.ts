@@ -19,7 +19,7 @@ function chosen(): Mutant[] {
   return Array.from({ length: SAMPLE }, () => rest.splice(random.integer(0, rest.length - 1), 1)[0] as Mutant);
 }
 
-t.test("each mutant changes one place, and no two are the same", async (t) => {
+t.test("each mutant changes one place: where the code has changed, its text has to follow", async (t) => {
   for (const mutant of STORE_MUTANTS) t.equal(occurrences(mutant), 1, `${mutant.file}: ${mutant.name}`);
   t.equal(new Set(STORE_MUTANTS.map(({ name }) => name)).size, STORE_MUTANTS.length);
 });

@@ -193,8 +193,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "an opening state without the last run id",
     file: "workers/recorder/recorder-state.js",
-    find: "lastRunId: this.#lastRunId,",
-    replace: "lastRunId: null,",
+    find: "lastRunId: this.#lastRunId,\n            producers",
+    replace: "lastRunId: null,\n            producers",
     killer: "workers/recorder/recorder-state",
   },
   // Captures.
@@ -265,7 +265,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the CRC of a header is not looked at",
     file: "storage/record-format.js",
-    find: " &&\n        view.getUint32(at + HEADER_CRC_OFFSET, true) === headerCrc(bytes, at, salt, offset)",
+    find: " && sealOf(view, at) === headerCrc(bytes, at, salt, offset)",
     replace: "",
     killer: RECOVERY,
   },
@@ -352,8 +352,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/log-walk.js",
-    find: "const proven = nextBase === undefined ? await provenIn(scanSegment(scan), base - 1) : nextBase - 1;",
-    replace: "const proven = nextBase === undefined ? base - 1 : nextBase - 1;",
+    find: "nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1",
+    replace: "nextBase === undefined ? start.afterSequence : nextBase - 1",
     killer: DAMAGE,
   },
   {
