@@ -91,6 +91,7 @@ async function open(
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
     await fileSystem.syncDirectory(path);
     await fileSystem.syncDirectory(parentOf(path));
+    if (!hasFormat) await syncAbove(fileSystem, parentOf(path));
     if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
     return { path, ...paths, release: () => lock.release() };
   } catch (error) {
@@ -163,6 +164,21 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   EACCES: "may not be read and written by this account",
   EPERM: "may not be read and written by this account",
 };
+
+/**
+ * A new store's folder may have been made with folders above it: the name of each is durable only once the folder that holds it is synced.
+ * What this account may not read it has not made, nor anything above that.
+ */
+async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
+  for (let at = path; parentOf(at) !== at; at = parentOf(at)) {
+    try {
+      await fileSystem.syncDirectory(parentOf(at));
+    } catch (error) {
+      if (error instanceof FileSystemError && (error.code === "EACCES" || error.code === "EPERM")) return;
+      throw error;
+    }
+  }
+}
 
 /** True when the format is said and is this release's; false when the directory is new. */
 async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolean> {

@@ -298,10 +298,20 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/log",
   },
   {
-    name: "records that are not proven stay where they lie",
+    name: "records that are not proven count without being written anew",
     file: "storage/recovery.js",
-    find: "newest?.isContinuable && newest.tail.onlyMarks && ",
-    replace: "newest?.isContinuable && ",
+    find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
+    replace: `if (newest?.isContinuable && newest.salt !== null) {
+        const { base, salt, tail } = newest;
+        const path = directory + "/" + newest.name;
+        const file = await fileSystem.open(path, "update");
+        for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+        report.lastSequence = tail.lastSequence;
+        const segment = { base, salt, path, file, endOffset: tail.endOffset };
+        const lastDataSequence = report.provenSequence;
+        return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
+    }
+    if (false) {`,
     killer: CRASHES,
   },
   {
@@ -390,14 +400,21 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/file-system.js",
     find: "await writeFully(file, bytes, 0, temporary);\n        await file.datasync();",
     replace: "await writeFully(file, bytes, 0, temporary);",
-    killer: SIMULATION,
+    killer: "storage/data-directory",
   },
   {
     name: "the folders of a store are not made durable",
     file: "storage/data-directory.js",
     find: "await fileSystem.syncDirectory(path);",
     replace: "",
-    killer: SIMULATION,
+    killer: "storage/data-directory",
+  },
+  {
+    name: "folders above a new store are not made durable",
+    file: "storage/data-directory.js",
+    find: "await syncAbove(fileSystem, parentOf(path));",
+    replace: "void syncAbove;",
+    killer: "storage/data-directory",
   },
   {
     name: "the directory is not locked",
