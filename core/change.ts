@@ -1,4 +1,5 @@
 import type { FrameState, LineBatch, SeriesAppend } from "./capture.js";
+import type { EmittedEvent } from "./emitted-event.js";
 import type { ComponentRow } from "./health.js";
 import type { JsonObject } from "./json.js";
 import type { ProgramDocument } from "./program.js";
@@ -38,7 +39,8 @@ export type RunChange =
       traceId: string | null;
       steps: RunStep["definition"][];
     }
-  | { kind: "run_started"; runId: string }
+  /** `event`: what it emitted; absent when no webhook subscribes. */
+  | { kind: "run_started"; runId: string; event?: EmittedEvent }
   | { kind: "step_started"; runId: string; index: number }
   | {
       kind: "step_finished";

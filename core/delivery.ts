@@ -37,6 +37,8 @@ export interface Delivery {
   /** Only while a further attempt is due within the dispatch window. */
   nextRetryAtUs: number | null;
   deliveredAtUs: number | null;
+  /** When it failed first: with WARN, what the run's event log notes. A retry that is taken later leaves it. */
+  firstFailedAtUs: number | null;
   createdAtUs: number;
   updatedAtUs: number;
 }

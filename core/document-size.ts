@@ -38,6 +38,7 @@ export function documentGrowthBytes(change: RunChange): number {
         change.steps.reduce((sum, step) => sum + STEP_BYTES + messagePackBytes(step), 0)
       );
     case "run_started":
+      return change.event === undefined ? 0 : messagePackBytes(change.event);
     case "step_started":
     case "frame_ended":
       return 0;

@@ -110,6 +110,8 @@ export const LIMITS = {
   /** What is kept of a receiver's answer (decisions.md, Success): body, and as much of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,
+  /** Attempts that are kept of a delivery, the latest: automatic ones are 11 at most, manual ones any number. */
+  attemptsPerDelivery: 32,
   /** Stands beside the run's document in one record. An event beyond it carries its lists empty, and says so. */
   eventPayloadBytes: 12 * MIB,
 } as const;

@@ -1,9 +1,11 @@
+import type { DeliveryStatus } from "./delivery.js";
 import type { ComponentStatusValue, SystemStatus } from "./health.js";
 import type { JsonObject } from "./json.js";
 import type { FileType, FrameFormat } from "./manifest.js";
 import type { ProgramDocument, StepType } from "./program.js";
 import type { Defect, QualityCheck, ReportStatus } from "./quality.js";
 import type { RunStatus, StepStatus } from "./run-state.js";
+import type { EventName, OnFailureMode } from "./webhook.js";
 
 /** The answers of the interface (interface.md, Resources and their fields), as the builders beside this file make them. */
 export interface Link {
@@ -77,12 +79,81 @@ export interface ProgramRunResponse {
   error_message: string | null;
   results: JsonObject;
   event_log: { timestamp: string; event_type: string; data: JsonObject }[];
-  webhook_deliveries: never[];
-  webhook_delivery: { delivered: number; failed: number; pending: number; all_ok: boolean };
+  webhook_deliveries: WebhookDeliverySummary[];
+  webhook_delivery: WebhookDeliveryRollup;
   files: FileMetadata[];
   created_at: string;
   updated_at: string;
   links: RunLinks;
+}
+
+export interface WebhookDeliverySummary {
+  id: string;
+  webhook_id: string;
+  webhook_name: string;
+  event_name: EventName;
+  status: DeliveryStatus;
+  on_failure_mode: OnFailureMode;
+  attempts: number;
+  last_error: string | null;
+}
+
+export interface WebhookDeliveryRollup {
+  delivered: number;
+  failed: number;
+  pending: number;
+  all_ok: boolean;
+}
+
+export interface WebhookResponse {
+  id: string;
+  name: string;
+  url: string;
+  subscribed_events: EventName[];
+  on_failure_mode: OnFailureMode;
+  enabled: boolean;
+  has_secret: boolean;
+  delivery_timeout_seconds: number;
+  retry_backoff_seconds: number;
+  max_retries: number;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface WebhookDeliveryAttemptResponse {
+  attempt_number: number;
+  started_at: string;
+  completed_at: string | null;
+  status_code: number | null;
+  response_body: string | null;
+  response_headers: Record<string, string> | null;
+  error: string | null;
+}
+
+/** Without the payload, which is JSON text already. */
+export interface WebhookDeliveryFields {
+  id: string;
+  webhook_id: string;
+  program_run_id: string | null;
+  event_name: EventName;
+  on_failure_mode: OnFailureMode;
+  status: DeliveryStatus;
+  attempts: number;
+  last_status_code: number | null;
+  last_error: string | null;
+  next_retry_at: string | null;
+  delivered_at: string | null;
+  created_at: string;
+  updated_at: string;
+  /** In the detail only, most recent first. */
+  attempt_history?: WebhookDeliveryAttemptResponse[];
+}
+
+export interface TestWebhookResponse {
+  delivered: boolean;
+  status_code: number | null;
+  error: string | null;
+  delivery_id: string;
 }
 
 export interface ProgramRunSummaryResponse {

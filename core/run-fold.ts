@@ -63,6 +63,7 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
     case "run_started":
       run.status = "running";
       run.startedAtUs = timeUs;
+      if (change.event !== undefined) run.emitted = [change.event];
       return;
     case "step_started": {
       const step = stepOf(run, change.index);

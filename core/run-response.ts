@@ -12,14 +12,26 @@ import type {
   StepsDetailResponse,
 } from "./responses.js";
 import { manifestOf } from "./run-files.js";
-import { type RunProgress, type RunState, type RunStep, type RunSummary, runProgress } from "./run-state.js";
+import {
+  type EventLogEntry,
+  type RunProgress,
+  type RunState,
+  type RunStep,
+  type RunSummary,
+  runProgress,
+} from "./run-state.js";
 import { formatTimeUs } from "./timestamps.js";
+import { deliveryRollup, deliverySummary, failureNote, type NamedDelivery } from "./webhook-response.js";
 
 /**
  * Builds the answers about runs. `baseUrl` has no trailing slash; an empty one makes the links relative with a leading slash, as event
- * payloads carry them.
+ * payloads carry them. `deliveries`: of the run's events, in the order they began.
  */
-export function runResponse(run: RunState, baseUrl: string): ProgramRunResponse {
+export function runResponse(
+  run: RunState,
+  baseUrl: string,
+  deliveries: readonly NamedDelivery[] = [],
+): ProgramRunResponse {
   return {
     id: run.id,
     program_id: run.programId,
@@ -34,18 +46,25 @@ export function runResponse(run: RunState, baseUrl: string): ProgramRunResponse 
     completed_at: timeText(run.completedAtUs),
     error_message: run.errorMessage,
     results: { ...run.results, frame_ids: [...run.frameIds] },
-    event_log: run.eventLog.map((entry) => ({
+    event_log: eventLogOf(run, deliveries).map((entry) => ({
       timestamp: formatTimeUs(entry.timestampUs),
       event_type: entry.eventType,
       data: entry.data,
     })),
-    webhook_deliveries: [],
-    webhook_delivery: { delivered: 0, failed: 0, pending: 0, all_ok: true },
+    webhook_deliveries: deliveries.map(deliverySummary),
+    webhook_delivery: deliveryRollup(deliveries),
     files: manifestResponse(run, baseUrl),
     created_at: formatTimeUs(run.createdAtUs),
     updated_at: formatTimeUs(run.updatedAtUs),
     links: runLinks(run.id, run.programId, baseUrl),
   };
+}
+
+/** The run's event log, with a line for each delivery that failed and whose webhook wants to be warned of. */
+function eventLogOf(run: RunState, deliveries: readonly NamedDelivery[]): EventLogEntry[] {
+  const notes = deliveries.flatMap(failureNote);
+  if (notes.length === 0) return run.eventLog;
+  return [...run.eventLog, ...notes].sort((a, b) => a.timestampUs - b.timestampUs);
 }
 
 export function runSummaryResponse(summary: RunSummary, baseUrl: string): ProgramRunSummaryResponse {

@@ -1,4 +1,5 @@
 import type { FrameState, SeriesState } from "./capture.js";
+import type { EmittedEvent } from "./emitted-event.js";
 import type { JsonObject } from "./json.js";
 import type { FileType } from "./manifest.js";
 import type { ProgramStep } from "./program.js";
@@ -102,6 +103,8 @@ export interface RunState {
   series: SeriesState[];
   files: StoredFile[];
   eventLog: EventLogEntry[];
+  /** What webhooks were told of the run; absent when none subscribed. */
+  emitted?: EmittedEvent[];
   /** When retention removed the captured bytes; null while they are there. */
   capturesRemovedAtUs: number | null;
   /** Bytes of this document as MessagePack, at most, as `documentGrowthBytes` counts them. */

@@ -1,3 +1,4 @@
+import { parseAddressRange } from "../core/address-policy.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
@@ -147,6 +148,19 @@ function parseSwitch(text: string): boolean | undefined {
   return text === "false" || text === "0" ? false : undefined;
 }
 
+function ranges(description: string) {
+  return option<readonly string[]>({
+    placeholder: "<cidr,…>",
+    description,
+    allowed: "IP addresses or CIDR ranges with commas between, such as 10.0.0.0/8,fd00::/8",
+    parse(text) {
+      const parts = text.split(",").map((part) => part.trim());
+      return parts.every((part) => parseAddressRange(part) !== undefined) ? parts : undefined;
+    },
+    fallback: [],
+  });
+}
+
 export const SERVE_OPTIONS = {
   data: path("data directory; created if missing", "data", "data"),
   host: option<string>({
@@ -206,6 +220,9 @@ export const SERVE_OPTIONS = {
     "remove the oldest ended runs' captures beyond so many bytes in all; records and reports stay",
     Number.MAX_SAFE_INTEGER,
   ),
+  "webhook-allow": ranges("address ranges that webhooks may be delivered to, and no others"),
+  "webhook-deny": ranges("address ranges that webhooks are never delivered to"),
+  "webhook-ca": path("certificate authority in PEM that receivers may be signed by, beside the system's", null),
   "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
   "cell-listen": option<HostPort | null>({
     placeholder: "<host:port>",

@@ -18,6 +18,17 @@ export const FRAME_ID: PathParameter = {
   notFound: "frame_not_found",
 };
 
+export const WEBHOOK_ID: PathParameter = {
+  description: "Id of the webhook.",
+  schema: UUID,
+  notFound: "webhook_not_found",
+};
+export const DELIVERY_ID: PathParameter = {
+  description: "Id of the delivery.",
+  schema: UUID,
+  notFound: "delivery_not_found",
+};
+
 export const SERIAL_NUMBER = { type: "string", description: "Only runs of the part with this serial number." } as const;
 
 export const UPDATED_SINCE = {

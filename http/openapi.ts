@@ -1,3 +1,4 @@
+import { EVENT_SCHEMAS } from "../core/event-schema.js";
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
 import { JSON_CONTENT_TYPE } from "./reply.js";
 import { RESPONSE_EXAMPLES } from "./response-examples.js";
@@ -73,9 +74,25 @@ export function openApiDocument(routes: readonly Route[], serviceVersion: string
     },
     servers: [{ url: "/" }],
     paths,
+    webhooks: Object.fromEntries(
+      Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, eventOperation(name, schema)]),
+    ),
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
       schemas: { ...RESPONSE_SCHEMAS, ...bodySchemas(routes) },
+    },
+  };
+}
+
+/** What the service posts to the webhooks that subscribe to the event. */
+function eventOperation(name: string, schema: JsonSchema): JsonSchema {
+  return {
+    post: {
+      operationId: `on${name}`,
+      tags: ["events"],
+      summary: `Posted to every webhook that subscribes to ${name}.`,
+      requestBody: { required: true, content: { [JSON_CONTENT_TYPE]: { schema } } },
+      responses: { "2XX": { description: "The receiver has taken it; anything else is a failed attempt." } },
     },
   };
 }

@@ -6,8 +6,9 @@ import type { NamedExtents } from "../storage/check-store.js";
 import { decodeDroppedOrigins } from "../storage/dropped-origins.js";
 import type { LogRecord } from "../storage/log-batch.js";
 import { LOG_RECORD_TYPE } from "../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE, RecordDecodeError } from "../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../storage/record-index.js";
 import { UuidTable } from "../storage/uuid-table.js";
+import { decodeDeliveryBody, decodeWebhookSecret } from "../storage/webhook-record.js";
 import { extentsOfChange, extentsOfRun } from "./stored-extents.js";
 
 const GOES_ON = 0;
@@ -48,8 +49,16 @@ export class RecordVerifier {
       decodeDroppedOrigins(body);
       return [];
     }
-    if (!isChangeRecordType(type)) throw new Error(`records of type ${type} are not known to this release`);
+    if (!isKnownRecordType(type)) throw new Error(`records of type ${type} are not known to this release`);
     const runId = runOf(record);
+    if (type === RECORD_TYPE.webhook) {
+      decodeWebhookSecret(body);
+      return [];
+    }
+    if (type === RECORD_TYPE.delivery) {
+      decodeDeliveryBody(body);
+      return [];
+    }
     if (type === RECORD_TYPE.refusal) {
       decodeRefusal(body);
       return [];
@@ -104,7 +113,7 @@ function withoutNamed(earlier: readonly NamedExtents[], named: readonly NamedExt
 
 /** The run that the record is of, by its index section; null for one of no run. */
 export function runOf({ type, index }: Pick<LogRecord, "type" | "index">): string | null {
-  if (!isChangeRecordType(type)) return null;
+  if (!isKnownRecordType(type)) return null;
   const decoded = decodeIndex(type, index);
   switch (decoded.type) {
     case RECORD_TYPE.runCreated:
@@ -112,6 +121,8 @@ export function runOf({ type, index }: Pick<LogRecord, "type" | "index">): strin
       return decoded.summary.id;
     case RECORD_TYPE.runDelta:
       return decoded.runId;
+    case RECORD_TYPE.delivery:
+      return decoded.delivery.runId;
     default:
       return null;
   }

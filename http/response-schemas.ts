@@ -1,3 +1,4 @@
+import { DELIVERY_STATUSES } from "../core/delivery.js";
 import { COMPONENT_STATUSES } from "../core/health.js";
 import { UUID_V7_PATTERN } from "../core/identifiers.js";
 import { FILE_TYPES, FRAME_FORMATS } from "../core/manifest.js";
@@ -5,6 +6,7 @@ import { PROGRAM_STATUSES, STEP_TYPES } from "../core/program.js";
 import { CANONICAL_UNITS, CHECK_STATUSES } from "../core/quality.js";
 import { RUN_STATUSES, STEP_STATUSES } from "../core/run-state.js";
 import { ERROR_CATALOGUE } from "../core/service-errors.js";
+import { EVENT_NAMES, ON_FAILURE_MODES } from "../core/webhook.js";
 import type { JsonSchema } from "./route.js";
 
 /**
@@ -55,6 +57,23 @@ function ref(name: string): JsonSchema {
 }
 
 const PAGE = { total: COUNT, limit: { type: "integer", minimum: 1, maximum: 1000 }, offset: COUNT };
+
+const DELIVERY = {
+  id: UUID,
+  webhook_id: UUID,
+  program_run_id: nullable(UUID),
+  event_name: oneOf(EVENT_NAMES),
+  on_failure_mode: oneOf(ON_FAILURE_MODES),
+  status: oneOf(DELIVERY_STATUSES),
+  attempts: COUNT,
+  last_status_code: nullable(INTEGER),
+  last_error: nullable(STRING),
+  next_retry_at: nullable(TIME),
+  delivered_at: nullable(TIME),
+  payload: { type: "object", description: "The envelope as it is posted, whatever the attempt." },
+  created_at: TIME,
+  updated_at: TIME,
+};
 
 export const RESPONSE_SCHEMAS = {
   Link: object({ href: { type: "string", description: "URL" } }, { method: STRING }),
@@ -124,12 +143,48 @@ export const RESPONSE_SCHEMAS = {
       webhook_id: UUID,
       webhook_name: STRING,
       event_name: STRING,
-      status: oneOf(["pending", "delivered", "failed", "exhausted"]),
-      on_failure_mode: oneOf(["IGNORE", "WARN"]),
+      status: oneOf(DELIVERY_STATUSES),
+      on_failure_mode: oneOf(ON_FAILURE_MODES),
       attempts: COUNT,
     },
     { last_error: nullable(STRING) },
   ),
+  WebhookResponse: object({
+    id: UUID,
+    name: STRING,
+    url: STRING,
+    subscribed_events: arrayOf(oneOf(EVENT_NAMES)),
+    on_failure_mode: oneOf(ON_FAILURE_MODES),
+    enabled: BOOLEAN,
+    has_secret: BOOLEAN,
+    delivery_timeout_seconds: NUMBER,
+    retry_backoff_seconds: NUMBER,
+    max_retries: COUNT,
+    created_at: TIME,
+    updated_at: TIME,
+  }),
+  WebhookResponseList: arrayOf(ref("WebhookResponse")),
+  WebhookDeliveryResponse: object(DELIVERY),
+  WebhookDeliveryResponseList: arrayOf(ref("WebhookDeliveryResponse")),
+  WebhookDeliveryAttemptResponse: object({
+    attempt_number: { type: "integer", minimum: 1 },
+    started_at: TIME,
+    completed_at: nullable(TIME),
+    status_code: nullable(INTEGER),
+    response_body: nullable(STRING),
+    response_headers: nullable({ type: "object", additionalProperties: STRING }),
+    error: nullable(STRING),
+  }),
+  WebhookDeliveryDetailResponse: object({
+    ...DELIVERY,
+    attempt_history: arrayOf(ref("WebhookDeliveryAttemptResponse")),
+  }),
+  TestWebhookResponse: object({
+    delivered: BOOLEAN,
+    status_code: nullable(INTEGER),
+    error: nullable(STRING),
+    delivery_id: UUID,
+  }),
   FileMetadata: object(
     { name: STRING, type: oneOf(FILE_TYPES), content_type: STRING, href: STRING, created_at: TIME, updated_at: TIME },
     {

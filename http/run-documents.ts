@@ -4,6 +4,7 @@ import type { View } from "../storage/view.js";
 
 interface RunDocument {
   updatedAtUs: number;
+  deliveryChanges: number;
   json: Uint8Array;
 }
 
@@ -35,21 +36,26 @@ export class RunDocuments {
     if (head === undefined) return undefined;
     const key = id + baseUrl;
     const kept = this.#kept.get(key);
-    if (kept !== undefined && kept.updatedAtUs === head.updatedAtUs) return kept.json;
-    const version = `${head.updatedAtUs} ${key}`;
+    const { updatedAtUs } = head;
+    const deliveryChanges = this.#view.deliveryChanges(id);
+    if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) return kept.json;
+    const version = `${updatedAtUs} ${deliveryChanges} ${key}`;
     let building = this.#building.get(version);
     if (building === undefined) {
-      building = this.#build(id, baseUrl, key).finally(() => this.#building.delete(version));
+      building = this.#build(id, baseUrl, key, deliveryChanges).finally(() => this.#building.delete(version));
       this.#building.set(version, building);
     }
     return building;
   }
 
-  async #build(id: string, baseUrl: string, key: string): Promise<Uint8Array | undefined> {
+  async #build(id: string, baseUrl: string, key: string, deliveryChanges: number): Promise<Uint8Array | undefined> {
     const run = await this.#view.run(id);
     if (run === undefined) return undefined;
-    const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl)));
-    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, json });
+    // Without deliveries at once: a run that has not ended changes in place with the next batch.
+    const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
+    const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
+    const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl, named)));
+    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, deliveryChanges, json });
     return json;
   }
 }

@@ -1,3 +1,4 @@
+import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
@@ -112,6 +113,11 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     finalizeTimeoutMs: options["finalize-timeout"],
     orphanTimeoutMs: options["orphan-timeout"],
     diskRoom: { low, critical, ballastBytes: null },
+    receivers: {
+      allow: options["webhook-allow"],
+      deny: options["webhook-deny"],
+      extraCa: await readCertificates(options["webhook-ca"]),
+    },
     retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
   };
 }
@@ -120,6 +126,20 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
 function isMore(left: RoomAmount, right: RoomAmount): boolean {
   if ("bytes" in left) return "bytes" in right && left.bytes > right.bytes;
   return "share" in right && left.share > right.share;
+}
+
+async function readCertificates(path: string | null): Promise<string | null> {
+  if (path === null) return null;
+  let text: string;
+  try {
+    text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+    createSecureContext({ ca: text });
+  } catch (error) {
+    throw new UsageError(`--webhook-ca: ${(error as Error).message}`);
+  }
+  if (!text.includes("-----BEGIN CERTIFICATE-----"))
+    throw new UsageError(`--webhook-ca: ${path} has no certificate in PEM`);
+  return text;
 }
 
 /** The file's text without the line's end. */

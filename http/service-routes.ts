@@ -1,5 +1,7 @@
 import type { ComponentRow } from "../core/health.js";
 import type { View } from "../storage/view.js";
+import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
+import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
 import type { OpenStoredSlices } from "./entry-body.js";
 import { fileRoutes } from "./file-routes.js";
@@ -9,6 +11,7 @@ import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";
 import { runRoutes } from "./run-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
+import { webhookRoutes } from "./webhook-routes.js";
 
 /** Ended runs' documents: some ten thousand of a few kilobytes. */
 const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
@@ -19,20 +22,19 @@ export interface ServiceRouteOptions {
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
+  /** A write about webhooks: resolves when it is committed and the view has it. */
+  request(request: WebhookRequest): Promise<string>;
 }
 
 /** Every route of the interface. */
-export function serviceRoutes({
-  view,
-  openStoredSlices,
-  health,
-  serviceVersion,
-  metrics,
-}: ServiceRouteOptions): Route[] {
+export function serviceRoutes(options: ServiceRouteOptions): Route[] {
+  const { view, openStoredSlices, health, serviceVersion, metrics, request } = options;
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES)),
     ...programRoutes(view),
     ...fileRoutes(view, openStoredSlices),
+    ...webhookRoutes(view, request),
+    ...deliveryRoutes(view, request),
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),
     ...docsRoutes(),

@@ -87,6 +87,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await view.applyMoves(moves, eventLoopTurn);
       logReader.letGo(moves.segmentBase);
     },
+    onDeliveryWanted: (deliveryId) => view.delivery(deliveryId),
     onFailure: (error) => {
       log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
       ownRows = rowsWithoutRecorder(ownRows, error);
@@ -120,6 +121,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       openStoredSlices: (runId, kind, slices) => captureReader.openSlices(capturePathOf(runId, kind), slices),
       health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
+      request: (request) => recorder.request(request),
     });
     const scheme = tls === undefined ? "http" : "https";
     const pipeline = new RequestPipeline({
@@ -134,12 +136,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
+    recorder.serving(listening.port);
     return {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {
+        const startedMs = performance.now();
         await listening.close(graceMs);
-        await recorder.stop();
+        // Attempts under way have what is left of the same time.
+        await recorder.stop(Math.max(0, graceMs - (performance.now() - startedMs)));
         stopReading();
       },
     };

@@ -7,10 +7,11 @@ import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
 import { isOwnRecord, type LogRecord, type RecordLocation } from "../storage/log-batch.js";
 import { decodeMessagePack } from "../storage/message-pack.js";
 import { LOG_RECORD_TYPE } from "../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../storage/record-index.js";
 import type { RecoveryFinding } from "../storage/recovery-report.js";
 import { segmentName } from "../storage/segment.js";
 import { SnapshotError } from "../storage/snapshot-format.js";
+import { decodeDeliveryBody } from "../storage/webhook-record.js";
 import { SnapshotCheck } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
@@ -26,7 +27,7 @@ export async function check({ data, json }: CheckCommandOptions): Promise<boolea
     const verifier = new RecordVerifier();
     const result = await checkStore({
       dataDirectory,
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       ...verifier.inspection,
       folds: await SnapshotCheck.open(nodeFileSystem, dataDirectory),
       onProgress: (state) => progress.update(state),
@@ -70,7 +71,7 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
   try {
     await inspectStore({
       dataDirectory,
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       ...selectionOf(options),
       describe,
       onItem(item) {
@@ -165,8 +166,14 @@ function print(item: InspectedItem): Promise<void> {
 function describe(record: LogRecord): unknown {
   const { type } = record;
   if (isOwnRecord(type)) return decodeMessagePack(record.body);
-  if (!isChangeRecordType(type)) return null;
-  const { origin } = decodeIndex(type, record.index);
+  if (!isKnownRecordType(type)) return null;
+  const index = decodeIndex(type, record.index);
+  const { origin } = index;
+  // Of a webhook only what is shown: the body has its secret.
+  if (index.type === RECORD_TYPE.webhook) return { origin, ...index.shown };
+  if (index.type === RECORD_TYPE.delivery) {
+    return { origin, delivery: index.delivery, ...decodeDeliveryBody(record.body) };
+  }
   if (type === RECORD_TYPE.refusal) return { origin, refusal: decodeRefusal(record.body) };
   return { origin, changes: decodeChanges(type, record.body) };
 }

@@ -8,6 +8,8 @@
  * | 18 | run delta | origin, run delta | `{changes: RunChange[]}` of one run |
  * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
+ *
+ * Types 21 and 22 are those of webhooks: webhook-record.ts.
  */
 import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js";
 import { isUuidV7 } from "../core/identifiers.js";
@@ -61,6 +63,7 @@ export function encodeChanges(
           summarizeRun(first.run),
           first.run.frames.map((frame) => frame.id),
           { bytes: storedEnd(first.run, "captures"), removedAtUs: first.run.capturesRemovedAtUs },
+          first.run.emitted,
         ),
         body: encoder.encode({ run: first.run }),
       };

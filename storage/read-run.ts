@@ -5,7 +5,7 @@ import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, nodeFileSystem } from "./file-system.js";
 import { forEachRecord, type LogRecord } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE, type RecordIndex } from "./record-index.js";
+import { decodeIndex, isChangeRecordType, isKnownRecordType, RECORD_TYPE, type RecordIndex } from "./record-index.js";
 import { RecoveryReportBuilder } from "./recovery-report.js";
 import { StorageError } from "./storage-error.js";
 
@@ -48,7 +48,7 @@ export async function readRun({
     fileSystem,
     directory: dataDirectory.metaPath,
     firstSequence: 1,
-    understandsType: isChangeRecordType,
+    understandsType: isKnownRecordType,
     builder: new RecoveryReportBuilder(),
     quarantine: async () => null,
     deliversTail: true,

@@ -39,14 +39,38 @@
  * |---|---|---|
  * | 0 | 8 | bytes of the run's capture file that the record names |
  * | 8 | 8 | when retention removed them |
+ *
+ * At the end of a run delta and of run ended stand the events that webhooks were told of, where there are any; and webhooks and deliveries
+ * have index sections of their own: webhook-record.ts.
  */
 import bin from "typed-binary";
 import type { RunChange } from "../core/change.js";
+import type { Delivery } from "../core/delivery.js";
+import type { EmittedEvent } from "../core/emitted-event.js";
 import { readUuid, writeUuid } from "../core/identifiers.js";
 import type { JsonObject } from "../core/json.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
+import { RecordDecodeError } from "./record-decode-error.js";
+import {
+  decodeDelivery,
+  decodeEvents,
+  decodeWebhookIndex,
+  encodeEvents,
+  type IndexedEvent,
+  WEBHOOK_RECORD_TYPE,
+  type WebhookIndex,
+} from "./webhook-record.js";
 
-export const RECORD_TYPE = { cellChanges: 16, runCreated: 17, runDelta: 18, runEnded: 19, refusal: 20 } as const;
+export { RecordDecodeError } from "./record-decode-error.js";
+
+export const RECORD_TYPE = {
+  cellChanges: 16,
+  runCreated: 17,
+  runDelta: 18,
+  runEnded: 19,
+  refusal: 20,
+  ...WEBHOOK_RECORD_TYPE,
+} as const;
 export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
 
 /** The producer's message that a record commits; null for the service's own doing. */
@@ -74,6 +98,8 @@ export type RecordIndex =
       summary: RunSummary;
       frameIds: string[];
       captures: CapturesIndex;
+      /** All events of the run; absent when webhooks were told of none. */
+      events?: IndexedEvent[];
     }
   | {
       type: typeof RECORD_TYPE.runDelta;
@@ -82,7 +108,11 @@ export type RecordIndex =
       statusAfter: RunStatus;
       /** The id of the frame that the record begins; null when it begins none. */
       frameId: string | null;
-    };
+      /** The event that the record emits; absent when it emits none. */
+      events?: IndexedEvent[];
+    }
+  | { type: typeof RECORD_TYPE.webhook; origin: Origin | null; shown: WebhookIndex }
+  | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery };
 
 const ORIGIN_HEAD_BYTES = 9;
 
@@ -120,6 +150,8 @@ const CAPTURES_BYTES = 16;
 
 const DELTA_BYTES = 34;
 
+const NO_EVENTS = {};
+
 const NULL_LENGTH = 0xffff_ffff;
 const HIGH = 0x1_0000_0000;
 
@@ -127,12 +159,13 @@ const textEncoder = new TextEncoder();
 /** A byte order mark is a character of the text like any other; broken UTF-8 is a broken record. */
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export class RecordDecodeError extends Error {
-  override name = "RecordDecodeError";
+/** True for the record types of this release; others are the log's own, or of a newer version. */
+export function isKnownRecordType(type: number): type is RecordType {
+  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.delivery;
 }
 
-/** True for the record types that hold changes or a refusal; others are the log's own, or of a newer version. */
-export function isChangeRecordType(type: number): type is RecordType {
+/** True for the record types that hold changes or a refusal: all known ones but those of webhooks. */
+export function isChangeRecordType(type: number): type is Exclude<RecordType, 21 | 22> {
   return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.refusal;
 }
 
@@ -153,9 +186,13 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
     case RECORD_TYPE.runCreated:
       return { type, origin, summary: reader.summary().summary };
     case RECORD_TYPE.runEnded:
-      return { type, origin, ...reader.summary(), captures: reader.captures() };
+      return { type, origin, ...reader.summary(), captures: reader.captures(), ...reader.events() };
     case RECORD_TYPE.runDelta:
-      return { type, origin, ...reader.delta() };
+      return { type, origin, ...reader.delta(), ...reader.events() };
+    case RECORD_TYPE.webhook:
+      return { type, origin, shown: decodeWebhookIndex(reader.rest()) };
+    case RECORD_TYPE.delivery:
+      return { type, origin, delivery: decodeDelivery(reader.rest()) };
   }
 }
 
@@ -187,6 +224,7 @@ export function encodeSummary(
   summary: RunSummary,
   frameIds: readonly string[],
   captures: { bytes: number; removedAtUs: number | null } | null,
+  events: readonly EmittedEvent[] = [],
 ): Uint8Array {
   const texts = [
     summary.programName,
@@ -197,7 +235,10 @@ export function encodeSummary(
   const [programName, serialNumber, errorMessage, metadata] = texts;
   const textBytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
   const capturesBytes = captures === null ? 0 : CAPTURES_BYTES;
-  const bytes = new Uint8Array(head.length + SUMMARY_HEAD_BYTES + textBytes + 16 * frameIds.length + capturesBytes);
+  const eventBytes = encodeEvents(events);
+  const bytes = new Uint8Array(
+    head.length + SUMMARY_HEAD_BYTES + textBytes + 16 * frameIds.length + capturesBytes + eventBytes.length,
+  );
   bytes.set(head);
   const runId = new Uint8Array(16);
   writeUuid(summary.id, runId, 0);
@@ -245,6 +286,7 @@ export function encodeSummary(
       removedAtHigh: Math.floor(removedAtUs / HIGH),
     });
   }
+  bytes.set(eventBytes, bytes.length - eventBytes.length);
   return bytes;
 }
 
@@ -281,7 +323,9 @@ export function encodeDelta(
   scratch[at + 17] = DELTA_KINDS.indexOf(change.kind);
   if (change.kind === "frame_begun") writeUuid(change.frame.id, scratch, at + 18);
   else scratch.fill(0, at + 18, end);
-  return scratch.slice(0, end);
+  const delta = scratch.slice(0, end);
+  if (change.kind !== "run_started" || change.event === undefined) return delta;
+  return Buffer.concat([delta, encodeEvents([change.event])]);
 }
 
 /** Reads by hand what the tables above describe: every record of a store passes here at open. */
@@ -357,6 +401,16 @@ class IndexReader {
     const at = this.#take(CAPTURES_BYTES);
     const removedAtUs = this.#u53(at + 8);
     return { bytes: this.#u53(at), removedAtUs: removedAtUs === 0 ? null : removedAtUs };
+  }
+
+  /** Where there are any, the last part. */
+  events(): { events?: IndexedEvent[] } {
+    return this.#at === this.#bytes.length ? NO_EVENTS : { events: decodeEvents(this.rest()) };
+  }
+
+  /** All that is left. */
+  rest(): Uint8Array {
+    return this.#bytes.subarray(this.#take(this.#bytes.length - this.#at));
   }
 
   end(): void {

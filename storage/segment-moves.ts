@@ -3,15 +3,15 @@ import type { RecordLocation } from "./log-batch.js";
 import { parseUuidWords } from "./uuid-words.js";
 
 /**
- * Where the consolidated records of a segment lie in the file that took its name, in the order of that file, as data that moves between
- * threads. Of a run whose current record lies in this segment, the last entry is the place that it has now; all other entries mean
+ * Where the consolidated records of runs, and the records of deliveries, of a segment lie in the file that took its name, in the order of that file, as data that moves between
+ * threads. Of a run or a delivery whose current record lies in this segment, the last entry is the place that it has now; all other entries mean
  * nothing to who holds its location.
  */
 export interface SegmentMoves {
   segmentBase: number;
-  /** Four words a run, most significant first (uuid-words.ts). */
+  /** Of runs and deliveries: four words an id, most significant first (uuid-words.ts). */
   runIds: Uint32Array;
-  /** Of the runs' creation: what the capture ledger knows them by. */
+  /** Of their creation: what the capture ledger knows runs by. No two share it. */
   createdAtUs: Float64Array;
   offsets: Uint32Array;
   lengths: Uint32Array;
@@ -29,7 +29,7 @@ export class MovesCollector {
   readonly #lengths: number[] = [];
   readonly #words = new Uint32Array(4);
 
-  /** The run's consolidated record lies there now. */
+  /** The consolidated record of this run, or the record of this delivery, lies there now. */
   add({ id, createdAtUs }: Pick<RunSummary, "id" | "createdAtUs">, { offset, length }: RecordLocation): void {
     if (!parseUuidWords(id, this.#words, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     this.#runIds.push(...this.#words);

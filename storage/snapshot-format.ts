@@ -70,6 +70,19 @@ export const SNAPSHOT_SECTIONS = {
   viewCell: { id: 17, Type: Uint8Array },
   /** Records of runs that have not ended (kept-records.ts). */
   viewKeptRecords: { id: 18, Type: Uint8Array },
+  /** Webhooks without their secrets (view-webhooks.ts), packed; and the table of deliveries by row (view-deliveries.ts). */
+  viewWebhooks: { id: 19, Type: Uint8Array },
+  viewDeliveryIds: { id: 20, Type: Uint32Array },
+  viewDeliveryStatuses: { id: 21, Type: Uint8Array },
+  viewDeliveryTimes: { id: 22, Type: Float64Array },
+  viewDeliveryRuns: { id: 23, Type: Uint32Array },
+  viewDeliveryRunIds: { id: 24, Type: Uint32Array },
+  viewDeliveryWebhooks: { id: 25, Type: Uint32Array },
+  viewDeliveryWebhookIds: { id: 26, Type: Uint32Array },
+  viewDeliverySegmentBases: { id: 27, Type: Float64Array },
+  viewDeliverySegments: { id: 28, Type: Uint32Array },
+  viewDeliveryOffsets: { id: 29, Type: Uint32Array },
+  viewDeliveryLengths: { id: 30, Type: Uint32Array },
   /** The recorder's state (recorder-state.ts), by order of arrival. */
   recorderRunIds: { id: 32, Type: Uint32Array },
   recorderRunStatuses: { id: 33, Type: Uint32Array },
@@ -85,6 +98,9 @@ export const SNAPSHOT_SECTIONS = {
   recorderProducers: { id: 42, Type: Uint8Array },
   /** Records of runs that have not ended. */
   recorderKeptRecords: { id: 43, Type: Uint8Array },
+  /** Packed values: webhooks with their secrets, and deliveries that have not come to their end. */
+  recorderWebhooks: { id: 44, Type: Uint8Array },
+  recorderDeliveries: { id: 45, Type: Uint8Array },
 } as const;
 
 export type SnapshotSection = keyof typeof SNAPSHOT_SECTIONS;

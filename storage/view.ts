@@ -11,12 +11,15 @@
  */
 import type { FrameState } from "../core/capture.js";
 import type { CellChange, CellIdentity } from "../core/change.js";
+import type { Delivery } from "../core/delivery.js";
 import type { ComponentRow } from "../core/health.js";
 import { uuidV7TimeUs } from "../core/identifiers.js";
 import type { ProgramState } from "../core/program.js";
 import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
+import type { Webhook } from "../core/webhook.js";
 import { ActiveRuns } from "./active-runs.js";
 import { decodeChanges } from "./change-record.js";
+import { type DeliveryContent, DeliveryRecords } from "./delivery-records.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -25,12 +28,14 @@ import {
   stepThroughRecords,
 } from "./log-batch.js";
 import { packValues, unpackValues } from "./packed-values.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "./record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
+import { ViewDeliveries } from "./view-deliveries.js";
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
+import { ViewWebhooks } from "./view-webhooks.js";
 
 export type { RunListQuery } from "./view-runs.js";
 
@@ -38,7 +43,7 @@ export type { RunListQuery } from "./view-runs.js";
 export interface RunHead {
   readonly id: string;
   readonly status: RunStatus;
-  /** Unique to each state of each run: with the id, it names the bytes of an answer. */
+  /** Unique to each state of each run: with the id and `deliveryChanges`, it names the bytes of an answer. */
   readonly updatedAtUs: number;
 }
 
@@ -67,6 +72,9 @@ export class View {
   readonly #activeRuns = new ActiveRuns();
   readonly #programs = new ViewPrograms();
   readonly #components = new Map<string, ComponentRow>();
+  readonly #webhooks = new ViewWebhooks();
+  readonly #deliveries = new ViewDeliveries();
+  readonly #deliveryRecords: DeliveryRecords;
   #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
   #appliedSequence = 0;
   /** When the slice of live batches under way is over. */
@@ -75,6 +83,7 @@ export class View {
 
   constructor(options: RunRecordsOptions) {
     this.#records = new RunRecords(options, (id) => this.#runs.locationOf(id));
+    this.#deliveryRecords = new DeliveryRecords(options.reader, this.#deliveries, (id) => this.run(id));
   }
 
   /** The last record that the answers include; 0 before the first. */
@@ -128,10 +137,12 @@ export class View {
    * file too: some runs are looked for there still.
    */
   async applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
-    for (const _ of this.#runs.stepThroughMoves(moves)) {
-      if (performance.now() < this.#sliceEndMs) continue;
-      await giveWay();
-      this.#sliceEndMs = performance.now() + sliceMs;
+    for (const part of [this.#runs, this.#deliveries]) {
+      for (const _ of part.stepThroughMoves(moves)) {
+        if (performance.now() < this.#sliceEndMs) continue;
+        await giveWay();
+        this.#sliceEndMs = performance.now() + sliceMs;
+      }
     }
   }
 
@@ -151,6 +162,8 @@ export class View {
     await this.#programs.writeSnapshot(sink);
     await sink.write("viewCell", packValues([this.#cell, ...this.#components.values()]));
     await this.#activeRuns.writeSnapshot(sink);
+    await this.#webhooks.writeSnapshot(sink);
+    await this.#deliveries.writeSnapshot(sink);
   }
 
   /**
@@ -166,6 +179,8 @@ export class View {
     this.#cell = cell as CellIdentity;
     for (const row of components as ComponentRow[]) this.#components.set(row.key, row);
     await this.#activeRuns.loadSnapshot(source);
+    await this.#webhooks.loadSnapshot(source);
+    await this.#deliveries.loadSnapshot(source);
     this.#appliedSequence = sequence;
   }
 
@@ -173,7 +188,11 @@ export class View {
   runHead(id: string): RunHead | undefined {
     const ordinal = this.#runs.ordinal(id);
     if (ordinal < 0) return undefined;
-    return { id, status: this.#runs.status(ordinal), updatedAtUs: this.#runs.updatedAtUs(ordinal) };
+    return {
+      id,
+      status: this.#runs.status(ordinal),
+      updatedAtUs: this.#runs.updatedAtUs(ordinal),
+    };
   }
 
   /**
@@ -289,6 +308,48 @@ export class View {
     return this.#cell;
   }
 
+  /** Undefined when unknown or deleted. */
+  webhook(id: string): Webhook | undefined {
+    return this.#webhooks.get(id);
+  }
+
+  /** True also for a deleted webhook, whose deliveries stay listed. */
+  webhookEverExisted(id: string): boolean {
+    return this.#webhooks.everExisted(id);
+  }
+
+  /** Oldest first. */
+  listWebhooks(): Webhook[] {
+    return this.#webhooks.list();
+  }
+
+  /** Also of a deleted one. */
+  webhookName(id: string): string {
+    return this.#webhooks.name(id);
+  }
+
+  /** Undefined for an unknown delivery. @throws StorageError when what is stored of it is damaged or missing */
+  async delivery(id: string): Promise<DeliveryContent | undefined> {
+    const row = this.#deliveries.row(id);
+    return row && this.#deliveryRecords.content(row);
+  }
+
+  /** Of a webhook, deleted or not, newest first. @param beforeUs only those created before; null: all */
+  listDeliveries(webhookId: string, beforeUs: number | null, limit: number): Promise<DeliveryContent[]> {
+    const rows = this.#deliveries.ofWebhook(webhookId, beforeUs, limit);
+    return Promise.all(rows.map((row) => this.#deliveryRecords.content(row)));
+  }
+
+  /** How often a run's deliveries have changed since the store was opened: they leave its updated_at as it is. */
+  deliveryChanges(runId: string): number {
+    return this.#deliveries.changesOf(runId);
+  }
+
+  /** Of a run, in the order they began. */
+  deliveriesOfRun(run: RunState): Promise<Delivery[]> {
+    return this.#deliveryRecords.ofRun(run);
+  }
+
   #state(ordinal: number): Promise<RunState> | RunState {
     const stored = this.#storedRun(ordinal);
     return stored === undefined ? this.#activeRuns.state(this.#runs.id(ordinal)) : this.#records.state(stored);
@@ -302,10 +363,16 @@ export class View {
 
   #apply(record: LogRecord, location: RecordLocation): void {
     const { type } = record;
-    if (!isChangeRecordType(type)) return;
+    if (!isKnownRecordType(type)) return;
     const index = decodeIndex(type, record.index);
     switch (index.type) {
       case RECORD_TYPE.refusal:
+        return;
+      case RECORD_TYPE.webhook:
+        this.#webhooks.apply(index.shown);
+        return;
+      case RECORD_TYPE.delivery:
+        this.#deliveries.put(index.delivery, location);
         return;
       case RECORD_TYPE.cellChanges:
         for (const change of decodeChanges(type, record.body))
@@ -323,11 +390,13 @@ export class View {
           if (index.frameId !== null) this.#runs.addFrame(ordinal, index.frameId);
         }
         this.#activeRuns.add(index.runId, record);
+        if (index.events !== undefined) this.#deliveries.begin(index.runId, index.events);
         return;
       }
       case RECORD_TYPE.runEnded:
         this.#runs.end(index.summary, index.frameIds, location);
         this.#activeRuns.delete(index.summary.id);
+        if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);
         return;
     }
   }

@@ -3,9 +3,10 @@ import { createRandom, type Random } from "../../core/random.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
 import type { LogRecord } from "../../storage/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/record-index.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { View } from "../../storage/view.js";
+import { decodeDeliveryBody, decodeWebhookSecret } from "../../storage/webhook-record.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import { mutatedBytes } from "../helpers/byte-mutators.js";
 import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz-corpus.js";
@@ -36,6 +37,8 @@ function decoded(decode: () => unknown): unknown {
 }
 
 function decodedBody({ type, body }: LogRecord): unknown {
+  if (type === RECORD_TYPE.webhook) return { hasSecret: decodeWebhookSecret(body) !== null };
+  if (type === RECORD_TYPE.delivery) return decodeDeliveryBody(body);
   return type === RECORD_TYPE.refusal ? decodeRefusal(body) : decodeChanges(type, body);
 }
 
@@ -48,7 +51,7 @@ t.test("the corpus of records: what index section and body of each say", async (
       state.replay(record, { segmentBase: 1, offset: 64, length: 0 });
       return { damagedRuns: state.finishReplay(), runs: state.runCount, lastRunId: state.lastRunId };
     });
-    if (!isChangeRecordType(type)) return { replayed, openingAgain: decoded(() => state.openingState().body.length) };
+    if (!isKnownRecordType(type)) return { replayed, openingAgain: decoded(() => state.openingState().body.length) };
     return { index: decoded(() => decodeIndex(type, index)), body: decoded(() => decodedBody(record)), replayed };
   });
 });
@@ -73,7 +76,7 @@ function batchOf(records: readonly LogRecord[]): Parameters<View["applyBatch"]>[
 function mutantOf(random: Random, base: LogRecord, other: LogRecord): { record: LogRecord; how: string } {
   const part = random.chance(0.4) ? "index" : "body";
   const { bytes, how } = mutatedBytes(random, base[part], other[part], 1);
-  const type = random.chance(0.03) ? random.integer(16, 21) : base.type;
+  const type = random.chance(0.03) ? random.integer(16, 23) : base.type;
   return { record: { ...base, type, [part]: bytes }, how: `${part} ${how}` };
 }
 
@@ -98,7 +101,7 @@ t.test(`records with right CRCs and changed contents, seed ${seed}: decoded, or 
       faults.push(`${what}\n${textOf({ about: `${entry.name}: ${how}`, parts })}`);
     };
     try {
-      if (isChangeRecordType(record.type)) {
+      if (isKnownRecordType(record.type)) {
         const { type } = record;
         decoded(() => decodeIndex(type, record.index));
         decoded(() => decodedBody(record));

@@ -225,6 +225,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the webhooks, oldest first. */
+        get: operations["listWebhooks"];
+        put?: never;
+        /** Registers a webhook. Not idempotent: the same request again registers a second one. */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One webhook. */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /** Deletes a webhook; its deliveries stay readable. */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /** Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes. */
+        patch: operations["updateWebhook"];
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a WebhookTest event now, in one attempt, whatever the webhook subscribes to and whether it is enabled. */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the deliveries to a webhook, deleted or not, newest first. */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-deliveries/{delivery_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One delivery with its attempts, most recent first. */
+        get: operations["getWebhookDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-deliveries/{delivery_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes one attempt now, with the same event; a delivered delivery comes back unchanged. */
+        post: operations["retryWebhookDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -328,7 +433,93 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    ProgramStarted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posted to every webhook that subscribes to ProgramStarted. */
+        post: operations["onProgramStarted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    ProgramCompleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posted to every webhook that subscribes to ProgramCompleted. */
+        post: operations["onProgramCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    ProgramFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posted to every webhook that subscribes to ProgramFailed. */
+        post: operations["onProgramFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    ProgramCancelled: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posted to every webhook that subscribes to ProgramCancelled. */
+        post: operations["onProgramCancelled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    WebhookTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posted to every webhook that subscribes to WebhookTest. */
+        post: operations["onWebhookTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         Link: {
@@ -434,6 +625,93 @@ export interface components {
             on_failure_mode: "IGNORE" | "WARN";
             attempts: number;
             last_error?: string | null;
+        };
+        WebhookResponse: {
+            id: string;
+            name: string;
+            url: string;
+            subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
+            /** @enum {string} */
+            on_failure_mode: "IGNORE" | "WARN";
+            enabled: boolean;
+            has_secret: boolean;
+            delivery_timeout_seconds: number;
+            retry_backoff_seconds: number;
+            max_retries: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        WebhookResponseList: components["schemas"]["WebhookResponse"][];
+        WebhookDeliveryResponse: {
+            id: string;
+            webhook_id: string;
+            program_run_id: string | null;
+            /** @enum {string} */
+            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+            /** @enum {string} */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed" | "exhausted";
+            attempts: number;
+            last_status_code: number | null;
+            last_error: string | null;
+            /** Format: date-time */
+            next_retry_at: string | null;
+            /** Format: date-time */
+            delivered_at: string | null;
+            /** @description The envelope as it is posted, whatever the attempt. */
+            payload: Record<string, never>;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        WebhookDeliveryResponseList: components["schemas"]["WebhookDeliveryResponse"][];
+        WebhookDeliveryAttemptResponse: {
+            attempt_number: number;
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            completed_at: string | null;
+            status_code: number | null;
+            response_body: string | null;
+            response_headers: {
+                [key: string]: string;
+            } | null;
+            error: string | null;
+        };
+        WebhookDeliveryDetailResponse: {
+            id: string;
+            webhook_id: string;
+            program_run_id: string | null;
+            /** @enum {string} */
+            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+            /** @enum {string} */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed" | "exhausted";
+            attempts: number;
+            last_status_code: number | null;
+            last_error: string | null;
+            /** Format: date-time */
+            next_retry_at: string | null;
+            /** Format: date-time */
+            delivered_at: string | null;
+            /** @description The envelope as it is posted, whatever the attempt. */
+            payload: Record<string, never>;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            attempt_history: components["schemas"]["WebhookDeliveryAttemptResponse"][];
+        };
+        TestWebhookResponse: {
+            delivered: boolean;
+            status_code: number | null;
+            error: string | null;
+            delivery_id: string;
         };
         FileMetadata: {
             name: string;
@@ -627,6 +905,34 @@ export interface components {
             trace_id: string;
             /** @description Whether the same request can succeed later. */
             retryable: boolean;
+        };
+        CreateWebhookRequest: {
+            name: string;
+            /** @description http or https, without user info and fragment. */
+            url: string;
+            subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
+            /** @enum {string} */
+            on_failure_mode?: "IGNORE" | "WARN";
+            enabled?: boolean;
+            delivery_timeout_seconds?: number;
+            retry_backoff_seconds?: number;
+            max_retries?: number;
+            /** @description Signs deliveries; never shown again. What follows `whsec_` must be base64. */
+            secret?: string | null;
+        };
+        UpdateWebhookRequest: {
+            name?: string | null;
+            /** @description http or https, without user info and fragment. */
+            url?: string | null;
+            subscribed_events?: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[] | null;
+            /** @enum {string|null} */
+            on_failure_mode?: "IGNORE" | "WARN" | null;
+            enabled?: boolean | null;
+            delivery_timeout_seconds?: number | null;
+            retry_backoff_seconds?: number | null;
+            max_retries?: number | null;
+            /** @description Signs deliveries; never shown again. What follows `whsec_` must be base64. */
+            secret?: string | null;
         };
     };
     responses: never;
@@ -2607,6 +2913,1090 @@ export interface operations {
             };
         };
     };
+    listWebhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All webhooks. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponseList"];
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The webhook. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description The webhook. */
+            201: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            403: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unsupported_media_type`: The request body must be application/json. */
+            415: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `malformed_json`: The request body is not JSON.
+             *
+             *     `invalid_parameter`: A parameter or body field has a value that is not allowed.
+             */
+            422: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_not_found`: No webhook has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted, now or before. */
+            204: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            403: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_not_found`: No webhook has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description What is to change. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateWebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description The webhook as it is now. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            403: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_not_found`: No webhook has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unsupported_media_type`: The request body must be application/json. */
+            415: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `malformed_json`: The request body is not JSON.
+             *
+             *     `invalid_parameter`: A parameter or body field has a value that is not allowed.
+             */
+            422: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of the attempt. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestWebhookResponse"];
+                };
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            403: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_not_found`: No webhook has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Most entries of a page. */
+                limit?: number;
+                /** @description Only deliveries created before this time: for the next page, the oldest created_at seen. */
+                before?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the webhook. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryResponseList"];
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_not_found`: No webhook has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
+            422: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    getWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the delivery. */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryDetailResponse"];
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `delivery_not_found`: No webhook delivery has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    retryWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the delivery. */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery after the attempt. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryDetailResponse"];
+                };
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            403: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `delivery_not_found`: No webhook delivery has this id. */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `webhook_deleted`: The delivery's webhook was deleted. */
+            409: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     getHealth: {
         parameters: {
             query?: never;
@@ -3232,6 +4622,297 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
+            };
+        };
+    };
+    onProgramStarted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    event_id: string;
+                    /** @constant */
+                    event_name: "ProgramStarted";
+                    /**
+                     * Format: date-time
+                     * @description When the event was emitted.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    schema_version: 3;
+                    service_version: string;
+                    kiosk_serial_number: string | null;
+                    data: {
+                        run_id: string;
+                        program_id: string;
+                        program_name: string | null;
+                        robot_id: string | null;
+                        serial_number: string | null;
+                        revision: number;
+                        /** Format: date-time */
+                        created_at: string;
+                        /** Format: date-time */
+                        started_at: string | null;
+                        /** Format: date-time */
+                        completed_at: string | null;
+                        /** @constant */
+                        status: "running";
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver has taken it; anything else is a failed attempt. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProgramCompleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    event_id: string;
+                    /** @constant */
+                    event_name: "ProgramCompleted";
+                    /**
+                     * Format: date-time
+                     * @description When the event was emitted.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    schema_version: 3;
+                    service_version: string;
+                    kiosk_serial_number: string | null;
+                    data: {
+                        run_id: string;
+                        program_id: string;
+                        program_name: string | null;
+                        robot_id: string | null;
+                        serial_number: string | null;
+                        revision: number;
+                        /** Format: date-time */
+                        created_at: string;
+                        /** Format: date-time */
+                        started_at: string | null;
+                        /** Format: date-time */
+                        completed_at: string;
+                        /** @constant */
+                        status: "completed";
+                        passed: boolean;
+                        /** @enum {unknown} */
+                        unit_system: "metric" | "imperial";
+                        qc_checks: {
+                            name: string;
+                            /** @enum {unknown} */
+                            status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
+                            value: number | null;
+                            nominal: number | null;
+                            delta: number | null;
+                            threshold: number | null;
+                            /** @enum {unknown} */
+                            unit: "mm" | "in" | null;
+                            message?: string | null;
+                            metadata?: Record<string, never>;
+                        }[];
+                        defects: Record<string, never>[];
+                        files: {
+                            name: string;
+                            /** @enum {unknown} */
+                            type: "pointcloud" | "image" | "array" | "measurement" | "report";
+                            content_type: string;
+                            size_in_bytes: number | null;
+                            description: string | null;
+                            /** @description Relative to the base address. */
+                            href: string;
+                            step_index: number | null;
+                            frame_id: string | null;
+                            /** Format: date-time */
+                            created_at: string;
+                            /** Format: date-time */
+                            updated_at: string;
+                            /** Format: date-time */
+                            deleted_at: string | null;
+                        }[];
+                        /**
+                         * @description The lists were too large for an event: read them from the run.
+                         * @constant
+                         */
+                        truncated?: true;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver has taken it; anything else is a failed attempt. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProgramFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    event_id: string;
+                    /** @constant */
+                    event_name: "ProgramFailed";
+                    /**
+                     * Format: date-time
+                     * @description When the event was emitted.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    schema_version: 3;
+                    service_version: string;
+                    kiosk_serial_number: string | null;
+                    data: {
+                        run_id: string;
+                        program_id: string;
+                        program_name: string | null;
+                        robot_id: string | null;
+                        serial_number: string | null;
+                        revision: number;
+                        /** Format: date-time */
+                        created_at: string;
+                        /** Format: date-time */
+                        started_at: string | null;
+                        /** Format: date-time */
+                        completed_at: string;
+                        /** @constant */
+                        status: "failed";
+                        error_message: string | null;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver has taken it; anything else is a failed attempt. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProgramCancelled: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    event_id: string;
+                    /** @constant */
+                    event_name: "ProgramCancelled";
+                    /**
+                     * Format: date-time
+                     * @description When the event was emitted.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    schema_version: 3;
+                    service_version: string;
+                    kiosk_serial_number: string | null;
+                    data: {
+                        run_id: string;
+                        program_id: string;
+                        program_name: string | null;
+                        robot_id: string | null;
+                        serial_number: string | null;
+                        revision: number;
+                        /** Format: date-time */
+                        created_at: string;
+                        /** Format: date-time */
+                        started_at: string | null;
+                        /** Format: date-time */
+                        completed_at: string;
+                        /** @constant */
+                        status: "cancelled";
+                        error_message: string | null;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver has taken it; anything else is a failed attempt. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onWebhookTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    event_id: string;
+                    /** @constant */
+                    event_name: "WebhookTest";
+                    /**
+                     * Format: date-time
+                     * @description When the event was emitted.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    schema_version: 3;
+                    service_version: string;
+                    kiosk_serial_number: string | null;
+                    data: {
+                        webhook_id: string;
+                        webhook_name: string;
+                        message: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver has taken it; anything else is a failed attempt. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

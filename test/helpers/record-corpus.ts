@@ -5,8 +5,10 @@ import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 import { RECORD_TYPE } from "../../storage/record-index.js";
+import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
+import { EVENT, webhookChanges } from "./webhook-fixtures.js";
 
 export const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
 export const RUN_ID = "019bb000-0000-7000-8000-000000000002";
@@ -112,6 +114,10 @@ export function recordCorpus(): CorpusEntry[] {
     "a consolidated record that says its captures to be removed",
     endOf({ ...ended, capturesRemovedAtUs: TIME_US + 30 }),
   );
+  const started: RunChange = { kind: "run_started", runId: RUN_ID, event: { ...EVENT, name: "ProgramStarted" } };
+  add("run_started_event", "a run_started that webhooks are told of", encodeChanges(null, [started], run));
+  add("run_ended_events", "a consolidated record with events", endOf({ ...ended, emitted: [EVENT, EVENT] }));
+  for (const change of webhookChanges(RUN_ID)) add(change.kind, `a ${change.kind}`, encodeWebhookChange(change));
   const { index, body } = endOf(ended);
   add("before-retention", "a consolidated record of before retention", { type: 19, index: index.slice(0, -16), body });
   add("refusal", "a refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }));
@@ -148,6 +154,16 @@ function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
     indexes("index-empty", "no byte of an index section", runDelta, new Uint8Array(0)),
     indexes("index-short", "an index section that ends early", runDelta, delta.subarray(0, 20)),
     indexes("index-long", "bytes behind an index section", runDelta, Buffer.concat([delta, origin])),
+    indexes(
+      "index-events",
+      "four thousand million events",
+      runDelta,
+      Buffer.concat([delta, Uint8Array.of(255, 255, 255, 255)]),
+    ),
+    indexes("index-webhook", "a webhook that is not JSON", 21, set(createdIndex, 9, 0x7b)),
+    indexes("index-webhook-bare", "a webhook of nothing", 21, Buffer.concat([origin, Buffer.from('{"webhook":{}}')])),
+    indexes("index-delivery-short", "a delivery that ends early", 22, createdIndex.subarray(0, 9 + 119)),
+    indexes("index-delivery-text", "an error text of other length", 22, createdIndex),
     indexes("index-name", "a producer's name longer than the section", cellChanges, set(origin, 0, 255)),
     indexes("index-status", "a status that there is not", runDelta, set(delta, 9 + 16, 6)),
     indexes("index-change", "a change that there is not", runDelta, set(delta, 9 + 17, 200)),

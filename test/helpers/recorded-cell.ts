@@ -111,6 +111,7 @@ export class RecordedCell {
       },
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
+      request: () => Promise.reject(new Error("there is no recorder")),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
     this.#server = await startFront(options.front ?? "uws", { host: "127.0.0.1", port: 0, pipeline, log });

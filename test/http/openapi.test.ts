@@ -1,6 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import t from "tap";
 import { ERROR_CATALOGUE } from "../../core/service-errors.js";
+import { EVENT_NAMES } from "../../core/webhook.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { FIXTURE_VERSION, RecordedCell } from "../helpers/recorded-cell.js";
 
@@ -19,6 +20,7 @@ interface Document {
   openapi: string;
   info: { version: string };
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, unknown>;
   components: { schemas: Record<string, Record<string, unknown>> };
 }
 
@@ -37,6 +39,15 @@ const PATHS: Record<string, string> = {
   "/sensor/frames/{frame_id}": "200 304 400 401 404 411 413 500 503",
   "/sensor/frames/{frame_id}/files": "200 304 400 401 404 411 413 500 503",
   "/sensor/frames/{frame_id}/file.npy": "200 206 304 400 401 404 411 413 416 500 503",
+  "/webhooks": "200 304 400 401 411 413 500 503",
+  "POST /webhooks": "201 400 401 403 411 413 415 422 500 503",
+  "/webhooks/{webhook_id}": "200 304 400 401 404 411 413 500 503",
+  "PATCH /webhooks/{webhook_id}": "200 400 401 403 404 411 413 415 422 500 503",
+  "DELETE /webhooks/{webhook_id}": "204 400 401 403 404 411 413 500 503",
+  "POST /webhooks/{webhook_id}/test": "200 400 401 403 404 411 413 500 503",
+  "/webhooks/{webhook_id}/deliveries": "200 304 400 401 404 411 413 422 500 503",
+  "/webhook-deliveries/{delivery_id}": "200 304 400 401 404 411 413 500 503",
+  "POST /webhook-deliveries/{delivery_id}/retry": "200 400 401 403 404 409 411 413 500 503",
   "/health": "200 304 400 401 411 413 500 503",
   "/system/version": "200 304 400 401 411 413 500 503",
   "/openapi.json": "200 304 400 401 411 413 500 503",
@@ -53,12 +64,15 @@ t.test("the served document describes every route", async (t) => {
   t.equal(response?.headers["content-type"], "application/json");
   const document = response?.json() as Document;
   t.match(document, { openapi: "3.1.0", info: { version: FIXTURE_VERSION } });
-  t.strictSame(Object.keys(document.paths).sort(), Object.keys(PATHS).sort());
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      return [method === "get" ? path : `${method.toUpperCase()} ${path}`, operation] as const;
+    }),
+  );
+  t.strictSame(operations.map(([name]) => name).sort(), Object.keys(PATHS).sort());
 
   const ids = new Set<string>();
-  for (const [path, methods] of Object.entries(document.paths)) {
-    t.strictSame(Object.keys(methods), ["get"], path);
-    const operation = methods.get as Operation;
+  for (const [path, operation] of operations) {
     ids.add(operation.operationId);
     t.equal(Object.keys(operation.responses).sort().join(" "), PATHS[path], `${path}: statuses`);
     const inPath = operation.parameters.filter((parameter) => parameter.in === "path");
@@ -108,6 +122,7 @@ t.test("the served document describes every route", async (t) => {
     Object.keys(components.schemas).sort(),
     "every schema is used, every used one is there",
   );
+  t.strictSame(Object.keys(document.webhooks), [...EVENT_NAMES], "every event is described");
   const codes = components.schemas.ErrorResponse?.properties as { code: { enum: string[] } };
   t.strictSame(codes.code.enum, Object.keys(ERROR_CATALOGUE));
 });

@@ -10,6 +10,7 @@ t.test("without its recorder the service is down, says why, and shows the rest a
   t.strictSame(rows, [
     { ...row, key: "log", status: "down", detail: "out of memory" },
     { ...row, key: "recorder", status: "down", detail: "out of memory" },
+    { ...row, key: "dispatcher", status: "down", detail: "out of memory" },
     disk,
   ]);
   t.equal(rollUpHealth(rows), "down");

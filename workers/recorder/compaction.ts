@@ -1,7 +1,7 @@
 import { DroppedOrigins } from "../../storage/dropped-origins.js";
 import { type FileSystem, FileSystemError, isNoRoom } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/record-index.js";
 import { randomSalt } from "../../storage/recovery.js";
 import {
   type RewrittenSegment,
@@ -250,13 +250,14 @@ export class Compaction {
   #owner(base: number, collector: MovesCollector): SegmentOwner {
     const { places } = this.#options;
     return {
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       judge: (record) => places.judge(base, record),
       beginStretch: () => new DroppedOrigins(),
       kept: ({ type, index }, location) => {
-        if (type !== RECORD_TYPE.runEnded) return;
+        if (type !== RECORD_TYPE.runEnded && type !== RECORD_TYPE.delivery) return;
         const decoded = decodeIndex(type, index);
         if (decoded.type === RECORD_TYPE.runEnded) collector.add(decoded.summary, location);
+        else if (decoded.type === RECORD_TYPE.delivery) collector.add(decoded.delivery, location);
       },
     };
   }

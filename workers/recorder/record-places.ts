@@ -1,7 +1,7 @@
 import type { CellChange, Change } from "../../core/change.js";
 import { decodeChanges, saysOnlyTheRun } from "../../storage/change-record.js";
 import type { LogRecord } from "../../storage/log-batch.js";
-import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import type { Verdict } from "../../storage/rewrite-segment.js";
 import { SegmentGarbage, type SegmentGarbageData } from "../../storage/segment-garbage.js";
 import { SegmentOrdinals } from "../../storage/segment-ordinals.js";
@@ -109,7 +109,7 @@ export class RecordPlaces {
 
   /** What compaction may do with a record of this segment: `SegmentOwner.judge`. */
   judge(segmentBase: number, { type, index, body }: LogRecord): Verdict {
-    if (!isChangeRecordType(type)) return "stays";
+    if (!isKnownRecordType(type)) return "stays";
     const decoded = decodeIndex(type, index);
     switch (decoded.type) {
       case RECORD_TYPE.runCreated:
@@ -130,6 +130,11 @@ export class RecordPlaces {
         const { origin } = decoded;
         return origin !== null && !this.#holdsRefusal(origin.producer, origin.sequence) ? "goes" : "stays";
       }
+      case RECORD_TYPE.webhook:
+        return { subjects: [`webhook ${(decoded.shown.webhook ?? decoded.shown.deleted).id}`], mayGo: true };
+      case RECORD_TYPE.delivery:
+        // Each record of a delivery is all of it.
+        return { subjects: [`delivery ${decoded.delivery.id}`], mayGo: true };
       case RECORD_TYPE.cellChanges:
         return this.#judgeCellChanges(segmentBase, decodeChanges(type, body) as CellChange[]);
     }

@@ -1,18 +1,22 @@
 import type { Change, RunEnded } from "../../core/change.js";
 import { decideMessage } from "../../core/decide-message.js";
+import type { EmittedEvent } from "../../core/emitted-event.js";
 import { LIMITS } from "../../core/limits.js";
 import { parseCellMessage } from "../../core/parse-cell-message.js";
 import { RefusedError } from "../../core/refusal.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
 import { withoutCaptures } from "../../core/run-files.js";
 import { foldRun } from "../../core/run-fold.js";
-import type { RunState } from "../../core/run-state.js";
+import type { RunState, TerminalRunStatus } from "../../core/run-state.js";
 import type { ServiceClock } from "../../core/service-clock.js";
+import type { RunEventName } from "../../core/webhook.js";
+import type { WebhookChange } from "../../core/webhook-change.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 import type { Log } from "../../storage/log.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import { recordLength } from "../../storage/record-format.js";
 import type { Origin } from "../../storage/record-index.js";
+import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { boundedRefusal } from "../cell-link/bounded-refusal.js";
 import type { IncomingMessage } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
@@ -32,6 +36,12 @@ const ENDING_TYPES: ReadonlySet<string> = new Set([
 const CELL_MESSAGE = /^(?:cell|component|program)\./;
 const SMALL_BODY_BYTES = 32 * 1024;
 
+const ENDING_EVENTS: Record<TerminalRunStatus, RunEventName> = {
+  completed: "ProgramCompleted",
+  failed: "ProgramFailed",
+  cancelled: "ProgramCancelled",
+};
+
 export interface RecordWriterOptions {
   log: Log;
   clock: ServiceClock;
@@ -45,6 +55,10 @@ export interface RecordWriterOptions {
   runChanged(run: RunState): void;
   /** A run has ended and takes nothing any more. */
   runEnded(runId: string): void;
+  /** What a record tells webhooks of; undefined when none subscribes. `run` is as it stands after the transition. */
+  emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined;
+  /** The record with this event was appended. */
+  emitted(event: EmittedEvent, runId: string, sequence: number): void;
 }
 
 interface InFlight {
@@ -74,7 +88,7 @@ export class RecordWriter {
     const payload = new MessagePayload(files, message.payload);
     let changes: Change[];
     try {
-      changes = this.#decide(message, payload, timeUs);
+      changes = this.#withEvents(this.#decide(message, payload, timeUs), timeUs);
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       const refusal = boundedRefusal(error.refusal);
@@ -91,14 +105,13 @@ export class RecordWriter {
   }
 
   /**
-   * One atomic record: the run as it ended, with its report. The event that tells of the end, and its deliveries, are changes of this
-   * same record: they belong into `changes` here, and behind the run_ended of a producer's run.fail and run.cancel in
-   * core/decide-run.ts, so that no crash comes between an end and its event.
+   * One atomic record: the run as it ended, with its report, and the event that tells of it with its deliveries, so that no crash comes
+   * between an end and its event.
    */
   endRun(run: RunState, ending: RunEnding): void {
     const timeUs = this.#options.clock.tick();
     const ended: RunEnded = { kind: "run_ended", runId: run.id, run: endRun(run, ending, timeUs) };
-    const changes: Change[] = [ended];
+    const changes = this.#withEvents([ended], timeUs);
     this.#append(null, changes, timeUs);
     this.#afterChanges(changes);
   }
@@ -106,8 +119,19 @@ export class RecordWriter {
   /** Records that the captures of an ended run are removed. */
   appendTombstone(run: RunState): { sequence: number; timeUs: number } {
     const timeUs = this.#options.clock.tick();
-    const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: withoutCaptures(run, timeUs) };
+    const settled = this.#withSettled(withoutCaptures(run, timeUs));
+    const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: settled };
     return { sequence: this.#append(null, [tombstone], timeUs), timeUs };
+  }
+
+  /** Records what becomes of a webhook or a delivery; gives the record's sequence number. */
+  appendWebhookChange(change: WebhookChange, timeUs: number): number {
+    const { log, spend } = this.#options;
+    const record = encodeWebhookChange(change);
+    const sequence = log.append({ ...record, timeUs });
+    this.#state.applyWebhookChange(change, timeUs);
+    spend(record.index.length + record.body.length);
+    return sequence;
   }
 
   /** These records are committed: their messages are answered. */
@@ -149,6 +173,37 @@ export class RecordWriter {
     });
   }
 
+  /** The changes of one record, each transition with the event that it emits. */
+  #withEvents(changes: Change[], timeUs: number): Change[] {
+    const { emit } = this.#options;
+    return changes.map((change) => {
+      if (change.kind === "run_started") {
+        const run = this.#state.activeRun(change.runId);
+        const event = run && emit("ProgramStarted", { ...run, status: "running", startedAtUs: timeUs }, timeUs);
+        return event === undefined ? change : { ...change, event };
+      }
+      if (change.kind !== "run_ended") return change;
+      const run = this.#withSettled(change.run);
+      const event = emit(ENDING_EVENTS[run.status as TerminalRunStatus], run, timeUs);
+      return event === undefined
+        ? { ...change, run }
+        : { ...change, run: { ...run, emitted: [...(run.emitted ?? []), event] } };
+    });
+  }
+
+  /** The run with its deliveries marked that have come to their end: whoever reads this record must not make them again. */
+  #withSettled(run: RunState): RunState {
+    if (run.emitted === undefined) return run;
+    const { webhooks } = this.#state;
+    const emitted = run.emitted.map((event) => ({
+      ...event,
+      deliveries: event.deliveries.map((delivery) =>
+        webhooks.isPending(delivery.id) ? delivery : { ...delivery, settled: true as const },
+      ),
+    }));
+    return { ...run, emitted };
+  }
+
   /** Appends the record of these changes and takes them in, in one go. */
   #append(origin: Origin | null, changes: readonly Change[], timeUs: number, payload?: MessagePayload): number {
     const { log, endAppended, spend } = this.#options;
@@ -158,10 +213,21 @@ export class RecordWriter {
     const sequence = log.append(needs === undefined ? input : { ...input, needs });
     if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
+    this.#tellEmitted(changes, timeUs, sequence);
     const lengthBytes = bytesOf(record);
     this.#state.places.appended(sequence, { changes }, lengthBytes);
     spend(lengthBytes + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
     return sequence;
+  }
+
+  #tellEmitted(changes: readonly Change[], timeUs: number, sequence: number): void {
+    for (const change of changes) {
+      let event: EmittedEvent | undefined;
+      if (change.kind === "run_started") event = change.event;
+      else if (change.kind === "run_ended") event = change.run.emitted?.at(-1);
+      // That of an earlier record has an earlier time.
+      if (event?.timeUs === timeUs && "runId" in change) this.#options.emitted(event, change.runId, sequence);
+    }
   }
 
   /** The run as its record's index section shows it, before the change is taken in. */

@@ -1,5 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
+import { type ErrorData, ServiceError } from "../../core/service-errors.js";
+import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { RecorderFigures } from "./recorder-figures.js";
@@ -12,6 +14,7 @@ import type {
   RecorderToFront,
 } from "./recorder-messages.js";
 import type { StoreCounters } from "./store-counters.js";
+import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 
 /** The recorder could not start, or ended by itself. `data` says why. */
 export class RecorderError extends Error {
@@ -46,6 +49,8 @@ export interface RecorderCallbacks {
   onHoldSegment(segmentBase: number): Promise<void>;
   /** The segment's name has another file, called after the batches before it; batches behind it wait for the promise. */
   onSegmentMoved(moves: SegmentMoves): Promise<void>;
+  /** What is stored of a delivery, to be made; undefined for one that is unknown. A rejection is one that cannot be read, as without it. */
+  onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;
 }
@@ -58,8 +63,15 @@ export interface RecorderHandle {
   readonly ready: Promise<RecorderReady>;
   /** What it has counted; undefined when it has ended. */
   figures(): Promise<RecorderFigures | undefined>;
-  /** Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again. */
-  stop(): Promise<void>;
+  /** Requests are served on that port: deliveries may go out. */
+  serving(port: number): void;
+  /** A write about webhooks. Resolves when it is committed and was given to `onBatch`. @throws ServiceError */
+  request(request: WebhookRequest): Promise<string>;
+  /**
+   * Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again.
+   * @param attemptGraceMs what webhook attempts under way may take to end; default 0: they are made again at the next start
+   */
+  stop(attemptGraceMs?: number): Promise<void>;
 }
 
 /** Starts the recorder thread: it opens the data directory, and from then on is the store's only writer. */
@@ -96,6 +108,15 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
   const crashed = (error: unknown): void => {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
     fail({ code: "recorder_crashed", message, params: {} });
+  };
+
+  /** Requests that the recorder has not answered. */
+  const waiting = new Map<number, (reply: WebhookReply) => void>();
+  let requests = 0;
+  const refuseWaiting = (): void => {
+    const error: ErrorData = { code: "unavailable", message: "the recorder has ended", params: {} };
+    for (const answer of waiting.values()) answer({ ok: false, error });
+    waiting.clear();
   };
 
   const takeBatch = (batch: CommittedBatch): void => {
@@ -158,6 +179,23 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       case "segment_moved":
         taken = taken.then(() => callbacks.onSegmentMoved(message.moves)).catch(crashed);
         return;
+      case "delivery_wanted": {
+        const { deliveryId } = message;
+        taken = taken.then(() => {
+          // Not awaited: a read is nothing that batches must wait for.
+          void Promise.resolve(callbacks.onDeliveryWanted?.(deliveryId))
+            .catch(() => undefined)
+            .then((content) => post({ kind: "delivery_content", deliveryId, content: content ?? null }));
+        });
+        return;
+      }
+      case "reply":
+        taken = taken.then(() => {
+          const answer = waiting.get(message.id);
+          waiting.delete(message.id);
+          answer?.(message.reply);
+        });
+        return;
       case "failed":
         fail(message.error);
         return;
@@ -171,6 +209,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       exited = true;
       for (const resolve of figureAskers) resolve(undefined);
       figureAskers = [];
+      void taken.then(refuseWaiting);
       if (!stopping) fail({ code: "recorder_crashed", message: `the recorder thread ended with ${code}`, params: {} });
       else
         rejectReady(new RecorderError({ code: "recorder_stopped", message: "the recorder was stopped", params: {} }));
@@ -187,10 +226,21 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         if (figureAskers.push(resolve) === 1) post({ kind: "figures" });
       });
     },
-    async stop() {
+    serving: (port) => post({ kind: "serving", port }),
+    async request(request) {
+      if (exited) throw new ServiceError("unavailable", "the recorder has ended", {});
+      const id = ++requests;
+      const reply = await new Promise<WebhookReply>((resolve) => {
+        waiting.set(id, resolve);
+        post({ kind: "request", id, request });
+      });
+      if (!reply.ok) throw new ServiceError(reply.error.code, reply.error.message, reply.error.params);
+      return reply.id;
+    },
+    async stop(attemptGraceMs = 0) {
       if (!stopping && !exited) {
         stopping = true;
-        post({ kind: "stop" });
+        post({ kind: "stop", attemptGraceMs });
       }
       await exit;
       await taken;

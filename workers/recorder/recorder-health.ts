@@ -17,9 +17,11 @@ export interface HealthSources {
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
   counters(): StoreCounters;
+  /** What ended the dispatcher; null while it works. */
+  dispatcherFailure(): string | null;
 }
 
-/** The recorder's rows of health (log, disk, recorder) and the store's counters. Sent when one changes. */
+/** The recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. Sent when one changes. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
   readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
@@ -36,7 +38,7 @@ export class RecorderHealth {
   /** Sends the rows if one changed. */
   update(): void {
     const disk = this.#sources.disk();
-    const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow()];
+    const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow(), this.#dispatcherRow()];
     const counters = this.#sources.counters();
     const text = JSON.stringify([rows, counters]);
     if (text === this.#lastSent) return;
@@ -53,6 +55,11 @@ export class RecorderHealth {
       (one) => one !== null,
     );
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
+  }
+
+  #dispatcherRow(): ComponentRow {
+    const failure = this.#sources.dispatcherFailure();
+    return row("dispatcher", failure === null ? "healthy" : "down", failure);
   }
 
   #recorderRow(): ComponentRow {

@@ -4,6 +4,7 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json.js";
+import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
@@ -11,6 +12,7 @@ import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type { StoreCounters } from "./store-counters.js";
+import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
@@ -35,6 +37,17 @@ export interface RecorderOptions {
   retention: RetentionPolicy;
   /** When snapshots are made; without it the defaults. */
   snapshots?: SnapshotPolicy;
+  /** Where deliveries may go; without it, wherever the house rules let them. */
+  receivers?: ReceiverOptions;
+}
+
+/** What narrows or widens where deliveries go (decisions.md, URLs). */
+export interface ReceiverOptions {
+  /** CIDR ranges; with any, only these. */
+  allow: readonly string[];
+  deny: readonly string[];
+  /** PEM; null: none beside the system's. */
+  extraCa: string | null;
 }
 
 /** How long captures stay, and how many; null: without end. */
@@ -110,6 +123,10 @@ export type RecorderToFront =
   | { kind: "hold_segment"; segmentBase: number }
   /** The new file has the name, or will not get it: then nothing has moved. With the moves applied the old one is needed no more. */
   | { kind: "segment_moved"; moves: SegmentMoves }
+  /** The answer to a `request`: what it wrote is in batches sent before. */
+  | { kind: "reply"; id: number; reply: WebhookReply }
+  /** What is stored of this delivery is needed to make it: the front answers with `delivery_content`. */
+  | { kind: "delivery_wanted"; deliveryId: string }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is committed and closed. The last message. */
@@ -126,5 +143,10 @@ export type FrontToRecorder =
   | { kind: "figures" }
   /** The answer to `hold_segment`; one is asked at a time. False: it could not be opened, and nothing may take its name. */
   | { kind: "segment_held"; isHeld: boolean }
-  /** Close the link, commit what was taken, close the store, end the thread. */
-  | { kind: "stop" };
+  /** Requests are served on that port, from a view with all that the log held: deliveries may go out. */
+  | { kind: "serving"; port: number }
+  | { kind: "request"; id: number; request: WebhookRequest }
+  /** Null: unknown, or it cannot be read. */
+  | { kind: "delivery_content"; deliveryId: string; content: DeliveryContent | null }
+  /** Close the link, let attempts under way end within this time, commit what was taken, close the store, end the thread. */
+  | { kind: "stop"; attemptGraceMs: number };

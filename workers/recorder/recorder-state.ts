@@ -11,6 +11,8 @@
  * | ended runs that keep captures (only with retention on) | the captures on the disk | 48 each |
  * | programs | `LIMITS.programs` | their documents |
  * | components | `LIMITS.components` | some 300 each |
+ * | webhooks | `LIMITS.webhooks` | their settings and secrets |
+ * | deliveries that have not come to their end | what receivers do not take in time | some 500 each |
  * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
  * | where the records of active runs, rows and refusals lie | these | some 100 each, see record-places.ts |
  *
@@ -28,6 +30,7 @@ import type { ProgramDocument } from "../../core/program.js";
 import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState, RunSummary } from "../../core/run-state.js";
+import type { WebhookChange } from "../../core/webhook-change.js";
 import type { World } from "../../core/world.js";
 import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/capture-ledger.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
@@ -41,7 +44,7 @@ import { packValues, unpackValues } from "../../storage/packed-values.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
 import {
   decodeIndex,
-  isChangeRecordType,
+  isKnownRecordType,
   type Origin,
   RECORD_TYPE,
   RecordDecodeError,
@@ -55,6 +58,7 @@ import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
 import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
+import { WebhookState } from "./webhook-state.js";
 
 const OPENING_STATE_VERSION = 1;
 const { active: ACTIVE, ended: ENDED } = RUN_VALUE;
@@ -121,6 +125,7 @@ interface SnapshotFacts {
 export class RecorderState implements World {
   readonly producers = new ProducerTable((name, sequence) => this.places.refusalDropped(name, sequence));
   readonly captures: CaptureLedger;
+  readonly webhooks = new WebhookState();
   readonly #runs = new UuidTable();
   readonly places = new RecordPlaces({
     runs: this.#runs,
@@ -232,12 +237,23 @@ export class RecorderState implements World {
   apply(origin: Origin | null, changes: readonly Change[], timeUs: number): void {
     this.#lastTimeUs = timeUs;
     if (origin !== null) this.producers.take(origin.producer, origin.sequence, null, false);
-    for (const change of changes) this.#applyChange(change, timeUs, origin?.producer ?? null);
+    for (const change of changes) {
+      this.#applyChange(change, timeUs, origin?.producer ?? null);
+      // Not in the fold: that of a replay comes behind the records of the deliveries.
+      if (change.kind === "run_started" && change.event !== undefined)
+        this.webhooks.begin(change.runId, [change.event]);
+      else if (change.kind === "run_ended") this.webhooks.begin(change.runId, change.run.emitted ?? []);
+    }
   }
 
   applyRefusal(origin: Origin, refusal: Refusal, timeUs: number): void {
     this.#lastTimeUs = timeUs;
     this.producers.take(origin.producer, origin.sequence, refusal, false);
+  }
+
+  applyWebhookChange(change: WebhookChange, timeUs: number): void {
+    this.#lastTimeUs = timeUs;
+    this.webhooks.apply(change);
   }
 
   #applyChange(change: Change, timeUs: number, producer: string | null): void {
@@ -334,7 +350,7 @@ export class RecorderState implements World {
       }
       return;
     }
-    if (!isChangeRecordType(record.type)) return;
+    if (!isKnownRecordType(record.type)) return;
     this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
     const index = decodeIndex(record.type, record.index);
     const { origin } = index;
@@ -366,6 +382,7 @@ export class RecorderState implements World {
         const { removedAtUs } = index.captures;
         if (removedAtUs === null) this.captures.keep(keptCaptures(index, location));
         else this.captures.removed(index.summary.createdAtUs, index.summary.id, removedAtUs);
+        if (index.events !== undefined) this.webhooks.begin(index.summary.id, index.events);
         return;
       }
       case RECORD_TYPE.runDelta:
@@ -374,6 +391,11 @@ export class RecorderState implements World {
         this.places.placeRun(index.runId, location.segmentBase, location.length);
         if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
         this.#keepUnfolded(index.runId, unfolded(record, origin));
+        if (index.events !== undefined) this.webhooks.begin(index.runId, index.events);
+        return;
+      case RECORD_TYPE.webhook:
+      case RECORD_TYPE.delivery:
+        this.webhooks.replay(index, record.body);
         return;
     }
   }
@@ -421,6 +443,7 @@ export class RecorderState implements World {
     await sink.write("recorderPrograms", packValues(this.#programs.values()));
     await sink.write("recorderProducers", packValues(this.producers.snapshot()));
     await sink.write("recorderKeptRecords", packRecords(this.#keptRecords()));
+    await this.webhooks.writeSnapshot(sink);
   }
 
   /** Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part. @throws {SnapshotError} */
@@ -446,6 +469,7 @@ export class RecorderState implements World {
     this.#lastTimeUs = facts.lastTimeUs;
     this.places.restore(facts.places);
     this.captures.load(await source.read("recorderCaptures"), facts.lastRemoved);
+    await this.webhooks.loadSnapshot(source);
     for (const program of unpackValues(await source.read("recorderPrograms")) as Iterable<ProgramDocument>) {
       this.#programs.set(program.id, program);
     }

@@ -4,6 +4,7 @@ import { wallClockUs } from "../../core/service-clock.js";
 import { FileSystemError, nodeFileSystem } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
+import { startDispatcher } from "../dispatcher/dispatcher-handle.js";
 import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
 import { Recorder } from "./recorder.js";
 import type { RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
@@ -23,6 +24,7 @@ try {
     makeSnapshot: startSnapshotWorker,
     send,
     onMessage: (receive) => port.on("message", receive),
+    startDispatcher,
   });
   await recorder.stopped;
 } catch (error) {

@@ -6,9 +6,11 @@ import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
+import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
+import type { DispatcherOptions } from "../dispatcher/dispatcher-messages.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import { BatchStream } from "./batch-stream.js";
@@ -24,6 +26,7 @@ import { RunEndings } from "./run-endings.js";
 import { openSnapshot } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { Upkeep } from "./upkeep.js";
+import { WebhookKeeper } from "./webhook-keeper.js";
 
 /**
  * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
@@ -42,6 +45,8 @@ export interface RecorderEnvironment {
   onMessage(receive: (message: FrontToRecorder) => void): void;
   /** Makes a snapshot beside the recorder; without it none is made. */
   makeSnapshot?(request: SnapshotRequest): SnapshotWork;
+  /** Without it deliveries are recorded and not made. */
+  startDispatcher?(options: DispatcherOptions, callbacks: DispatcherCallbacks): DispatcherHandle;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
   sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
 }
@@ -93,6 +98,9 @@ export class Recorder implements MessageIntake {
   #snapshots: SnapshotSchedule | undefined;
   #whenSnapshotAnswered: ((refusal: string | null) => void) | null = null;
   #upkeep: Upkeep | undefined;
+  /** Last sequence numbers of the batches that the front has not taken yet. */
+  readonly #untaken: number[] = [];
+  #webhooks: WebhookKeeper | undefined;
   #log: Log | undefined;
   #writer: RecordWriter | undefined;
   #health: RecorderHealth | undefined;
@@ -112,7 +120,10 @@ export class Recorder implements MessageIntake {
     this.#directory = directory;
     this.#state = this.#newState();
     this.#stream = new BatchStream({
-      send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
+      send: (batch, buffer) => {
+        this.#untaken.push(batch.lastSequence);
+        environment.send({ kind: "batch", batch }, [buffer]);
+      },
       onBehind: () => {
         this.#pauseLink();
         this.#health?.update();
@@ -176,7 +187,7 @@ export class Recorder implements MessageIntake {
       durability: this.#options.durability,
       maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
       ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       from: snapshot?.start,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
@@ -199,9 +210,10 @@ export class Recorder implements MessageIntake {
       });
     }
     this.#reportRecovery(log);
+    const clock = createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
     this.#writer = new RecordWriter({
       log,
-      clock: createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs)),
+      clock,
       state,
       files: this.#files,
       spend: (bytes) => this.#room.spend(bytes),
@@ -211,7 +223,11 @@ export class Recorder implements MessageIntake {
         this.#files.runEnded(runId);
         this.#endings.runEnded(runId);
       },
+      emit: (name, run, timeUs) => this.#webhooks?.emit(name, run, timeUs),
+      emitted: (event, runId, sequence) => this.#webhooks?.deliveries.emitted(event, runId, sequence),
     });
+    const webhooks = this.#createWebhookKeeper(this.#writer, () => clock.tick());
+    this.#webhooks = webhooks;
     this.#unavailable = null;
     const upkeep = new Upkeep({
       ...this.#environment,
@@ -239,6 +255,7 @@ export class Recorder implements MessageIntake {
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
         counters: () => ({ retention: upkeep.removed }),
+        dispatcherFailure: () => webhooks.dispatcherFailure,
       },
       send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
     });
@@ -247,6 +264,22 @@ export class Recorder implements MessageIntake {
     await this.#listen(log);
     upkeep.start();
     this.#startSnapshots(log, snapshot?.bytes ?? 0);
+  }
+
+  #createWebhookKeeper(writer: RecordWriter, tick: () => number): WebhookKeeper {
+    const { timers, startDispatcher, send } = this.#environment;
+    return new WebhookKeeper({
+      ...{ state: this.#state, timers, tick, startDispatcher, serviceVersion: this.#options.serviceVersion },
+      receivers: this.#options.receivers,
+      append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
+      send: (message) => send(message),
+      unavailable: () => this.#unavailable ?? (this.#room.level === "critical" ? "the disk is full" : null),
+      onDispatcherFailure: (message) => {
+        this.#line("error", "the dispatcher ended: deliveries wait for the next start", { cause: message });
+        this.#health?.update();
+      },
+      report: (what, error) => this.#report(what, error, {}),
+    });
   }
 
   #startSnapshots(log: Log, lastBytes: number): void {
@@ -322,6 +355,16 @@ export class Recorder implements MessageIntake {
     switch (message.kind) {
       case "batch_taken":
         this.#stream.taken(message.bytes);
+        this.#viewed(this.#untaken.shift());
+        return;
+      case "serving":
+        this.#webhooks?.deliveries.serving(message.port);
+        return;
+      case "request":
+        this.#webhooks?.request(message.id, message.request);
+        return;
+      case "delivery_content":
+        this.#webhooks?.deliveries.content(message.deliveryId, message.content);
         return;
       case "snapshot_taken":
         this.#whenSnapshotAnswered?.(null);
@@ -337,18 +380,22 @@ export class Recorder implements MessageIntake {
         this.#environment.send({ kind: "figures", figures: this.#figures() });
         return;
       case "stop":
-        void this.stop();
+        void this.stop(message.attemptGraceMs);
         return;
     }
   }
 
+  #viewed(sequence: number | undefined): void {
+    if (sequence !== undefined && this.#failure === null) this.#webhooks?.deliveries.viewed(sequence);
+  }
+
   /** Takes no more messages, commits and answers those that were taken, closes the store. Never rejects. */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop();
+  stop(attemptGraceMs = 0): Promise<void> {
+    this.#stopping ??= this.#stop(attemptGraceMs);
     return this.#stopping;
   }
 
-  async #stop(): Promise<void> {
+  async #stop(attemptGraceMs: number): Promise<void> {
     try {
       await this.#opening;
     } catch {
@@ -360,6 +407,7 @@ export class Recorder implements MessageIntake {
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
     await this.#upkeep?.stop();
+    await this.#webhooks?.deliveries.stop(attemptGraceMs);
     const log = this.#log;
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
@@ -378,6 +426,7 @@ export class Recorder implements MessageIntake {
     this.#link.stopReading();
     this.#endings.stop();
     await this.#room.stop();
+    await this.#webhooks?.deliveries.stop(0);
     await this.#link.close();
     await this.#close();
   }
@@ -465,6 +514,7 @@ export class Recorder implements MessageIntake {
       this.#stream.send(batch);
       this.#snapshots?.committed(batch);
       this.#writer?.committed(batch);
+      this.#webhooks?.deliveries.committed(batch.lastSequence);
       this.#link.flush();
       this.#upkeep?.committed(batch);
     } catch (error) {
@@ -479,6 +529,7 @@ export class Recorder implements MessageIntake {
     this.#failure = `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
     this.#unavailable = message;
     this.#writer?.abandon();
+    this.#webhooks?.deliveries.abandon();
     this.#endings.stop();
     void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);

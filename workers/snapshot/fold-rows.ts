@@ -25,6 +25,8 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
   yield { name: "programs ever of the view", rows: idsOf(await source.read("viewProgramIdsEver")).sort() };
   yield { name: "cell and components of the view", rows: packedRows(await source.read("viewCell")) };
   yield { name: "runs of the view that have not ended", rows: keptRows(await source.read("viewKeptRecords")) };
+  yield { name: "webhooks of the view", rows: packedRows(await source.read("viewWebhooks")) };
+  yield { name: "deliveries of the view", rows: await viewDeliveries(source) };
 
   const ownRunIds = idsOf(await source.read("recorderRunIds"));
   const statuses = await source.read("recorderRunStatuses");
@@ -49,6 +51,11 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
   yield { name: "programs of the recorder", rows: packedRows(await source.read("recorderPrograms")) };
   yield { name: "producers", rows: packedRows(await source.read("recorderProducers")) };
   yield { name: "runs of the recorder that have not ended", rows: keptRows(await source.read("recorderKeptRecords")) };
+  yield { name: "webhooks of the recorder", rows: webhookRows(await source.read("recorderWebhooks")) };
+  yield {
+    name: "deliveries that have not come to their end",
+    rows: packedRows(await source.read("recorderDeliveries")),
+  };
 }
 
 async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Promise<string[]> {
@@ -78,6 +85,36 @@ function factsOf(bytes: Uint8Array): { places: RecordPlacesData } & Record<strin
 
 function placeOfEnd(value: number, segments: readonly number[]): string {
   return value < FIRST_END ? String(value) : `in ${segments[value - FIRST_END]}`;
+}
+
+async function viewDeliveries(source: SnapshotSource): Promise<string[]> {
+  const ids = idsOf(await source.read("viewDeliveryIds"));
+  const statuses = await source.read("viewDeliveryStatuses");
+  const times = await source.read("viewDeliveryTimes");
+  const runs = await source.read("viewDeliveryRuns");
+  const runIds = idsOf(await source.read("viewDeliveryRunIds"));
+  const webhooks = await source.read("viewDeliveryWebhooks");
+  const webhookIds = idsOf(await source.read("viewDeliveryWebhookIds"));
+  const bases = await source.read("viewDeliverySegmentBases");
+  const segments = await source.read("viewDeliverySegments");
+  const offsets = await source.read("viewDeliveryOffsets");
+  const lengths = await source.read("viewDeliveryLengths");
+  const rows = ids.map((id, nth) => {
+    const length = lengths[nth] as number;
+    const place = length === 0 ? "" : `${bases[segments[nth] as number]}:${offsets[nth]}+${length}`;
+    const [run, webhook] = [runIds[runs[nth] as number], webhookIds[webhooks[nth] as number]];
+    return `${id} ${statuses[nth]} ${times[nth]} ${run ?? ""} ${webhook} ${place}`;
+  });
+  return rows.sort();
+}
+
+/** Of a secret only its CRC: rows that differ are printed. */
+function webhookRows(bytes: Uint8Array): string[] {
+  const rows = Array.from(unpackValues(bytes), (value) => {
+    const { secret, ...shown } = value as { secret?: string | null };
+    return JSON.stringify([shown, secret === null || secret === undefined ? null : crc32(secret)]);
+  });
+  return rows.sort();
 }
 
 function idsOf(words: Uint32Array): string[] {

@@ -3,7 +3,7 @@ import type { FileSystem } from "../../storage/file-system.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import type { LogStart } from "../../storage/log-options.js";
 import { readLogThrough } from "../../storage/read-log-through.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
@@ -52,7 +52,7 @@ export async function makeSnapshot(fileSystem: FileSystem, request: SnapshotRequ
     directory: metaPath,
     from: start,
     throughSequence,
-    understandsType: isChangeRecordType,
+    understandsType: isKnownRecordType,
     onRecords: (batch) => {
       view.applyBatch(batch);
       forEachRecord(batch, (record, location) => state.replay(record, location));

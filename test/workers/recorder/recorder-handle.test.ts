@@ -60,6 +60,7 @@ t.test("the thread serves producers, gives the front its batches and health, and
       ["log", "healthy", true],
       ["disk", seen.health[1]?.status, true],
       ["recorder", "healthy", true],
+      ["dispatcher", "healthy", true],
     ],
   );
   const raw = await RawProducer.connect({ path: ready.cellSocketPath }, "p");

@@ -1,0 +1,55 @@
+import type { Delivery } from "./delivery.js";
+import type { EmittedDelivery, EmittedEvent } from "./emitted-event.js";
+import type { RunState } from "./run-state.js";
+import type { RunEventName, Webhook } from "./webhook.js";
+import { type EventSource, runEventPayload } from "./webhook-event.js";
+
+/**
+ * The event of a run's transition, with a delivery for each enabled webhook that subscribes to it; undefined when none does: then
+ * nothing is kept of it.
+ *
+ * @param run as it stands after the transition
+ * @param newId ascending UUIDv7
+ */
+export function emitRunEvent(
+  source: EventSource,
+  webhooks: Iterable<Webhook>,
+  name: RunEventName,
+  run: RunState,
+  programExists: boolean,
+  timeUs: number,
+  newId: () => string,
+): EmittedEvent | undefined {
+  const deliveries: EmittedDelivery[] = [];
+  for (const { id, enabled, subscribedEvents, onFailureMode } of webhooks) {
+    if (enabled && subscribedEvents.includes(name)) deliveries.push({ id: newId(), webhookId: id, onFailureMode });
+  }
+  if (deliveries.length === 0) return undefined;
+  const id = newId();
+  return { id, name, timeUs, payload: runEventPayload(source, id, name, run, programExists, timeUs), deliveries };
+}
+
+/** A delivery before its first attempt. */
+export function newDelivery(
+  { id, webhookId, onFailureMode }: EmittedDelivery,
+  event: { id: string; name: Delivery["eventName"]; timeUs: number },
+  runId: string | null,
+): Delivery {
+  return {
+    id,
+    webhookId,
+    runId,
+    eventId: event.id,
+    eventName: event.name,
+    onFailureMode,
+    status: "pending",
+    attempts: 0,
+    lastStatusCode: null,
+    lastError: null,
+    nextRetryAtUs: null,
+    deliveredAtUs: null,
+    firstFailedAtUs: null,
+    createdAtUs: event.timeUs,
+    updatedAtUs: event.timeUs,
+  };
+}

@@ -1,0 +1,77 @@
+import { LIMITS } from "../core/limits.js";
+import { ServiceError } from "../core/service-errors.js";
+import { deliveryJson } from "../core/webhook-response.js";
+import type { View } from "../storage/view.js";
+import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
+import { jsonBytesReply, type Reply } from "./reply.js";
+import { defineRoute, type Route } from "./route.js";
+import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
+
+export function deliveryRoutes(view: View, request: Request): Route[] {
+  const detailReply = async (id: string): Promise<Reply> => {
+    const content = await view.delivery(id);
+    if (content === undefined) {
+      throw new ServiceError("delivery_not_found", "no delivery has this id", {
+        field: "delivery_id",
+        in: "path",
+        value: id,
+      });
+    }
+    return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/webhooks/{webhook_id}/deliveries",
+      operationId: "listWebhookDeliveries",
+      tag: WEBHOOK_TAG,
+      summary: "Lists the deliveries to a webhook, deleted or not, newest first.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {
+        limit: limitParameter(LIMITS.deliveriesPage),
+        before: {
+          type: "string",
+          format: "date-time",
+          description: "Only deliveries created before this time: for the next page, the oldest created_at seen.",
+        },
+      },
+      responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
+      errors: [],
+      scope: "read",
+      async handle({ params, query }) {
+        const id = params.webhook_id as string;
+        if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
+        const contents = await view.listDeliveries(id, query.before ?? null, query.limit);
+        const items = contents.map(({ delivery, payload }) => deliveryJson(delivery, payload));
+        return jsonBytesReply(Buffer.from(`[${items.join(",")}]`));
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/webhook-deliveries/{delivery_id}",
+      operationId: "getWebhookDelivery",
+      tag: WEBHOOK_TAG,
+      summary: "One delivery with its attempts, most recent first.",
+      pathParameters: { delivery_id: DELIVERY_ID },
+      query: {},
+      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
+      errors: [],
+      scope: "read",
+      handle: ({ params }) => detailReply(params.delivery_id as string),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/webhook-deliveries/{delivery_id}/retry",
+      operationId: "retryWebhookDelivery",
+      tag: WEBHOOK_TAG,
+      summary: "Makes one attempt now, with the same event; a delivered delivery comes back unchanged.",
+      pathParameters: { delivery_id: DELIVERY_ID },
+      query: {},
+      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
+      errors: ["webhook_deleted"],
+      scope: "manage",
+      handle: async ({ params }) =>
+        detailReply(await request({ op: "retry", deliveryId: params.delivery_id as string })),
+    }),
+  ];
+}

@@ -1,0 +1,151 @@
+import { ServiceError } from "../core/service-errors.js";
+import type { Webhook } from "../core/webhook.js";
+import {
+  createdWebhook,
+  updatedWebhook,
+  WEBHOOK_REQUEST_SCHEMAS,
+  type WebhookRequestBody,
+  webhookRequestFaults,
+} from "../core/webhook-request.js";
+import { testResponse, webhookResponse } from "../core/webhook-response.js";
+import type { View } from "../storage/view.js";
+import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
+import { jsonResponse, WEBHOOK_ID } from "./declared-parameters.js";
+import { jsonReply } from "./reply.js";
+import { type BodyFault, invalidBody } from "./request-body.js";
+import { defineRoute, type RequestBodyDeclaration, type Route } from "./route.js";
+
+export const WEBHOOK_TAG = "webhooks";
+
+/** Writes by HTTP: resolves when the write is committed and the view has it. */
+export type Request = (request: WebhookRequest) => Promise<string>;
+
+export function webhookNotFound(id: string): ServiceError {
+  return new ServiceError("webhook_not_found", "no webhook has this id", {
+    field: "webhook_id",
+    in: "path",
+    value: id,
+  });
+}
+
+/** A body that fits its schema, held against what a schema cannot say. @throws ServiceError invalid_parameter */
+function checkedBody(body: unknown): WebhookRequestBody {
+  const faults = webhookRequestFaults(body as WebhookRequestBody).map(
+    // Not the value: an address may hold a password.
+    ({ field, allowed }): BodyFault => ({ field, value: null, allowed }),
+  );
+  const [first, ...others] = faults;
+  if (first !== undefined) throw invalidBody([first, ...others]);
+  return body as WebhookRequestBody;
+}
+
+function bodyOf(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS, description: string): RequestBodyDeclaration {
+  return { name, description, schema: WEBHOOK_REQUEST_SCHEMAS[name] };
+}
+
+export function webhookRoutes(view: View, request: Request): Route[] {
+  const requireWebhook = (id: string): Webhook => {
+    const webhook = view.webhook(id);
+    if (webhook === undefined) throw webhookNotFound(id);
+    return webhook;
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/webhooks",
+      operationId: "listWebhooks",
+      tag: WEBHOOK_TAG,
+      summary: "Lists the webhooks, oldest first.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("WebhookResponseList", "All webhooks.") },
+      errors: [],
+      scope: "read",
+      handle: () => jsonReply(view.listWebhooks().map(webhookResponse)),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/webhooks",
+      operationId: "createWebhook",
+      tag: WEBHOOK_TAG,
+      summary: "Registers a webhook. Not idempotent: the same request again registers a second one.",
+      pathParameters: {},
+      query: {},
+      body: bodyOf("CreateWebhookRequest", "The webhook."),
+      responses: { 201: jsonResponse("WebhookResponse", "The webhook.") },
+      errors: [],
+      scope: "manage",
+      async handle({ body }) {
+        const id = await request({ op: "create", webhook: createdWebhook(checkedBody(body)) });
+        return jsonReply(webhookResponse(requireWebhook(id)), 201);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/webhooks/{webhook_id}",
+      operationId: "getWebhook",
+      tag: WEBHOOK_TAG,
+      summary: "One webhook.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {},
+      responses: { 200: jsonResponse("WebhookResponse", "The webhook.") },
+      errors: [],
+      scope: "read",
+      handle: ({ params }) => jsonReply(webhookResponse(requireWebhook(params.webhook_id as string))),
+    }),
+    defineRoute({
+      method: "PATCH",
+      path: "/webhooks/{webhook_id}",
+      operationId: "updateWebhook",
+      tag: WEBHOOK_TAG,
+      summary:
+        "Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {},
+      body: bodyOf("UpdateWebhookRequest", "What is to change."),
+      responses: { 200: jsonResponse("WebhookResponse", "The webhook as it is now.") },
+      errors: [],
+      scope: "manage",
+      async handle({ params, body }) {
+        const webhookId = params.webhook_id as string;
+        await request({ op: "update", webhookId, change: updatedWebhook(checkedBody(body)) });
+        return jsonReply(webhookResponse(requireWebhook(webhookId)));
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/webhooks/{webhook_id}",
+      operationId: "deleteWebhook",
+      tag: WEBHOOK_TAG,
+      summary: "Deletes a webhook; its deliveries stay readable.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {},
+      responses: { 204: { description: "It is deleted, now or before." } },
+      errors: [],
+      scope: "manage",
+      async handle({ params }) {
+        await request({ op: "delete", webhookId: params.webhook_id as string });
+        return { status: 204, body: null };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/webhooks/{webhook_id}/test",
+      operationId: "testWebhook",
+      tag: WEBHOOK_TAG,
+      summary:
+        "Sends a WebhookTest event now, in one attempt, whatever the webhook subscribes to and whether it is enabled.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {},
+      responses: { 200: jsonResponse("TestWebhookResponse", "What became of the attempt.") },
+      errors: [],
+      scope: "manage",
+      async handle({ params }) {
+        const deliveryId = await request({ op: "test", webhookId: params.webhook_id as string });
+        const content = await view.delivery(deliveryId);
+        if (content === undefined) throw new Error(`the view lacks delivery ${deliveryId}, which was just made`);
+        return jsonReply(testResponse(content.delivery));
+      },
+    }),
+  ];
+}

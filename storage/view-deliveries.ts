@@ -1,0 +1,212 @@
+/**
+ * The deliveries of the view: some 75 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
+ * latest record, or, before its first attempt, in the record of the run whose event it delivers.
+ */
+import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../core/delivery.js";
+import type { RecordLocation } from "./log-batch.js";
+import { RecordLocations } from "./record-locations.js";
+import type { SegmentMoves } from "./segment-moves.js";
+import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
+import { assertRows } from "./snapshot-reader.js";
+import { TypedColumn } from "./typed-column.js";
+import { UuidTable } from "./uuid-table.js";
+import { formatUuidWords } from "./uuid-words.js";
+import type { IndexedEvent } from "./webhook-record.js";
+
+/** What is known of a delivery without reading it. */
+export interface DeliveryRow {
+  readonly id: string;
+  readonly status: DeliveryStatus;
+  readonly runId: string | null;
+  readonly createdAtUs: number;
+  /** Of its latest record; undefined before its first attempt. */
+  readonly location: RecordLocation | undefined;
+}
+
+const PENDING = DELIVERY_STATUSES.indexOf("pending");
+/** In place of a run's entry. */
+const NO_RUN = 0xffff_ffff;
+const LIST_CHUNK = 512;
+
+/** Of one webhook: rows by creation. */
+interface DeliveryList {
+  rows: TypedColumn<Uint32Array>;
+  /** A row came behind a younger one: only while a store is opened whose older records compaction has dropped. */
+  isUnsorted: boolean;
+}
+
+export class ViewDeliveries {
+  /** Delivery id; its entry is the row in the columns. */
+  readonly #ids = new UuidTable();
+  readonly #statuses = new TypedColumn(Uint8Array);
+  readonly #createdAtUs = new TypedColumn(Float64Array);
+  /** Entry in `#runs`, or NO_RUN. */
+  readonly #runOfRow = new TypedColumn(Uint32Array);
+  /** Entry in `#webhooks`. */
+  readonly #webhookOfRow = new TypedColumn(Uint32Array);
+  readonly #locations = new RecordLocations();
+  /** Runs with deliveries; the value counts the changes of these. */
+  readonly #runs = new UuidTable();
+  readonly #webhooks = new UuidTable();
+  /** By entry in `#webhooks`. */
+  readonly #lists: DeliveryList[] = [];
+
+  get size(): number {
+    return this.#ids.size;
+  }
+
+  get bytesUsed(): number {
+    let bytes = this.#ids.bytesUsed + this.#statuses.bytesUsed + this.#createdAtUs.bytesUsed + this.#runOfRow.bytesUsed;
+    bytes += this.#locations.bytesUsed + this.#runs.bytesUsed;
+    bytes += this.#webhookOfRow.bytesUsed + this.#webhooks.bytesUsed;
+    for (const { rows } of this.#lists) bytes += rows.bytesUsed;
+    return bytes;
+  }
+
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    const locations = this.#locations.parts();
+    await sink.write("viewDeliveryIds", this.#ids.keyParts());
+    await sink.write("viewDeliveryStatuses", this.#statuses.parts());
+    await sink.write("viewDeliveryTimes", this.#createdAtUs.parts());
+    await sink.write("viewDeliveryRuns", this.#runOfRow.parts());
+    await sink.write("viewDeliveryRunIds", this.#runs.keyParts());
+    await sink.write("viewDeliveryWebhooks", this.#webhookOfRow.parts());
+    await sink.write("viewDeliveryWebhookIds", this.#webhooks.keyParts());
+    await sink.write("viewDeliverySegmentBases", locations.segmentBases);
+    await sink.write("viewDeliverySegments", locations.segments);
+    await sink.write("viewDeliveryOffsets", locations.offsets);
+    await sink.write("viewDeliveryLengths", locations.lengths);
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const ids = await source.read("viewDeliveryIds");
+    const statuses = await source.read("viewDeliveryStatuses");
+    const times = await source.read("viewDeliveryTimes");
+    const runs = await source.read("viewDeliveryRuns");
+    const runIds = await source.read("viewDeliveryRunIds");
+    const webhooks = await source.read("viewDeliveryWebhooks");
+    const webhookIds = await source.read("viewDeliveryWebhookIds");
+    const locations = {
+      segmentBases: await source.read("viewDeliverySegmentBases"),
+      segments: await source.read("viewDeliverySegments"),
+      offsets: await source.read("viewDeliveryOffsets"),
+      lengths: await source.read("viewDeliveryLengths"),
+    };
+    const { segments, offsets, lengths } = locations;
+    assertRows("deliveries", ids.length / 4, statuses, times, runs, webhooks, segments, offsets, lengths);
+    this.#ids.load(ids, new Uint32Array(ids.length / 4));
+    this.#statuses.load(statuses);
+    this.#createdAtUs.load(times);
+    this.#runOfRow.load(runs);
+    this.#webhookOfRow.load(webhooks);
+    this.#locations.load(locations);
+    this.#runs.load(runIds, new Uint32Array(runIds.length / 4));
+    this.#webhooks.load(webhookIds, new Uint32Array(webhookIds.length / 4));
+    for (let row = 0; row < statuses.length; row++) this.#list(webhooks[row]!, row, times[row]!);
+  }
+
+  /** The deliveries that begin with these events of a run; those that are known stay as they are. */
+  begin(runId: string, events: readonly IndexedEvent[]): void {
+    for (const { timeUs, deliveries } of events) {
+      for (const { id, webhookId } of deliveries) {
+        if (!this.#ids.has(id)) this.#add(id, webhookId, runId, timeUs);
+      }
+    }
+  }
+
+  /** A delivery as it is now, whose record lies there. */
+  put(delivery: Delivery, location: RecordLocation): void {
+    const { id, webhookId, runId, createdAtUs, status } = delivery;
+    const row = this.#ids.has(id) ? this.#ids.entryOf(id) : this.#add(id, webhookId, runId, createdAtUs);
+    this.#statuses.set(row, DELIVERY_STATUSES.indexOf(status));
+    this.#locations.set(row, location);
+    if (runId !== null) this.#runs.set(runId, (this.#runs.get(runId) ?? 0) + 1);
+  }
+
+  /** Undefined for an unknown delivery. */
+  row(id: string): DeliveryRow | undefined {
+    return this.#ids.has(id) ? this.#row(this.#ids.entryOf(id)) : undefined;
+  }
+
+  /** Takes over where the records of a segment lie now, one at each step; those of runs are passed over. */
+  *stepThroughMoves({ segmentBase, runIds, offsets, lengths }: SegmentMoves): Generator<void, void> {
+    for (const [at, offset] of offsets.entries()) {
+      const word = at * 4;
+      const id = formatUuidWords(runIds[word]!, runIds[word + 1]!, runIds[word + 2]!, runIds[word + 3]!);
+      const row = this.#ids.entryOf(id);
+      if (row >= 0 && this.#locations.get(row)?.segmentBase === segmentBase) {
+        this.#locations.set(row, { segmentBase, offset, length: lengths[at]! });
+      }
+      yield;
+    }
+  }
+
+  /** How often deliveries of the run have changed: with the run's own updated_at it names the bytes of an answer. */
+  changesOf(runId: string): number {
+    return this.#runs.get(runId) ?? 0;
+  }
+
+  /** Deliveries to a webhook, newest first. @param beforeUs only those created before; null: from the newest on */
+  ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
+    const list = this.#lists[this.#webhooks.entryOf(webhookId)];
+    if (list === undefined) return [];
+    if (list.isUnsorted) this.#sort(list);
+    const { rows } = list;
+    let low = 0;
+    let high = rows.length;
+    while (beforeUs !== null && low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#createdAtUs.get(rows.get(middle)) < beforeUs) low = middle + 1;
+      else high = middle;
+    }
+    const page: DeliveryRow[] = [];
+    for (let at = high - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
+    return page;
+  }
+
+  #add(id: string, webhookId: string, runId: string | null, createdAtUs: number): number {
+    this.#ids.set(id, 0);
+    this.#statuses.push(PENDING);
+    this.#createdAtUs.push(createdAtUs);
+    if (runId !== null) this.#runs.set(runId, (this.#runs.get(runId) ?? 0) + 1);
+    this.#runOfRow.push(runId === null ? NO_RUN : this.#runs.entryOf(runId));
+    this.#locations.push();
+    if (!this.#webhooks.has(webhookId)) this.#webhooks.set(webhookId, 0);
+    const webhook = this.#webhooks.entryOf(webhookId);
+    this.#webhookOfRow.push(webhook);
+    const row = this.#statuses.length - 1;
+    this.#list(webhook, row, createdAtUs);
+    return row;
+  }
+
+  #list(webhook: number, row: number, createdAtUs: number): void {
+    let list = this.#lists[webhook];
+    if (list === undefined) {
+      list = { rows: new TypedColumn(Uint32Array, LIST_CHUNK), isUnsorted: false };
+      this.#lists[webhook] = list;
+    }
+    const { rows } = list;
+    if (rows.length > 0 && this.#createdAtUs.get(rows.get(rows.length - 1)) > createdAtUs) list.isUnsorted = true;
+    rows.push(row);
+  }
+
+  #sort(list: DeliveryList): void {
+    const { rows } = list;
+    const sorted = Uint32Array.from({ length: rows.length }, (_, at) => rows.get(at));
+    sorted.sort((a, b) => this.#createdAtUs.get(a) - this.#createdAtUs.get(b));
+    for (const [at, row] of sorted.entries()) rows.set(at, row);
+    list.isUnsorted = false;
+  }
+
+  #row(row: number): DeliveryRow {
+    const run = this.#runOfRow.get(row);
+    return {
+      id: this.#ids.idAt(row),
+      status: DELIVERY_STATUSES[this.#statuses.get(row)]!,
+      runId: run === NO_RUN ? null : this.#runs.idAt(run),
+      createdAtUs: this.#createdAtUs.get(row),
+      location: this.#locations.get(row),
+    };
+  }
+}

@@ -1,0 +1,273 @@
+/**
+ * The records of webhooks and deliveries. All integers are little-endian; a 53-bit integer is two u32, low first; a time of 0 is null.
+ * Each begins with an origin (record-index.ts), which is empty: no producer has a part in them.
+ *
+ * | type | record | index section behind the origin | body |
+ * |---|---|---|---|
+ * | 21 | webhook | JSON text of what is shown of it, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
+ * | 22 | delivery | below | MessagePack `{history, payload}` |
+ *
+ * The secret stands apart, in the body of a type whose answers, and what inspect and export show, are made of the index section alone.
+ * Only the recorder takes it out; `check` decodes it and lets it go.
+ *
+ * A delivery:
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 16 | delivery id |
+ * | 16 | 16 | webhook id |
+ * | 32 | 16 | run id, zeros for WebhookTest |
+ * | 48 | 16 | event id |
+ * | 64 | 1 | event name, its place in EVENT_NAMES |
+ * | 65 | 1 | on_failure_mode, its place in ON_FAILURE_MODES |
+ * | 66 | 1 | status, its place in DELIVERY_STATUSES |
+ * | 67 | 1 | 0 |
+ * | 68 | 4 | attempts |
+ * | 72 | 4 | last status code, 0: null |
+ * | 76 | 5 x 8 | created, updated, next retry, delivered, first failed at |
+ * | 116 | 4 | n, bytes of the last error; 0xffffffff: null |
+ * | 120 | n | the last error |
+ *
+ * The events that a run's record emits stand at the end of its index section (record-index.ts), for the deliveries that begin with them:
+ *
+ * | offset | size | field |
+ * |---|---|---|
+ * | 0 | 4 | e, count of events |
+ * | 4 | … | of each: id (16), name (1), three zeros, time (8), d, count of deliveries (4), then d times: id (16), webhook id (16), on_failure_mode (1), settled (1), two zeros |
+ */
+import { encode } from "@msgpack/msgpack";
+import { DELIVERY_STATUSES, type Delivery, type DeliveryAttempt } from "../core/delivery.js";
+import type { EmittedDelivery, EmittedEvent } from "../core/emitted-event.js";
+import { isUuidV7, readUuid, writeUuid } from "../core/identifiers.js";
+import { isPlainObject } from "../core/json.js";
+import { EVENT_NAMES, type EventName, ON_FAILURE_MODES, type Webhook } from "../core/webhook.js";
+import type { WebhookChange } from "../core/webhook-change.js";
+import { decodeMessagePack } from "./message-pack.js";
+import { RecordDecodeError } from "./record-decode-error.js";
+
+export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
+
+const ORIGIN_BYTES = 9;
+const DELIVERY_BYTES = 120;
+const EVENT_BYTES = 32;
+const EVENT_DELIVERY_BYTES = 36;
+const NULL_LENGTH = 0xffff_ffff;
+const HIGH = 0x1_0000_0000;
+const NO_RUN = "00000000-0000-0000-0000-000000000000";
+
+/** What the index section of a webhook's record shows. */
+export type WebhookIndex =
+  | { webhook: Webhook; deleted?: undefined }
+  | { webhook?: undefined; deleted: Pick<Webhook, "id" | "name"> };
+
+/** An event as the index section of its run's record has it. */
+export interface IndexedEvent {
+  id: string;
+  name: EventName;
+  timeUs: number;
+  deliveries: EmittedDelivery[];
+}
+
+const textEncoder = new TextEncoder();
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; index: Uint8Array; body: Uint8Array } {
+  if (change.kind === "delivery_put") {
+    const { history, payload } = change;
+    return { type: 22, index: encodeDelivery(change.delivery), body: encode({ history, payload }) };
+  }
+  const shown = change.kind === "webhook_put" ? { webhook: change.webhook } : { deleted: change.webhook };
+  const text = textEncoder.encode(JSON.stringify(shown satisfies WebhookIndex));
+  const index = new Uint8Array(ORIGIN_BYTES + text.length);
+  index.set(text, ORIGIN_BYTES);
+  const secret = change.kind === "webhook_put" ? change.secret : null;
+  return { type: 21, index, body: encode({ secret }) };
+}
+
+/** @throws RecordDecodeError */
+export function decodeWebhookIndex(bytes: Uint8Array): WebhookIndex {
+  let shown: unknown;
+  try {
+    shown = JSON.parse(textDecoder.decode(bytes));
+  } catch {
+    throw new RecordDecodeError("a webhook that is not JSON in UTF-8");
+  }
+  const one = isPlainObject(shown) ? (shown.webhook ?? shown.deleted) : undefined;
+  if (!isPlainObject(one) || typeof one.id !== "string" || !isUuidV7(one.id) || typeof one.name !== "string") {
+    throw new RecordDecodeError("a webhook without id or name");
+  }
+  const { subscribedEvents, createdAtUs, updatedAtUs } = one;
+  const hasTimes = Number.isSafeInteger(createdAtUs) && Number.isSafeInteger(updatedAtUs);
+  if ((shown as WebhookIndex).webhook !== undefined && !(Array.isArray(subscribedEvents) && hasTimes)) {
+    throw new RecordDecodeError("a webhook without its events or times");
+  }
+  return shown as WebhookIndex;
+}
+
+/** For the recorder, and for `check`, which shows nothing of it. @throws RecordDecodeError */
+export function decodeWebhookSecret(body: Uint8Array): string | null {
+  const { secret } = decodeMap(body);
+  if (secret !== null && typeof secret !== "string") throw new RecordDecodeError("a webhook's secret of another kind");
+  return secret;
+}
+
+/** @throws RecordDecodeError */
+export function decodeDeliveryBody(body: Uint8Array): { history: DeliveryAttempt[]; payload: string | null } {
+  const { history, payload } = decodeMap(body);
+  const isWhole = Array.isArray(history) && history.every(isPlainObject);
+  if (!isWhole || (payload !== null && typeof payload !== "string")) {
+    throw new RecordDecodeError("a delivery without its history");
+  }
+  return { history: history as unknown as DeliveryAttempt[], payload };
+}
+
+function decodeMap(body: Uint8Array): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = decodeMessagePack(body);
+  } catch (error) {
+    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  }
+  if (!isPlainObject(value)) throw new RecordDecodeError("the body is not a map");
+  return value;
+}
+
+function encodeDelivery(delivery: Delivery): Uint8Array {
+  const error = delivery.lastError === null ? null : textEncoder.encode(delivery.lastError);
+  const bytes = new Uint8Array(ORIGIN_BYTES + DELIVERY_BYTES + (error?.length ?? 0));
+  const at = ORIGIN_BYTES;
+  const view = new DataView(bytes.buffer, at);
+  writeUuid(delivery.id, bytes, at);
+  writeUuid(delivery.webhookId, bytes, at + 16);
+  if (delivery.runId !== null) writeUuid(delivery.runId, bytes, at + 32);
+  writeUuid(delivery.eventId, bytes, at + 48);
+  view.setUint8(64, EVENT_NAMES.indexOf(delivery.eventName));
+  view.setUint8(65, ON_FAILURE_MODES.indexOf(delivery.onFailureMode));
+  view.setUint8(66, DELIVERY_STATUSES.indexOf(delivery.status));
+  view.setUint32(68, delivery.attempts, true);
+  view.setUint32(72, delivery.lastStatusCode ?? 0, true);
+  const times = [
+    delivery.createdAtUs,
+    delivery.updatedAtUs,
+    delivery.nextRetryAtUs,
+    delivery.deliveredAtUs,
+    delivery.firstFailedAtUs,
+  ];
+  for (const [nth, timeUs] of times.entries()) setUint53(view, 76 + 8 * nth, timeUs ?? 0);
+  view.setUint32(116, error?.length ?? NULL_LENGTH, true);
+  if (error !== null) bytes.set(error, at + DELIVERY_BYTES);
+  return bytes;
+}
+
+/** @param bytes behind the origin @throws RecordDecodeError */
+export function decodeDelivery(bytes: Uint8Array): Delivery {
+  if (bytes.length < DELIVERY_BYTES) throw new RecordDecodeError(`a delivery of ${bytes.length} bytes`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const errorBytes = view.getUint32(116, true);
+  const length = DELIVERY_BYTES + (errorBytes === NULL_LENGTH ? 0 : errorBytes);
+  if (bytes.length !== length) throw new RecordDecodeError(`a delivery of ${bytes.length} bytes, ${length} expected`);
+  const runId = readUuid(bytes, 32);
+  const time = (nth: number): number | null => uint53(view, 76 + 8 * nth) || null;
+  const statusCode = view.getUint32(72, true);
+  return {
+    id: readUuid(bytes, 0),
+    webhookId: readUuid(bytes, 16),
+    runId: runId === NO_RUN ? null : runId,
+    eventId: readUuid(bytes, 48),
+    eventName: named(EVENT_NAMES, view.getUint8(64), "event name"),
+    onFailureMode: named(ON_FAILURE_MODES, view.getUint8(65), "failure mode"),
+    status: named(DELIVERY_STATUSES, view.getUint8(66), "delivery status"),
+    attempts: view.getUint32(68, true),
+    lastStatusCode: statusCode === 0 ? null : statusCode,
+    lastError: errorBytes === NULL_LENGTH ? null : decodeText(bytes.subarray(DELIVERY_BYTES)),
+    createdAtUs: uint53(view, 76),
+    updatedAtUs: uint53(view, 84),
+    nextRetryAtUs: time(2),
+    deliveredAtUs: time(3),
+    firstFailedAtUs: time(4),
+  };
+}
+
+/** Bytes of the events at the end of an index section; none without events. */
+export function encodeEvents(events: readonly EmittedEvent[]): Uint8Array {
+  if (events.length === 0) return new Uint8Array(0);
+  const deliveries = events.reduce((sum, event) => sum + event.deliveries.length, 0);
+  const bytes = new Uint8Array(4 + EVENT_BYTES * events.length + EVENT_DELIVERY_BYTES * deliveries);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, events.length, true);
+  let at = 4;
+  for (const event of events) {
+    writeUuid(event.id, bytes, at);
+    view.setUint8(at + 16, EVENT_NAMES.indexOf(event.name));
+    setUint53(view, at + 20, event.timeUs);
+    view.setUint32(at + 28, event.deliveries.length, true);
+    at += EVENT_BYTES;
+    for (const { id, webhookId, onFailureMode, settled } of event.deliveries) {
+      writeUuid(id, bytes, at);
+      writeUuid(webhookId, bytes, at + 16);
+      view.setUint8(at + 32, ON_FAILURE_MODES.indexOf(onFailureMode));
+      view.setUint8(at + 33, settled === true ? 1 : 0);
+      at += EVENT_DELIVERY_BYTES;
+    }
+  }
+  return bytes;
+}
+
+/** @param bytes all that stands behind the other parts of the index section @throws RecordDecodeError */
+export function decodeEvents(bytes: Uint8Array): IndexedEvent[] {
+  if (bytes.length === 0) return [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 0;
+  const take = (length: number): number => {
+    const start = at;
+    if (length > bytes.length - at) throw new RecordDecodeError("the events of an index section break off");
+    at += length;
+    return start;
+  };
+  const count = view.getUint32(take(4), true);
+  const events: IndexedEvent[] = [];
+  for (let nth = 0; nth < count; nth++) {
+    const head = take(EVENT_BYTES);
+    const event: IndexedEvent = {
+      id: readUuid(bytes, head),
+      name: named(EVENT_NAMES, view.getUint8(head + 16), "event name"),
+      timeUs: uint53(view, head + 20),
+      deliveries: [],
+    };
+    for (let left = view.getUint32(head + 28, true); left > 0; left--) {
+      const start = take(EVENT_DELIVERY_BYTES);
+      event.deliveries.push({
+        id: readUuid(bytes, start),
+        webhookId: readUuid(bytes, start + 16),
+        onFailureMode: named(ON_FAILURE_MODES, view.getUint8(start + 32), "failure mode"),
+        ...(view.getUint8(start + 33) === 1 && { settled: true }),
+      });
+    }
+    events.push(event);
+  }
+  if (count === 0 || at !== bytes.length) throw new RecordDecodeError("bytes behind the events of an index section");
+  return events;
+}
+
+function named<const Name extends string>(names: readonly Name[], code: number, what: string): Name {
+  const name = names[code];
+  if (name === undefined) throw new RecordDecodeError(`${what} ${code}`);
+  return name;
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return textDecoder.decode(bytes);
+  } catch {
+    throw new RecordDecodeError("an error text that is not UTF-8");
+  }
+}
+
+function setUint53(view: DataView, at: number, value: number): void {
+  view.setUint32(at, value % HIGH, true);
+  view.setUint32(at + 4, Math.floor(value / HIGH), true);
+}
+
+function uint53(view: DataView, at: number): number {
+  return view.getUint32(at, true) + view.getUint32(at + 4, true) * HIGH;
+}

@@ -1,0 +1,450 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import t, { type Test } from "tap";
+import { EVENT_SCHEMAS } from "../../core/event-schema.js";
+import { verifyWebhook } from "../../core/verify-webhook.js";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { type Receiver, startReceiver } from "../helpers/receiver.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const UNKNOWN_ID = "019b76da-a800-7000-8000-0000000000ff";
+const ALL_EVENTS = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"];
+const SECRET = "whsec_aHVzaGh1c2hodXNo";
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
+
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
+
+async function start(t: Test, args: readonly string[] = [], dataDirectory?: string) {
+  const service = await ServiceProcess.start({
+    args: ["serve", ...args],
+    ...(dataDirectory !== undefined && { dataDirectory }),
+  });
+  t.teardown(() => service.dispose());
+  return { service, client: new WebhookClient(t, service.port) };
+}
+
+async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const one = await startReceiver(...args);
+  t.teardown(() => one.close());
+  return one;
+}
+
+async function producerOf(t: Test, service: ServiceProcess): Promise<ProducerClient> {
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  t.teardown(() => producer.close());
+  await producer.welcomed();
+  await producer.deliver({ type: "cell.put", kiosk_serial_number: "K-7", unit_system: "imperial" });
+  await producer.deliver({
+    type: "program.put",
+    program: { id: PROGRAM_ID, name: "Disc", status: "active", robot_ids: ["r1", "r2"], steps: [{ type: "wait" }] },
+  });
+  return producer;
+}
+
+async function createRun(producer: ProducerClient): Promise<string> {
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: "S-1" });
+  await producer.deliver({ type: "run.start", id });
+  return id;
+}
+
+async function completedRun(producer: ProducerClient): Promise<string> {
+  const id = await createRun(producer);
+  const check = { name: "gap", status: "passed", value: 25.4, nominal: 50.8, delta: -25.4, threshold: 2.54 };
+  await producer.deliver({ type: "check.add", run_id: id, check });
+  await producer.deliver({ type: "defect.add", run_id: id, defect: { type: "dent" } });
+  const report = { type: "file.put", run_id: id, name: "r.pdf", file_type: "report", content_type: "application/pdf" };
+  await producer.deliver(report, Buffer.from("%PDF"));
+  await producer.deliver({ type: "run.finish", id });
+  return id;
+}
+
+t.test("management: every field, default and rule", async (t) => {
+  const { client } = await start(t);
+  t.same(await client.expect("GET", "/webhooks", 200, "WebhookResponseList"), []);
+  const minimal = { name: "mes", url: "http://10.0.0.1/hook", subscribed_events: ["ProgramCompleted"] };
+  const first = await client.expect("POST", "/webhooks", 201, "WebhookResponse", minimal);
+  t.match(first, {
+    ...{ ...minimal, on_failure_mode: "IGNORE", enabled: true, has_secret: false, delivery_timeout_seconds: 3 },
+    ...{ retry_backoff_seconds: 1, max_retries: 3, created_at: TIME, updated_at: first.created_at },
+  });
+  const full = {
+    ...{ name: "scada", url: "https://s.factory/", subscribed_events: [...ALL_EVENTS, "WebhookTest"], enabled: false },
+    ...{ on_failure_mode: "WARN", delivery_timeout_seconds: 1.5, retry_backoff_seconds: 0, max_retries: 10 },
+  };
+  const second = await client.expect("POST", "/webhooks", 201, "WebhookResponse", { ...full, secret: SECRET });
+  t.match(second, { ...full, has_secret: true });
+  const again = await client.expect("POST", "/webhooks", 201, "WebhookResponse", minimal);
+  t.not(again.id, first.id, "creating is not idempotent");
+  const listed = await client.expect("GET", "/webhooks", 200, "WebhookResponseList");
+  t.same(listed, [first, second, again], "oldest first");
+
+  const path = `/webhooks/${second.id}`;
+  t.same(await client.expect("GET", path, 200, "WebhookResponse"), second);
+  t.same(await client.expect("PATCH", path, 200, "WebhookResponse", {}), second, "nothing given, nothing changed");
+  const nulls = Object.fromEntries(Object.keys(full).map((field) => [field, null]));
+  t.same(await client.expect("PATCH", path, 200, "WebhookResponse", nulls), second, "null leaves a field");
+  const changed = await client.expect("PATCH", path, 200, "WebhookResponse", {
+    name: "x",
+    max_retries: 0,
+    enabled: true,
+  });
+  t.match(changed, {
+    ...full,
+    name: "x",
+    max_retries: 0,
+    enabled: true,
+    has_secret: true,
+    created_at: second.created_at,
+  });
+  t.ok(changed.updated_at > second.updated_at);
+  t.same(await client.expect("PATCH", path, 200, "WebhookResponse", { name: "x" }), changed, "idempotent in effect");
+  t.match(await client.expect("PATCH", path, 200, "WebhookResponse", { secret: null }), { has_secret: false });
+
+  t.equal((await client.send("DELETE", path)).status, 204);
+  const secondDelete = await client.send("DELETE", path);
+  t.same([secondDelete.status, secondDelete.text], [204, ""], "a second one too");
+  t.equal((await client.send("GET", path)).json.code, "webhook_not_found");
+  t.equal((await client.send("PATCH", path, {})).json.code, "webhook_not_found");
+  t.equal((await client.send("POST", `${path}/test`)).json.code, "webhook_not_found");
+  t.same(await client.expect("GET", `${path}/deliveries`, 200, "WebhookDeliveryResponseList"), []);
+  for (const id of [UNKNOWN_ID, "x"]) {
+    for (const [method, suffix] of [
+      ["GET", ""],
+      ["PATCH", ""],
+      ["DELETE", ""],
+      ["GET", "/deliveries"],
+    ] as const) {
+      const answer = await client.send(method, `/webhooks/${id}${suffix}`, method === "PATCH" ? {} : undefined);
+      t.same([answer.status, answer.json.code], [404, "webhook_not_found"], `${method} ${id}${suffix}`);
+    }
+    t.equal((await client.send("GET", `/webhook-deliveries/${id}`)).json.code, "delivery_not_found");
+    t.equal((await client.send("POST", `/webhook-deliveries/${id}/retry`)).json.code, "delivery_not_found");
+  }
+  for (const query of ["limit=0", "limit=201", "limit=x", "before=yesterday", "limit=1&limit=2"]) {
+    t.equal(
+      (await client.send("GET", `/webhooks/${first.id}/deliveries?${query}`)).json.code,
+      "invalid_parameter",
+      query,
+    );
+  }
+  const bad = await client.send("POST", "/webhooks", {
+    url: "http://u:hush@h/",
+    subscribed_events: [],
+    secret: "whsec_?",
+  });
+  t.same([bad.status, bad.json.code], [422, "invalid_parameter"]);
+  t.notMatch(bad.text, /hush/);
+  t.equal((await client.send("GET", "/webhooks")).json.length, 2, "nothing was stored of it");
+});
+
+t.test("the events of runs, as the receiver gets them and as the interface shows them", async (t) => {
+  const { service, client } = await start(t);
+  const target = await receiver(t);
+  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "mes", url: `${target.url}/hook`, subscribed_events: ALL_EVENTS, secret: SECRET },
+  });
+  await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "off", url: target.url, subscribed_events: ALL_EVENTS, enabled: false },
+  });
+  const producer = await producerOf(t, service);
+  const runId = await completedRun(producer);
+  await target.received(2);
+  const failedId = await createRun(producer);
+  await producer.deliver({ type: "run.fail", id: failedId, error_message: "collision" });
+  const cancelledId = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id: cancelledId, program_id: PROGRAM_ID });
+  await producer.deliver({ type: "run.cancel", id: cancelledId });
+  await target.received(5);
+
+  const events = target.requests.map(({ body }) => JSON.parse(body.toString()));
+  const of = (name: string, id: string) => events.find((e) => e.event_name === name && e.data.run_id === id);
+  t.equal(events.length, 5, "and none to the disabled one");
+  for (const event of events) {
+    const validate = ajv.compile(EVENT_SCHEMAS[event.event_name as "ProgramStarted"]);
+    t.ok(validate(event), `${event.event_name}: ${JSON.stringify(validate.errors)}`);
+    t.match(event, { schema_version: 3, kiosk_serial_number: "K-7", data: { program_name: "Disc", robot_id: "r1" } });
+  }
+  t.match(of("ProgramStarted", runId), { data: { status: "running", serial_number: "S-1", revision: 1 } });
+  t.match(of("ProgramFailed", failedId), { data: { status: "failed", error_message: "collision", revision: 2 } });
+  t.match(of("ProgramCancelled", cancelledId), { data: { status: "cancelled", started_at: null } });
+  const completed = of("ProgramCompleted", runId);
+  t.match(completed, {
+    data: {
+      ...{ status: "completed", passed: true, unit_system: "imperial", defects: [{ type: "dent" }] },
+      qc_checks: [{ name: "gap", status: "passed", value: 1, nominal: 2, delta: -1, threshold: 0.1, unit: "in" }],
+      files: [{ name: "r.pdf", href: `/runs/${runId}/files/r.pdf`, size_in_bytes: 4 }],
+    },
+  });
+  t.equal(completed.service_version, (await client.send("GET", "/system/version")).json["service-version"]);
+  for (const { headers, body } of target.requests) {
+    verifyWebhook({ secret: SECRET, headers, body });
+    t.match(headers, { "x-service-event": JSON.parse(body.toString()).event_name, "content-type": "application/json" });
+  }
+
+  const run = await client.until(`/runs/${runId}`, (json) => json.webhook_delivery.all_ok);
+  t.same(run.webhook_delivery, { delivered: 2, failed: 0, pending: 0, all_ok: true });
+  t.same(
+    run.webhook_deliveries.map((one: { event_name: string }) => one.event_name),
+    ["ProgramStarted", "ProgramCompleted"],
+  );
+  t.match(run.webhook_deliveries[1], {
+    webhook_id: hook.id,
+    webhook_name: "mes",
+    status: "delivered",
+    attempts: 1,
+    last_error: null,
+  });
+  await client.expect("GET", `/runs/${runId}`, 200, "ProgramRunResponse");
+
+  const deliveries = await client.until(`/webhooks/${hook.id}/deliveries`, (json) =>
+    json.every((d: { status: string }) => d.status === "delivered"),
+  );
+  await client.expect("GET", `/webhooks/${hook.id}/deliveries`, 200, "WebhookDeliveryResponseList");
+  t.equal(deliveries.length, 5);
+  const times = deliveries.map((one: { created_at: string }) => one.created_at);
+  t.same(times, [...times].sort().reverse(), "newest first");
+  t.equal(new Set(times).size, 5, "no two share a mark");
+  const pages: unknown[] = [];
+  for (let before = ""; ; ) {
+    const page = (await client.send("GET", `/webhooks/${hook.id}/deliveries?limit=2${before}`)).json;
+    if (page.length === 0) break;
+    pages.push(...page);
+    before = `&before=${page.at(-1).created_at}`;
+  }
+  t.same(pages, deliveries, "paged by before, each once");
+  const listed = deliveries.find(
+    (one: { payload: { event_id: string } }) => one.payload.event_id === completed.event_id,
+  );
+  t.same(listed.payload, completed, "the payload is what was posted");
+  const detail = await client.expect("GET", `/webhook-deliveries/${listed.id}`, 200, "WebhookDeliveryDetailResponse");
+  t.match(detail, { ...listed, program_run_id: runId, last_status_code: 204, next_retry_at: null, delivered_at: TIME });
+  t.match(detail.attempt_history, [
+    { attempt_number: 1, status_code: 204, error: null, response_body: "", completed_at: TIME },
+  ]);
+  const raw = target.requests.find(({ body }) => body.includes(completed.event_id))?.body.toString() ?? "?";
+  t.ok((await client.send("GET", `/webhook-deliveries/${listed.id}`)).text.includes(raw), "byte for byte");
+
+  t.equal((await client.send("DELETE", `/webhooks/${hook.id}`)).status, 204);
+  t.same((await client.send("GET", `/webhook-deliveries/${listed.id}`)).json, detail, "past deliveries stay readable");
+  t.equal((await client.send("GET", `/webhooks/${hook.id}/deliveries`)).json.length, 5);
+  t.same((await client.send("GET", `/runs/${runId}`)).json.webhook_deliveries, run.webhook_deliveries, "with the name");
+  t.equal(
+    (await client.send("POST", `/webhook-deliveries/${listed.id}/retry`)).status,
+    200,
+    "a delivered one is returned",
+  );
+});
+
+t.test("tests and retries are one attempt each, made while the request waits", async (t) => {
+  const { service, client } = await start(t);
+  let status = 500;
+  const target = await receiver(t, (_, response) => response.writeHead(status, { "X-A": "b" }).end("answer"));
+  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "mes", url: target.url, subscribed_events: ["ProgramFailed"], enabled: false, on_failure_mode: "WARN" },
+  });
+  const failed = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+  t.match(failed, { delivered: false, status_code: 500, error: "the receiver answered 500" });
+  t.equal(target.requests.length, 1, "one attempt, whatever it subscribes to, and disabled");
+  const event = JSON.parse(String(target.requests[0]?.body));
+  const validate = ajv.compile(EVENT_SCHEMAS.WebhookTest);
+  t.ok(validate(event), JSON.stringify(validate.errors));
+  const path = `/webhook-deliveries/${failed.delivery_id}`;
+  const before = await client.expect("GET", path, 200, "WebhookDeliveryDetailResponse");
+  t.match(before, { event_name: "WebhookTest", status: "failed", program_run_id: null, attempts: 1, payload: event });
+  t.match(before.attempt_history, [{ response_body: "answer", response_headers: { "x-a": "b" } }]);
+
+  const retried = await client.expect("POST", `${path}/retry`, 200, "WebhookDeliveryDetailResponse");
+  t.match(retried, { status: "failed", attempts: 2, attempt_history: [{ attempt_number: 2 }, { attempt_number: 1 }] });
+  status = 200;
+  const delivered = await client.expect("POST", `${path}/retry`, 200, "WebhookDeliveryDetailResponse");
+  t.match(delivered, { status: "delivered", attempts: 3, last_status_code: 200, last_error: null, delivered_at: TIME });
+  t.same(await client.expect("POST", `${path}/retry`, 200, "WebhookDeliveryDetailResponse"), delivered, "unchanged");
+  t.equal(target.requests.length, 3, "no attempt for the delivered one");
+  t.equal(new Set(target.requests.map(({ headers }) => headers["webhook-id"])).size, 1, "the same event_id");
+  t.equal(new Set(target.requests.map(({ body }) => body.toString())).size, 1, "the same bytes");
+
+  // A failed one of a run, in parallel: one attempt at a time.
+  await client.expect("PATCH", `/webhooks/${hook.id}`, 200, "WebhookResponse", { enabled: true, max_retries: 0 });
+  status = 503;
+  const producer = await producerOf(t, service);
+  const runId = await createRun(producer);
+  await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
+  const run = await client.until(`/runs/${runId}`, (json) => json.webhook_delivery.failed === 1);
+  t.match(run, { status: "failed", webhook_delivery: { delivered: 0, failed: 1, pending: 0, all_ok: false } });
+  t.match(run.event_log, [{ event_type: "webhook_delivery_failed", data: { webhook_name: "mes", last_error: /503/ } }]);
+  const id = run.webhook_deliveries[0].id;
+  let open = 0;
+  let mostOpen = 0;
+  const slow = await receiver(t, (_, response) => {
+    mostOpen = Math.max(mostOpen, ++open);
+    setTimeout(() => {
+      open--;
+      response.writeHead(slow.requests.length < 3 ? 500 : 200).end();
+    }, 50);
+  });
+  await client.expect("PATCH", `/webhooks/${hook.id}`, 200, "WebhookResponse", { url: slow.url, secret: SECRET });
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () =>
+      client.expect("POST", `/webhook-deliveries/${id}/retry`, 200, "WebhookDeliveryDetailResponse"),
+    ),
+  );
+  t.equal(mostOpen, 1, "one attempt at a time");
+  t.equal(slow.requests.length, 3, "none after the one that was taken");
+  t.equal(answers.filter((answer) => answer.status === "delivered").length, 6);
+  t.same(answers.map((answer) => answer.attempts).sort(), [2, 3, 4, 4, 4, 4, 4, 4]);
+  for (const { headers, body } of slow.requests) verifyWebhook({ secret: SECRET, headers, body });
+  const after = (await client.send("GET", `/runs/${runId}`)).json;
+  t.match(after.webhook_delivery, { delivered: 1, failed: 0, all_ok: true });
+  t.equal(after.updated_at, run.updated_at, "deliveries leave the run's updated_at");
+  t.equal(after.event_log.length, 1, "what was noted stays noted");
+
+  status = 500;
+  const last = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+  t.equal(last.delivered, true);
+  await client.expect("PATCH", `/webhooks/${hook.id}`, 200, "WebhookResponse", { url: target.url });
+  const undelivered = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+  await client.send("DELETE", `/webhooks/${hook.id}`);
+  const conflict = await client.send("POST", `/webhook-deliveries/${undelivered.delivery_id}/retry`);
+  t.same([conflict.status, conflict.json.code], [409, "webhook_deleted"]);
+});
+
+t.test("a retry takes the place of the automatic attempts that are left", async (t) => {
+  const { service, client } = await start(t);
+  let status = 500;
+  const target = await receiver(t, (_, response) => response.writeHead(status).end());
+  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "mes", url: target.url, subscribed_events: ["ProgramFailed"], retry_backoff_seconds: 8, max_retries: 5 },
+  });
+  const producer = await producerOf(t, service);
+  const runId = await createRun(producer);
+  await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
+  const [pending] = await client.until(`/webhooks/${hook.id}/deliveries`, ([one]) => one?.attempts === 1);
+  t.match(pending, { status: "pending", next_retry_at: TIME, last_status_code: 500 });
+  status = 200;
+  const path = `/webhook-deliveries/${pending.id}/retry`;
+  const retried = await client.expect("POST", path, 200, "WebhookDeliveryDetailResponse");
+  t.match(retried, { status: "delivered", attempts: 2, next_retry_at: null });
+  t.equal(target.requests.length, 2);
+});
+
+t.test("after a restart: all of it is there, and what was pending goes out again", async (t) => {
+  const first = await start(t);
+  const silent = await receiver(t, () => {});
+  const hook = await first.client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{
+      name: "mes",
+      url: silent.url,
+      subscribed_events: ["ProgramFailed"],
+      secret: SECRET,
+      delivery_timeout_seconds: 9,
+    },
+  });
+  const producer = await producerOf(t, first.service);
+  const runId = await createRun(producer);
+  await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
+  await silent.received(1);
+  await producer.close();
+  await first.service.end("SIGKILL");
+  await silent.close();
+
+  const target = await receiver(t, undefined, silent.port);
+  const second = await start(t, [], first.service.dataDirectory);
+  t.same(await second.client.expect("GET", `/webhooks/${hook.id}`, 200, "WebhookResponse"), hook);
+  await target.received(1);
+  const run = await second.client.until(`/runs/${runId}`, (json) => json.webhook_delivery.all_ok);
+  t.match(run.webhook_deliveries, [{ status: "delivered", attempts: 1 }]);
+  const [again] = target.requests;
+  t.equal(again?.headers["webhook-id"], silent.requests[0]?.headers["webhook-id"], "the same event_id");
+  t.same(again?.body, silent.requests[0]?.body, "the same bytes");
+  verifyWebhook({ secret: SECRET, headers: again?.headers ?? {}, body: again?.body ?? "" });
+
+  // Disabled and deleted meanwhile.
+  await target.close();
+  const closed = await second.client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "gone", url: target.url, subscribed_events: ["ProgramFailed"], retry_backoff_seconds: 9 },
+  });
+  await second.client.expect("PATCH", `/webhooks/${hook.id}`, 200, "WebhookResponse", { retry_backoff_seconds: 9 });
+  const again2 = await producerOf(t, second.service);
+  const lateRun = await createRun(again2);
+  await again2.deliver({ type: "run.fail", id: lateRun, error_message: "collision" });
+  await second.client.until(`/runs/${lateRun}`, (json) =>
+    json.webhook_deliveries.every((one: { attempts: number }) => one.attempts === 1),
+  );
+  await second.client.expect("PATCH", `/webhooks/${hook.id}`, 200, "WebhookResponse", { enabled: false });
+  await second.client.send("DELETE", `/webhooks/${closed.id}`);
+  await again2.close();
+  t.equal((await second.service.end()).code, 0, "a pause does not hold up the end");
+  const third = await start(t, [], first.service.dataDirectory);
+  const late = await third.client.until(`/runs/${lateRun}`, (json) => json.webhook_delivery.pending === 0);
+  t.match(
+    late.webhook_deliveries.map((one: { status: string; last_error: string }) => [one.status, one.last_error]),
+    [
+      ["failed", "the webhook was disabled"],
+      ["failed", "the webhook was deleted"],
+    ],
+  );
+  t.same(late.webhook_delivery, { delivered: 0, failed: 2, pending: 0, all_ok: false });
+  t.equal((await third.service.end()).code, 0);
+  const out = execFileSync(process.execPath, ["dist/http/main.js", "check", "--data", first.service.dataDirectory]);
+  t.match(out.toString(), /^ok$/m);
+});
+
+t.test("a secret is nowhere but in the log's own bytes", async (t) => {
+  const { service, client } = await start(t, ["--log-level", "debug"]);
+  const target = await receiver(t);
+  const secret = "hush-hush-hush";
+  const seen: string[] = [];
+  const note = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await client.send(method, path, body);
+    seen.push(answer.text, JSON.stringify([...answer.headers]));
+    return answer.json;
+  };
+  const body = { name: "mes", url: target.url, subscribed_events: ALL_EVENTS, secret };
+  const { id } = (await note("POST", "/webhooks", body)) as { id: string };
+  await note("PATCH", `/webhooks/${id}`, { secret: `${secret}2` });
+  await note("POST", "/webhooks", { ...body, secret: [secret] });
+  await note("POST", "/webhooks", { ...body, secret: secret.repeat(100) });
+  await note("POST", "/webhooks", { ...body, Secret: secret });
+  await note("POST", `/webhooks/${id}/test`);
+  const producer = await producerOf(t, service);
+  const runId = await completedRun(producer);
+  await target.received(3);
+  for (const path of ["/webhooks", `/webhooks/${id}`, `/webhooks/${id}/deliveries`, `/runs/${runId}`, "/health"]) {
+    await note("GET", path);
+  }
+  await producer.close();
+  const { stdout, stderr } = await service.end();
+  seen.push(stdout, stderr);
+  const data = ["--data", service.dataDirectory];
+  const run = (...args: string[]) => execFileSync(process.execPath, ["dist/http/main.js", ...args, ...data]).toString();
+  seen.push(run("inspect"), run("check"));
+  const to = join(service.dataDirectory, "exported");
+  seen.push(
+    run("export", "--run", runId, "--to", to),
+    ...readdirSync(to)
+      .filter((n) => n.endsWith(".json"))
+      .map((n) => readFileSync(join(to, n), "utf8")),
+  );
+  t.ok(seen.length > 15);
+  for (const text of seen) t.notMatch(text, /hush/);
+  t.match(run("inspect"), /"has_?[sS]ecret":true/);
+});
+
+t.test("the service itself, link-local and the lists are refused as receivers", async (t) => {
+  const { service, client } = await start(t, ["--webhook-deny", "127.0.0.9,10.0.0.0/8"]);
+  const errorOf = async (url: string): Promise<string> => {
+    const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+      ...{ name: "x", url, subscribed_events: ["WebhookTest"] },
+    });
+    return (await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse")).error;
+  };
+  t.match(await errorOf(`http://127.0.0.1:${service.port}/webhooks`), /the service itself/);
+  t.match(await errorOf(`http://localhost:${service.port}/`), /the service itself/);
+  t.match(await errorOf("http://169.254.169.254/latest/meta-data"), /never allowed/);
+  t.match(await errorOf("http://127.0.0.9/"), /--webhook-deny/);
+});

@@ -1,0 +1,256 @@
+import t from "tap";
+import { newDelivery } from "../../core/emit-run-event.js";
+import { endRun } from "../../core/run-end.js";
+import type { RunState } from "../../core/run-state.js";
+import type { WebhookChange } from "../../core/webhook-change.js";
+import { encodeChanges } from "../../storage/change-record.js";
+import type { RecordLocation } from "../../storage/log-batch.js";
+import { MemorySnapshot } from "../../storage/memory-snapshot.js";
+import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
+import { decodeIndex, RecordDecodeError } from "../../storage/record-index.js";
+import { MovesCollector } from "../../storage/segment-moves.js";
+import { View } from "../../storage/view.js";
+import { ViewDeliveries } from "../../storage/view-deliveries.js";
+import {
+  decodeDelivery,
+  decodeDeliveryBody,
+  decodeEvents,
+  decodeWebhookSecret,
+  encodeEvents,
+  encodeWebhookChange,
+} from "../../storage/webhook-record.js";
+import { RecorderState } from "../../workers/recorder/recorder-state.js";
+import { foldTables } from "../../workers/snapshot/fold-rows.js";
+import { idOf, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
+import {
+  ATTEMPT,
+  DELIVERY_ID,
+  EVENT,
+  failedDelivery,
+  SECRET,
+  WEBHOOK,
+  WEBHOOK_ID,
+  webhookChanges,
+} from "../helpers/webhook-fixtures.js";
+
+type Encoded = { type: number; index: Uint8Array; body: Uint8Array };
+
+function endedRun(emitted?: RunState["emitted"]): RunState {
+  const run = worldWithRun("running").runs.get(RUN_ID) as RunState;
+  const ended = endRun(run, { status: "completed", errorMessage: null, notes: [] }, EVENT.timeUs);
+  return emitted === undefined ? ended : { ...ended, emitted };
+}
+
+const recordOfEnd = (run: RunState): Encoded =>
+  encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run }], undefined);
+
+/** A log of these records in memory, for the view and for reading back. */
+class RecordsInMemory {
+  readonly view: View;
+  readonly state = new RecorderState();
+  readonly #records = new Map<number, Encoded>();
+  #offset = 0;
+  #sequence = 0;
+
+  constructor() {
+    const read = async ({ offset }: RecordLocation) => {
+      const record = this.#records.get(offset);
+      if (record === undefined) throw new Error(`no record at ${offset}`);
+      return record as Encoded & { flags: number; sequence: number; timeUs: number };
+    };
+    const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
+    this.view = new View({ reader: { read, readMany, readSync: () => undefined } as never });
+  }
+
+  add(record: Encoded): void {
+    const { type, index, body } = record;
+    const length = recordLength(index.length, body.length);
+    const bytes = new Uint8Array(length);
+    bytes.set(index, RECORD_HEADER_BYTES);
+    bytes.set(body, RECORD_HEADER_BYTES + index.length);
+    const sequence = ++this.#sequence;
+    const header = { type, flags: 0, sequence, timeUs: EVENT.timeUs + sequence, durableUpTo: 0 };
+    const lengths = { indexLength: index.length, bodyLength: body.length };
+    writeRecordHeader(bytes, new DataView(bytes.buffer), 0, { ...header, ...lengths }, 0, this.#offset);
+    this.view.applyBatch({ bytes, segmentBase: 1, offset: this.#offset, lastSequence: sequence });
+    this.state.replay({ ...header, index, body }, { segmentBase: 1, offset: this.#offset, length });
+    this.#records.set(this.#offset, record);
+    this.#offset += length;
+  }
+
+  put(change: WebhookChange): void {
+    this.add(encodeWebhookChange(change));
+  }
+}
+
+t.test("index sections and bodies come back as they were", async (t) => {
+  const [put, deleted, delivery] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  t.strictSame(decodeIndex(21, put.index), { type: 21, origin: null, shown: { webhook: WEBHOOK } });
+  t.equal(decodeWebhookSecret(put.body), SECRET);
+  t.notOk(Buffer.from(put.index).includes(SECRET), "the secret is not in what answers are made of");
+  t.strictSame(decodeIndex(21, deleted.index), {
+    ...{ type: 21, origin: null, shown: { deleted: { id: WEBHOOK_ID, name: WEBHOOK.name } } },
+  });
+  t.equal(decodeWebhookSecret(deleted.body), null);
+  t.strictSame(decodeIndex(22, delivery.index), { type: 22, origin: null, delivery: failedDelivery(RUN_ID) });
+  t.strictSame(decodeDeliveryBody(delivery.body), { history: [ATTEMPT], payload: null });
+  const fresh = newDelivery({ id: DELIVERY_ID, webhookId: WEBHOOK_ID, onFailureMode: "IGNORE" }, EVENT, null);
+  const alone = encodeWebhookChange({ kind: "delivery_put", delivery: fresh, history: [], payload: "{}" });
+  t.strictSame(decodeIndex(22, alone.index), { type: 22, origin: null, delivery: fresh });
+});
+
+t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
+  const [, , { index }] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  const hex = Buffer.from(index).toString("hex");
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  t.equal(
+    hex,
+    [
+      "00".repeat(9),
+      ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
+      ...["01", "01", "02", "00", "03000000", "f7010000"],
+      ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", "6d40b38be6520600"],
+      ...["0d000000", Buffer.from("the réceiver").toString("hex")],
+    ].join(""),
+  );
+  t.equal(
+    Buffer.from(encodeEvents([EVENT])).toString("hex"),
+    [
+      ...["01000000", uuid(EVENT.id), "01000000", "6640b38be6520600", "02000000"],
+      ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), "01000000"],
+      ...[uuid(EVENT.id), uuid(EVENT.id), "00010000"],
+    ].join(""),
+  );
+});
+
+t.test("every cut of a delivery and of events is refused", async (t) => {
+  const [, , { index }] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  const delivery = index.subarray(9);
+  for (let length = 0; length < delivery.length; length++) {
+    t.throws(() => decodeDelivery(delivery.subarray(0, length)), RecordDecodeError);
+  }
+  const events = encodeEvents([EVENT, EVENT]);
+  for (let length = 1; length < events.length; length++) {
+    t.throws(() => decodeEvents(events.subarray(0, length)), RecordDecodeError);
+  }
+  t.equal(decodeEvents(events).length, 2);
+  t.throws(() => decodeEvents(Buffer.concat([events, Buffer.alloc(1)])), RecordDecodeError);
+});
+
+t.test("a delivery begins in its run's record, and is read from there until it has its own", async (t) => {
+  const log = new RecordsInMemory();
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const begun = newDelivery(EVENT.deliveries[0]!, EVENT, RUN_ID);
+  t.strictSame(await log.view.delivery(DELIVERY_ID), { delivery: begun, history: [], payload: EVENT.payload });
+  t.strictSame([...log.state.webhooks.pending()], [begun], "the settled one is not made again");
+  log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
+  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload };
+  t.strictSame(await log.view.delivery(DELIVERY_ID), content);
+  t.strictSame([...log.state.webhooks.pending()], []);
+  t.strictSame(await log.view.listDeliveries(WEBHOOK_ID, null, 10), [content]);
+  t.strictSame(await log.view.deliveriesOfRun(endedRun([EVENT])), [
+    failedDelivery(RUN_ID),
+    newDelivery(EVENT.deliveries[1]!, EVENT, RUN_ID),
+  ]);
+  // The tombstone of its captures says the same events again.
+  log.add(recordOfEnd({ ...endedRun([EVENT]), capturesRemovedAtUs: EVENT.timeUs + 9 }));
+  t.strictSame(await log.view.delivery(DELIVERY_ID), content, "what is known stays");
+});
+
+t.test("a delivery whose record comes before its run's, as compaction leaves them", async (t) => {
+  const settled = { ...EVENT, deliveries: EVENT.deliveries.map((one) => ({ ...one, settled: true as const })) };
+  const log = new RecordsInMemory();
+  log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
+  log.add(recordOfEnd(endedRun([settled])));
+  t.strictSame([...log.state.webhooks.pending()], [], "nothing that has come to its end goes out again");
+  t.equal((await log.view.delivery(DELIVERY_ID))?.delivery.status, "failed");
+});
+
+t.test("webhooks and deliveries through a snapshot", async (t) => {
+  const log = new RecordsInMemory();
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(900), createdAtUs: 1 }, secret: null });
+  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(901) }, secret: null });
+  log.put({ kind: "webhook_deleted", webhook: { id: idOf(901), name: "gone" } });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const test = { ...failedDelivery(null), id: idOf(902), status: "pending" as const };
+  log.put({ kind: "delivery_put", delivery: test, history: [], payload: '{"a":1}' });
+  const snapshot = new MemorySnapshot();
+  await log.view.writeSnapshot(snapshot);
+  await log.state.writeSnapshot(snapshot);
+  const loaded = new RecordsInMemory();
+  await loaded.view.loadSnapshot(snapshot, 6);
+  await loaded.state.loadSnapshot(snapshot);
+  for (const { view } of [log, loaded]) {
+    t.strictSame(
+      view.listWebhooks().map(({ id }) => id),
+      [idOf(900), WEBHOOK_ID],
+      "oldest first",
+    );
+    t.equal(view.webhook(idOf(901)), undefined);
+    t.ok(view.webhookEverExisted(idOf(901)));
+    t.equal(view.webhookName(idOf(901)), "gone");
+  }
+  t.strictSame([...loaded.state.webhooks.pending()], [...log.state.webhooks.pending()]);
+  t.equal([...loaded.state.webhooks.pending()].length, 2);
+  t.strictSame(loaded.state.webhooks.get(WEBHOOK_ID), { webhook: WEBHOOK, secret: SECRET });
+  t.ok(loaded.state.webhooks.isDeleted(idOf(901)));
+  const again = new MemorySnapshot();
+  await loaded.view.writeSnapshot(again);
+  await loaded.state.writeSnapshot(again);
+  const [left, right] = [foldTables(snapshot), foldTables(again)];
+  const rows: string[] = [];
+  for await (const table of left) {
+    t.strictSame((await right.next()).value, table, table.name);
+    rows.push(...table.rows);
+  }
+  t.notMatch(rows.join("\n"), SECRET.slice(6), "no secret in what check may print");
+  t.match(rows.join("\n"), DELIVERY_ID);
+});
+
+t.test("deliveries of a webhook: newest first, paged by time, whatever order they came in", async (t) => {
+  const deliveries = new ViewDeliveries();
+  const at = (nth: number) => ({ ...failedDelivery(RUN_ID), id: idOf(1000 + nth), createdAtUs: 1000 + nth });
+  const order = [0, 1, 2, 7, 8, 3, 4, 5, 6, 9];
+  for (const nth of order) deliveries.put(at(nth), { segmentBase: 1, offset: nth, length: 1 });
+  deliveries.put({ ...at(0), id: idOf(2000), webhookId: idOf(2) }, { segmentBase: 1, offset: 0, length: 1 });
+  const page = (beforeUs: number | null, limit: number) =>
+    deliveries.ofWebhook(WEBHOOK_ID, beforeUs, limit).map(({ createdAtUs }) => createdAtUs - 1000);
+  t.same(page(null, 100), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+  t.same(page(null, 3), [9, 8, 7]);
+  t.same(page(1007, 3), [6, 5, 4], "strictly before");
+  t.same(page(1000, 3), []);
+  t.same(deliveries.ofWebhook(idOf(3), null, 3), []);
+  t.equal(deliveries.size, 11);
+  const changes = deliveries.changesOf(RUN_ID);
+  deliveries.put(at(3), { segmentBase: 1, offset: 99, length: 1 });
+  t.equal(deliveries.changesOf(RUN_ID), changes + 1);
+  t.equal(deliveries.row(idOf(1003))?.location?.offset, 99);
+});
+
+t.test(
+  "compaction: a delivery's later record takes the place of its earlier ones, and the view follows where it moves",
+  async (t) => {
+    const state = new RecorderState();
+    const judged = (change: WebhookChange) => {
+      const record = { ...encodeWebhookChange(change), flags: 0, sequence: 1, timeUs: 1 };
+      return state.places.judge(1, record);
+    };
+    const [put, deleted, delivery] = webhookChanges(RUN_ID) as [WebhookChange, WebhookChange, WebhookChange];
+    t.same(judged(delivery), { subjects: [`delivery ${DELIVERY_ID}`], mayGo: true });
+    t.same(judged(put), judged(deleted), "a deletion takes the place of what it deletes, its secret with it");
+
+    const deliveries = new ViewDeliveries();
+    deliveries.put(failedDelivery(RUN_ID), { segmentBase: 7, offset: 500, length: 80 });
+    deliveries.put({ ...failedDelivery(RUN_ID), id: idOf(1) }, { segmentBase: 8, offset: 500, length: 80 });
+    const collector = new MovesCollector();
+    collector.add({ id: RUN_ID, createdAtUs: 1 }, { segmentBase: 7, offset: 64, length: 200 });
+    collector.add(failedDelivery(RUN_ID), { segmentBase: 7, offset: 264, length: 80 });
+    collector.add({ id: idOf(1), createdAtUs: 3 }, { segmentBase: 7, offset: 344, length: 80 });
+    const steps = [...deliveries.stepThroughMoves(collector.finish(7))];
+    t.equal(steps.length, 3, "gives way after each");
+    t.same(deliveries.row(DELIVERY_ID)?.location, { segmentBase: 7, offset: 264, length: 80 });
+    t.same(deliveries.row(idOf(1))?.location, { segmentBase: 8, offset: 500, length: 80 }, "its latest lies elsewhere");
+  },
+);

@@ -1,0 +1,501 @@
+import type { Delivery, DeliveryAttempt } from "../../core/delivery.js";
+import { newDelivery } from "../../core/emit-run-event.js";
+import type { EmittedEvent } from "../../core/emitted-event.js";
+import { LIMITS } from "../../core/limits.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { DeliveryPut } from "../../core/webhook-change.js";
+import { type EventSource, testEventPayload } from "../../core/webhook-event.js";
+import type { DeliveryContent } from "../../storage/delivery-records.js";
+import type { Timers } from "../../storage/log-options.js";
+import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
+import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
+import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
+import { webhookNotFound } from "./webhook-desk.js";
+import type { KeptWebhook, WebhookState } from "./webhook-state.js";
+
+/** Payloads of events that wait for their turn, in all; of further ones the front reads them again when it comes. */
+const KEPT_PAYLOAD_BYTES = 64 * 1024 * 1024;
+/** Tests and manual retries that wait for their attempt, in all: each is a request that somebody waits for. */
+const MAXIMUM_INLINE = 256;
+/** When an outcome cannot be recorded (more is waiting than the log may hold), it is tried again. */
+const RECORD_AGAIN_MS = 1_000;
+
+export interface DeliveryDeskOptions {
+  state: WebhookState;
+  dispatcher: DispatcherHandle;
+  timers: Timers;
+  tick(): number;
+  newId(timeUs: number): string;
+  source(): EventSource;
+  /** Appends the record; gives its sequence number. Throws when it cannot be appended now. */
+  append(change: DeliveryPut, timeUs: number): number;
+  /** Asks the front for what is stored of a delivery: `content` answers. */
+  askForContent(deliveryId: string): void;
+  report(what: string, error: unknown): void;
+}
+
+/** Who waits for an inline attempt; called when its outcome is committed. */
+export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
+
+interface Tracked {
+  readonly webhookId: string;
+  /** Null while the front has not told. */
+  delivery: Delivery | null;
+  content: { history: DeliveryAttempt[]; payload: Uint8Array; testPayload: string | null } | null;
+  /**
+   * `unseen`: the front's view does not have it yet. `queued`: waits for its turn. `loading`: the front was asked. `running`: the
+   * dispatcher has it. `idle`: nothing is under way.
+   */
+  phase: "unseen" | "queued" | "loading" | "running" | "idle";
+  /** It holds a place of the queue. */
+  holdsPlace: boolean;
+  /** Inline attempts that are wanted, in order. */
+  inline: InlineAnswer[];
+  /** Whose attempt is under way; null for an automatic one. */
+  current: InlineAnswer | null;
+  /** Of its latest record. */
+  sequence: number;
+  /** False: its outcome waits to be appended. */
+  isRecorded: boolean;
+  /** Bytes of `content.payload` that count as kept. */
+  keptBytes: number;
+}
+
+/**
+ * Brings deliveries to their receivers: from the record that they began with, through the front's view, the queue and the dispatcher, to
+ * the record of their outcome. A delivery is known here until the view has its last record; so whoever asks about another one finds all
+ * of it in the view.
+ */
+export class DeliveryDesk {
+  readonly #options: DeliveryDeskOptions;
+  readonly #tracked = new Map<string, Tracked>();
+  readonly #queue = new DeliveryQueue<string>();
+  /** In order of their records: what to do when the view has them. */
+  readonly #unseen: { sequence: number; deliveryId: string; isEnd: boolean }[] = [];
+  readonly #uncommitted: { sequence: number; resume: (isCommitted: boolean) => void }[] = [];
+  #viewed = 0;
+  #committed = 0;
+  #keptPayloadBytes = 0;
+  #inline = 0;
+  #isServing = false;
+  #isStopped = false;
+
+  constructor(options: DeliveryDeskOptions) {
+    this.#options = options;
+  }
+
+  /** Deliveries that wait for their turn, and those that are being made. */
+  get counts(): { waiting: number; running: number } {
+    return { waiting: this.#queue.waitingCount, running: this.#queue.runningCount };
+  }
+
+  /** The service listens there, and its view has all that the log held: what was pending goes out again, in a new window. */
+  serving(port: number): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    this.#options.dispatcher.serving(port);
+    for (const delivery of this.#options.state.pending()) {
+      if (this.#tracked.has(delivery.id)) continue;
+      this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0);
+      this.#queue.add(delivery.webhookId, delivery.id);
+    }
+    this.#pump();
+  }
+
+  /** A run's record with this event was appended. */
+  emitted(event: EmittedEvent, runId: string, sequence: number): void {
+    const payload = new TextEncoder().encode(event.payload);
+    const isKept = this.#keptPayloadBytes + payload.length <= KEPT_PAYLOAD_BYTES;
+    for (const [nth, begun] of event.deliveries.entries()) {
+      const delivery = newDelivery(begun, event, runId);
+      const tracked = this.#track(delivery.id, delivery.webhookId, delivery, "unseen", sequence);
+      // Counted once for all deliveries of the event, with the last of them.
+      const isLast = nth === event.deliveries.length - 1;
+      if (isKept) this.#keep(tracked, [], payload, null, isLast ? payload.length : 0);
+      this.#unseen.push({ sequence, deliveryId: delivery.id, isEnd: false });
+    }
+  }
+
+  /** One attempt with a synthetic event, whatever the webhook subscribes to, enabled or not. */
+  test(webhookId: string, answer: InlineAnswer): void {
+    const { state, tick, newId, source, append } = this.#options;
+    const kept = state.get(webhookId);
+    if (kept === undefined) {
+      answer({ error: webhookNotFound(webhookId) });
+      return;
+    }
+    if (!this.#admitsInline(answer)) return;
+    const timeUs = tick();
+    const eventId = newId(timeUs);
+    const payload = testEventPayload(source(), eventId, kept.webhook, timeUs);
+    const begun = { id: newId(timeUs), webhookId, onFailureMode: kept.webhook.onFailureMode };
+    const delivery = newDelivery(begun, { id: eventId, name: "WebhookTest", timeUs }, null);
+    const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
+    const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
+    this.#keep(tracked, [], new TextEncoder().encode(payload), payload, 0);
+    this.#want(tracked, answer);
+    this.#unseen.push({ sequence, deliveryId: delivery.id, isEnd: false });
+  }
+
+  /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
+  retry(deliveryId: string, answer: InlineAnswer): void {
+    if (!this.#admitsInline(answer)) return;
+    const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, "", null, "idle", 0);
+    this.#want(tracked, answer);
+    if (tracked.phase === "idle") {
+      this.#serveInline(deliveryId, tracked);
+    } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, deliveryId)) {
+      tracked.phase = "idle";
+      this.#serveInline(deliveryId, tracked);
+    } else if (tracked.phase === "running" && tracked.current === null) {
+      // Its automatic attempts end with the one under way.
+      this.#options.dispatcher.release(deliveryId);
+    }
+  }
+
+  /** What the front found of a delivery; null when it cannot be read. */
+  content(deliveryId: string, content: DeliveryContent | null): void {
+    const tracked = this.#tracked.get(deliveryId);
+    if (tracked?.phase !== "loading") return;
+    tracked.phase = "idle";
+    if (content === null) {
+      this.#unreadable(deliveryId, tracked);
+      return;
+    }
+    const { delivery, history, payload } = content;
+    // What is known here is newer than what the view had.
+    tracked.delivery ??= delivery;
+    const testPayload = delivery.runId === null ? payload : null;
+    this.#keep(tracked, history, new TextEncoder().encode(payload), testPayload, 0);
+    if (tracked.holdsPlace) this.#proceed(deliveryId, tracked);
+    else this.#serveInline(deliveryId, tracked);
+    this.#flush();
+  }
+
+  reports(reports: readonly DeliveryReport[]): void {
+    for (const report of reports) {
+      const tracked = this.#tracked.get(report.deliveryId);
+      if (tracked !== undefined) this.#report(report, tracked);
+    }
+    this.#pump();
+  }
+
+  /** The front's view has all records up to this one. */
+  viewed(sequence: number): void {
+    this.#viewed = Math.max(this.#viewed, sequence);
+    let count = 0;
+    for (; count < this.#unseen.length; count++) {
+      const { sequence: of, deliveryId, isEnd } = this.#unseen[count]!;
+      if (of > this.#viewed) break;
+      const tracked = this.#tracked.get(deliveryId);
+      if (tracked === undefined) continue;
+      if (isEnd) this.#forget(deliveryId, tracked);
+      else if (tracked.phase === "unseen") this.#seen(deliveryId, tracked);
+    }
+    this.#unseen.splice(0, count);
+    this.#pump();
+  }
+
+  /** Records up to this one are committed: who waits for them is answered. */
+  committed(sequence: number): void {
+    this.#committed = sequence;
+    let count = 0;
+    while (count < this.#uncommitted.length && this.#uncommitted[count]!.sequence <= sequence) count++;
+    for (const { resume } of this.#uncommitted.splice(0, count)) resume(true);
+  }
+
+  /** Calls back when the record is committed, or will not be. */
+  whenCommitted(sequence: number, resume: (isCommitted: boolean) => void): void {
+    if (sequence <= this.#committed) resume(true);
+    else this.#uncommitted.push({ sequence, resume });
+  }
+
+  /** Nothing is recorded any more: whoever waits is told. */
+  abandon(): void {
+    this.#isStopped = true;
+    for (const { resume } of this.#uncommitted.splice(0)) resume(false);
+    this.#refuseInline();
+  }
+
+  /** Lets attempts under way end within `graceMs`; their outcomes are appended when it resolves. What is pending stays so. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true;
+    await this.#options.dispatcher.stop(graceMs);
+    this.#refuseInline();
+  }
+
+  #refuseInline(): void {
+    for (const tracked of this.#tracked.values()) {
+      const error = new ServiceError("unavailable", "the service is stopping", {});
+      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
+      if (tracked.current !== null) this.#answer(tracked.current, { error });
+      tracked.current = null;
+    }
+  }
+
+  #admitsInline(answer: InlineAnswer): boolean {
+    if (!this.#isStopped && this.#inline < MAXIMUM_INLINE) return true;
+    const why = this.#isStopped ? "the service is stopping" : "too many attempts are waited for";
+    answer({ error: new ServiceError("unavailable", why, {}) });
+    return false;
+  }
+
+  #want(tracked: Tracked, answer: InlineAnswer): void {
+    this.#inline++;
+    tracked.inline.push(answer);
+  }
+
+  #answer(answer: InlineAnswer, outcome: Parameters<InlineAnswer>[0]): void {
+    this.#inline--;
+    answer(outcome);
+  }
+
+  #track(
+    deliveryId: string,
+    webhookId: string,
+    delivery: Delivery | null,
+    phase: Tracked["phase"],
+    sequence: number,
+  ): Tracked {
+    const tracked: Tracked = {
+      ...{ webhookId, delivery, phase, sequence, content: null, holdsPlace: false, inline: [], current: null },
+      keptBytes: 0,
+      isRecorded: true,
+    };
+    this.#tracked.set(deliveryId, tracked);
+    return tracked;
+  }
+
+  #keep(
+    tracked: Tracked,
+    history: DeliveryAttempt[],
+    payload: Uint8Array,
+    testPayload: string | null,
+    keptBytes: number,
+  ): void {
+    tracked.content = { history, payload, testPayload };
+    tracked.keptBytes = keptBytes;
+    this.#keptPayloadBytes += keptBytes;
+  }
+
+  /** The view has the record that it began with. */
+  #seen(deliveryId: string, tracked: Tracked): void {
+    if (tracked.inline.length > 0) {
+      tracked.phase = "idle";
+      this.#serveInline(deliveryId, tracked);
+      return;
+    }
+    tracked.phase = "queued";
+    this.#queue.add(tracked.webhookId, deliveryId);
+  }
+
+  /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
+  #forget(deliveryId: string, tracked: Tracked): void {
+    const isAtRest = tracked.phase === "idle" && tracked.inline.length === 0 && tracked.isRecorded;
+    if (!isAtRest || tracked.sequence > this.#viewed) return;
+    this.#tracked.delete(deliveryId);
+    this.#keptPayloadBytes -= tracked.keptBytes;
+  }
+
+  /** Jobs that go to the dispatcher together: the bytes of one event are then sent across once. */
+  #jobs: DeliveryJob[] = [];
+
+  #pump(): void {
+    if (!this.#isServing || this.#isStopped) return;
+    for (let deliveryId = this.#queue.take(); deliveryId !== undefined; deliveryId = this.#queue.take()) {
+      const tracked = this.#tracked.get(deliveryId) as Tracked;
+      tracked.phase = "idle";
+      tracked.holdsPlace = true;
+      this.#proceed(deliveryId, tracked);
+    }
+    this.#flush();
+  }
+
+  #flush(): void {
+    if (this.#jobs.length === 0) return;
+    this.#options.dispatcher.deliver(this.#jobs);
+    this.#jobs = [];
+  }
+
+  #load(deliveryId: string, tracked: Tracked): void {
+    tracked.phase = "loading";
+    this.#options.askForContent(deliveryId);
+  }
+
+  /** Its turn has come. */
+  #proceed(deliveryId: string, tracked: Tracked): void {
+    if (this.#isStopped) return;
+    if (tracked.inline.length > 0) {
+      this.#leavePlace(tracked);
+      this.#serveInline(deliveryId, tracked);
+      return;
+    }
+    const { delivery, content } = tracked;
+    if (delivery === null || content === null) {
+      this.#load(deliveryId, tracked);
+      return;
+    }
+    const kept = this.#options.state.get(delivery.webhookId);
+    const isTest = delivery.eventName === "WebhookTest";
+    if (kept === undefined) {
+      this.#giveUp(deliveryId, tracked, "the webhook was deleted");
+      return;
+    }
+    if (!kept.webhook.enabled && !isTest) {
+      this.#giveUp(deliveryId, tracked, "the webhook was disabled");
+      return;
+    }
+    const attempts = isTest ? 1 : 1 + kept.webhook.maxRetries;
+    this.#dispatch(deliveryId, tracked, kept, Math.max(1, attempts - delivery.attempts));
+  }
+
+  /** The next inline attempt; nothing else is under way. */
+  #serveInline(deliveryId: string, tracked: Tracked): void {
+    if (this.#isStopped || tracked.inline.length === 0) return;
+    const { delivery, content } = tracked;
+    if (delivery === null || content === null) {
+      this.#load(deliveryId, tracked);
+      return;
+    }
+    if (delivery.status === "delivered") {
+      for (const answer of tracked.inline.splice(0)) this.#answerRecorded(deliveryId, tracked, answer);
+      this.#end(deliveryId, tracked);
+      return;
+    }
+    const kept = this.#options.state.get(delivery.webhookId);
+    if (kept === undefined) {
+      const params = { field: "delivery_id", in: "path", value: deliveryId, webhook_id: delivery.webhookId };
+      const error = new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
+      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
+      // Nobody makes the attempts that were left any more.
+      if (delivery.status === "pending") this.#giveUp(deliveryId, tracked, "the webhook was deleted");
+      else this.#end(deliveryId, tracked);
+      return;
+    }
+    tracked.current = tracked.inline.shift() as InlineAnswer;
+    this.#dispatch(deliveryId, tracked, kept, 1);
+    this.#flush();
+  }
+
+  #dispatch(deliveryId: string, tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): void {
+    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
+    tracked.phase = "running";
+    this.#jobs.push({
+      deliveryId,
+      eventId: delivery.eventId,
+      eventName: delivery.eventName,
+      url: webhook.url,
+      secret,
+      firstAttemptNumber: delivery.attempts + 1,
+      attempts,
+      timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
+      backoffMs: webhook.retryBackoffSeconds * 1000,
+      payload: content.payload,
+    });
+  }
+
+  #report({ deliveryId, attempt, next }: DeliveryReport, tracked: Tracked): void {
+    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
+    const timeUs = this.#options.tick();
+    const after: Delivery = { ...delivery, nextRetryAtUs: next.kind === "retry" ? next.atUs : null };
+    if (attempt !== null) {
+      after.attempts = attempt.attemptNumber;
+      after.lastStatusCode = attempt.statusCode;
+      after.lastError = attempt.error;
+      content.history = [...content.history, attempt].slice(-LIMITS.attemptsPerDelivery);
+    }
+    if (next.kind === "delivered") {
+      after.status = "delivered";
+      after.deliveredAtUs = timeUs;
+    } else if (next.kind === "failed") {
+      after.status = "failed";
+      after.firstFailedAtUs ??= timeUs;
+    }
+    if (attempt !== null || after.status !== delivery.status || after.nextRetryAtUs !== delivery.nextRetryAtUs) {
+      after.updatedAtUs = timeUs;
+      tracked.delivery = after;
+      this.#record(deliveryId, tracked, timeUs);
+    }
+    if (next.kind !== "retry") this.#ended(deliveryId, tracked);
+  }
+
+  /** The dispatcher has nothing of it any more. */
+  #ended(deliveryId: string, tracked: Tracked): void {
+    tracked.phase = "idle";
+    this.#leavePlace(tracked);
+    const { current } = tracked;
+    tracked.current = null;
+    if (current !== null) this.#answerRecorded(deliveryId, tracked, current);
+    if (tracked.inline.length > 0) this.#serveInline(deliveryId, tracked);
+    else this.#end(deliveryId, tracked);
+  }
+
+  /** It came to its end without a further attempt. */
+  #giveUp(deliveryId: string, tracked: Tracked, lastError: string): void {
+    const timeUs = this.#options.tick();
+    const { delivery } = tracked as { delivery: Delivery };
+    tracked.delivery = {
+      ...delivery,
+      ...{ status: "failed", lastError, nextRetryAtUs: null, updatedAtUs: timeUs },
+      firstFailedAtUs: delivery.firstFailedAtUs ?? timeUs,
+    };
+    this.#record(deliveryId, tracked, timeUs);
+    this.#ended(deliveryId, tracked);
+  }
+
+  #unreadable(deliveryId: string, tracked: Tracked): void {
+    const params = { field: "delivery_id", in: "path", value: deliveryId };
+    if (tracked.delivery === null) {
+      const error = new ServiceError("delivery_not_found", "no delivery has this id", params);
+      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
+      this.#tracked.delete(deliveryId);
+      return;
+    }
+    this.#keep(tracked, [], new Uint8Array(0), null, 0);
+    const error = new ServiceError("internal_error", "what is stored of the delivery cannot be read", params);
+    for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
+    this.#giveUp(deliveryId, tracked, "what is stored of the event cannot be read");
+    this.#pump();
+  }
+
+  #leavePlace(tracked: Tracked): void {
+    if (!tracked.holdsPlace) return;
+    tracked.holdsPlace = false;
+    this.#queue.ended(tracked.webhookId);
+  }
+
+  /** Forgotten when the view has its last record; one that was released stays pending, and goes out again at the next start. */
+  #end(deliveryId: string, tracked: Tracked): void {
+    if (tracked.sequence <= this.#viewed) this.#forget(deliveryId, tracked);
+    else this.#unseen.push({ sequence: tracked.sequence, deliveryId, isEnd: true });
+  }
+
+  #answerRecorded(deliveryId: string, tracked: Tracked, answer: InlineAnswer): void {
+    const { isRecorded } = tracked;
+    this.whenCommitted(tracked.sequence, (isCommitted) => {
+      const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
+      this.#answer(answer, isCommitted && isRecorded ? { deliveryId } : { error });
+    });
+  }
+
+  /** Appends the delivery as it is. What is recorded is whole: one that could not be appended is made good by the next. */
+  #record(deliveryId: string, tracked: Tracked, timeUs: number): void {
+    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
+    const { history, testPayload } = content;
+    try {
+      const change: DeliveryPut = { kind: "delivery_put", delivery, history, payload: testPayload };
+      tracked.sequence = this.#options.append(change, timeUs);
+      tracked.isRecorded = true;
+    } catch (error) {
+      tracked.isRecorded = false;
+      this.#options.report("a delivery's outcome could not be recorded", error);
+      this.#options.timers.set(() => this.#recordAgain(deliveryId, tracked), RECORD_AGAIN_MS);
+    }
+  }
+
+  #recordAgain(deliveryId: string, tracked: Tracked): void {
+    if (this.#isStopped || tracked.isRecorded) return;
+    this.#record(deliveryId, tracked, this.#options.tick());
+    if (tracked.isRecorded && tracked.phase === "idle") this.#end(deliveryId, tracked);
+  }
+}

@@ -1,0 +1,147 @@
+import { emitRunEvent } from "../../core/emit-run-event.js";
+import type { EmittedEvent } from "../../core/emitted-event.js";
+import type { RunState } from "../../core/run-state.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { RunEventName } from "../../core/webhook.js";
+import type { WebhookChange } from "../../core/webhook-change.js";
+import type { EventSource } from "../../core/webhook-event.js";
+import type { Timers } from "../../storage/log-options.js";
+import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
+import type { DispatcherOptions } from "../dispatcher/dispatcher-messages.js";
+import { DeliveryDesk, type InlineAnswer } from "./delivery-desk.js";
+import type { ReceiverOptions, RecorderToFront } from "./recorder-messages.js";
+import type { RecorderState } from "./recorder-state.js";
+import { UuidSource } from "./uuid-source.js";
+import { WebhookDesk } from "./webhook-desk.js";
+import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
+
+export interface WebhookKeeperOptions {
+  state: RecorderState;
+  serviceVersion: string;
+  receivers: ReceiverOptions | undefined;
+  timers: Timers;
+  /** Undefined: deliveries are recorded and not made. */
+  startDispatcher: ((options: DispatcherOptions, callbacks: DispatcherCallbacks) => DispatcherHandle) | undefined;
+  /** The service clock. */
+  tick(): number;
+  append(change: WebhookChange, timeUs: number): number;
+  send(message: RecorderToFront): void;
+  /** Why nothing can be recorded now; null when it can. */
+  unavailable(): string | null;
+  /** The dispatcher ended by itself. */
+  onDispatcherFailure(message: string): void;
+  report(what: string, error: unknown): void;
+}
+
+const NO_DISPATCHER: DispatcherHandle = {
+  serving() {},
+  deliver() {},
+  release() {},
+  stop: () => Promise.resolve(),
+};
+
+/** All that the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
+export class WebhookKeeper {
+  readonly #options: WebhookKeeperOptions;
+  readonly #ids = new UuidSource();
+  readonly #webhooks: WebhookDesk;
+  readonly deliveries: DeliveryDesk;
+  #dispatcherFailure: string | null = null;
+
+  constructor(options: WebhookKeeperOptions) {
+    this.#options = options;
+    const { state, tick, timers, send, append, report } = options;
+    const newId = (timeUs: number): string => this.#ids.next(timeUs);
+    this.#webhooks = new WebhookDesk({ state: state.webhooks, tick, newId });
+    const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
+    const dispatcherOptions = { serviceVersion: options.serviceVersion, allow, deny, extraCa };
+    const callbacks: DispatcherCallbacks = {
+      onReports: (reports) => this.deliveries.reports(reports),
+      onFailure: (message) => {
+        this.#dispatcherFailure = message;
+        this.deliveries.abandon();
+        options.onDispatcherFailure(message);
+      },
+    };
+    this.deliveries = new DeliveryDesk({
+      ...{ state: state.webhooks, timers, tick, newId, append, report },
+      dispatcher: options.startDispatcher?.(dispatcherOptions, callbacks) ?? NO_DISPATCHER,
+      source: () => this.#source(),
+      askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
+    });
+  }
+
+  /** What ended the dispatcher; null while it works. */
+  get dispatcherFailure(): string | null {
+    return this.#dispatcherFailure;
+  }
+
+  #source(): EventSource {
+    return { serviceVersion: this.#options.serviceVersion, cell: this.#options.state.cell() };
+  }
+
+  /** What a transition tells webhooks of; undefined when none subscribes. */
+  emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined {
+    const { state } = this.#options;
+    const programExists = state.program(run.programId) !== undefined;
+    const newId = (): string => this.#ids.next(timeUs);
+    return emitRunEvent(this.#source(), state.webhooks.webhooks(), name, run, programExists, timeUs, newId);
+  }
+
+  /** A write by HTTP: answered when it is committed, behind the batch that holds it. */
+  request(id: number, request: WebhookRequest): void {
+    const reply = (answer: WebhookReply): void => this.#options.send({ kind: "reply", id, reply: answer });
+    const refuse = (error: ServiceError): void => reply({ ok: false, error: error.data });
+    const unavailable = this.#options.unavailable();
+    if (unavailable !== null) {
+      refuse(new ServiceError("unavailable", unavailable, {}));
+      return;
+    }
+    const inline: InlineAnswer = (outcome) => {
+      if ("error" in outcome) refuse(outcome.error);
+      else reply({ ok: true, id: outcome.deliveryId });
+    };
+    try {
+      switch (request.op) {
+        case "create": {
+          const change = this.#webhooks.create(request.webhook);
+          this.#record(change.webhook.id, change, reply);
+          return;
+        }
+        case "update":
+          this.#record(request.webhookId, this.#webhooks.update(request.webhookId, request.change), reply);
+          return;
+        case "delete":
+          this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
+          return;
+        case "test":
+          this.deliveries.test(request.webhookId, inline);
+          return;
+        case "retry":
+          this.deliveries.retry(request.deliveryId, inline);
+          return;
+      }
+    } catch (error) {
+      if (error instanceof ServiceError) {
+        refuse(error);
+      } else {
+        this.#options.report(`a request about webhooks (${request.op}) failed`, error);
+        refuse(new ServiceError("unavailable", "the request could not be recorded", {}));
+      }
+    }
+  }
+
+  /** @param change undefined when nothing changes */
+  #record(webhookId: string, change: WebhookChange | undefined, reply: (answer: WebhookReply) => void): void {
+    const done: WebhookReply = { ok: true, id: webhookId };
+    if (change === undefined) {
+      reply(done);
+      return;
+    }
+    const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.tick();
+    this.deliveries.whenCommitted(this.#options.append(change, timeUs), (isCommitted) => {
+      const error = new ServiceError("unavailable", "the log takes no more records", {});
+      reply(isCommitted ? done : { ok: false, error: error.data });
+    });
+  }
+}
