@@ -53,7 +53,7 @@ export interface RunPage {
   readonly ordinals: readonly number[];
 }
 
-/** What the index is made of; the rest follows from it. A serial number that a run has not is `NONE`. */
+/** What the index is made of; the rest follows from it. A serial number that a run has not is `NO_SERIAL`. */
 export interface RunColumns {
   programs: Uint32Array;
   serials: Uint32Array;
@@ -66,7 +66,7 @@ export interface RunColumns {
 
 const EMPTY = new FoundOrdinals([]);
 /** Stands for "no serial number" in a column of ordinals. */
-const NONE = 0xffff_ffff;
+export const NO_SERIAL = 0xffff_ffff;
 /** Stands for "several programs" where a serial number's one program is noted. */
 const SEVERAL = 0xffff_ffff;
 /** Stands for "none yet" there, while a column is filled. */
@@ -113,7 +113,7 @@ export class RunIndex {
     this.#programs.push(programOrdinal);
     this.#byProgram.append(programOrdinal, this.#statusOf);
     if (serialNumber === null) {
-      this.#serialOrdinals.push(NONE);
+      this.#serialOrdinals.push(NO_SERIAL);
       this.#bySerial.append(undefined, this.#statusOf);
     } else {
       const serial = this.#serials.findOrAdd(serialNumber);
@@ -134,7 +134,7 @@ export class RunIndex {
       const program = programs[ordinal]!;
       if (program >= programCount) programCount = program + 1;
       const serial = serials[ordinal]!;
-      if (serial === NONE) continue;
+      if (serial === NO_SERIAL) continue;
       const before = programOfSerial[serial]!;
       if (before !== program) programOfSerial[serial] = before === UNSEEN ? program : SEVERAL;
     }
@@ -169,7 +169,7 @@ export class RunIndex {
       this.#byStatus.move(ordinal, previous, status);
       this.#byProgram.moveStatus(this.#programs.get(ordinal), ordinal, previous, status);
       const serial = this.#serialOrdinals.get(ordinal);
-      if (serial !== NONE) this.#bySerial.moveStatus(serial, ordinal, previous, status);
+      if (serial !== NO_SERIAL) this.#bySerial.moveStatus(serial, ordinal, previous, status);
     }
     this.#updated.set(ordinal, timeUs);
   }
@@ -179,7 +179,7 @@ export class RunIndex {
     const serial = this.#serialOrdinals.get(ordinal);
     return {
       programOrdinal: this.#programs.get(ordinal),
-      serialNumber: serial === NONE ? null : this.#serials.text(serial),
+      serialNumber: serial === NO_SERIAL ? null : this.#serials.text(serial),
       status: this.#statuses.get(ordinal),
       timeUs: this.#updated.timeUs(ordinal),
     };

@@ -89,3 +89,26 @@ export function assertRows(table: string, rows: number, ...columns: readonly { l
     if (length !== rows) throw new SnapshotError(`its table of ${table} has columns of ${rows} and of ${length} rows`);
   }
 }
+
+/** @throws {SnapshotError} A place in a table that has so many rows which it does not have; `none` is no place. */
+export function assertPlaces(table: string, rows: number, places: Uint8Array | Uint32Array, none?: number): void {
+  // One loop over a column that may have a million values: the answer first, then what is wrong.
+  let highest = -1;
+  for (let at = 0; at < places.length; at++) {
+    const place = places[at] as number;
+    if (place > highest && place !== none) highest = place;
+  }
+  if (highest >= rows)
+    throw new SnapshotError(`it names place ${highest} of its table of ${table}, which has ${rows} rows`);
+}
+
+/** @throws {SnapshotError} Ends of texts that do not ascend, or not to the end of their bytes. */
+export function assertEnds(table: string, ends: Uint32Array, bytes: Uint8Array): void {
+  let last = 0;
+  for (let at = 0; at < ends.length; at++) {
+    const end = ends[at] as number;
+    if (end < last) throw new SnapshotError(`its ${table} end at ${end} behind ${last}`);
+    last = end;
+  }
+  if (last !== bytes.length) throw new SnapshotError(`its ${table} end at ${last} of ${bytes.length} bytes`);
+}

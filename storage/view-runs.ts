@@ -9,10 +9,10 @@
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
-import { RunIndex, type RunPage } from "./run-index.js";
+import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
-import { assertRows } from "./snapshot-reader.js";
+import { assertEnds, assertPlaces, assertRows } from "./snapshot-reader.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
 import { formatUuidWords } from "./uuid-words.js";
@@ -166,6 +166,13 @@ export class ViewRuns {
     const { segments, offsets, lengths } = locations;
     assertRows("runs", ids.length / 4, programs, serials, statuses, timesUs, segments, offsets, lengths);
     assertRows("frames", frameIds.length / 4, runsOfFrames);
+    // Rows are built from these: a wrong one would be looked for in places that there are not.
+    assertPlaces("programs", programIds.length / 4, programs);
+    assertPlaces("serial numbers", columns.serialEnds.length, serials, NO_SERIAL);
+    assertPlaces("statuses", RUN_STATUSES.length, statuses);
+    assertPlaces("segments", Math.max(1, locations.segmentBases.length), segments);
+    assertPlaces("runs", ids.length / 4, runsOfFrames);
+    assertEnds("serial numbers", columns.serialEnds, columns.serialBytes);
     this.#ids.load(ids);
     this.#index.load(columns);
     this.#locations.load(locations);

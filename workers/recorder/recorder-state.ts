@@ -51,7 +51,7 @@ import {
 } from "../../storage/record-index.js";
 import { segmentName } from "../../storage/segment.js";
 import type { SnapshotSink, SnapshotSource } from "../../storage/snapshot-format.js";
-import { assertRows } from "../../storage/snapshot-reader.js";
+import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
@@ -455,11 +455,14 @@ export class RecorderState implements World {
     const frameIds = await source.read("recorderFrameIds");
     const frameRuns = await source.read("recorderFrameRuns");
     assertRows("frames", frameIds.length / 4, frameRuns);
+    assertPlaces("runs", runIds.length / 4, frameRuns);
     this.#frames.load(frameIds, frameRuns);
     const serialEnds = await source.read("recorderSerialEnds");
     const revisions = await source.read("recorderRevisions");
     assertRows("serial numbers", serialEnds.length, revisions);
-    this.#serialNumbers.load(await source.read("recorderSerialBytes"), serialEnds);
+    const serialBytes = await source.read("recorderSerialBytes");
+    assertEnds("serial numbers", serialEnds, serialBytes);
+    this.#serialNumbers.load(serialBytes, serialEnds);
     this.#lastRevisions.load(revisions);
     const [value] = unpackValues(await source.read("recorderFacts"));
     const facts = value as SnapshotFacts;
