@@ -61,10 +61,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let isServing = false;
 
   const recorder = startRecorder(recorderOptions, {
-    async onSnapshot(path, sequence) {
+    async onSnapshot(path, sequence, moves) {
       const reader = await SnapshotReader.open(nodeFileSystem, path);
       try {
-        await view.loadSnapshot(reader, sequence);
+        await view.loadSnapshot(reader, sequence, moves);
       } finally {
         await reader.close();
       }

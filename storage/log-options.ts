@@ -50,8 +50,9 @@ export interface LogStart {
   /** Of that record. */
   sequence: number;
   segmentBase: number;
-  /** Where the next record stands in that segment. */
+  /** Where the next record stands in that segment, and the first number that it covers: one above, or less where stretches were dropped. */
   offset: number;
+  nextSequence: number;
   /** The largest time of any record up to there. */
   timeUs: number;
   /** What that record claims to be durable. */

@@ -216,7 +216,7 @@ class LogWalk {
     const start =
       from === null
         ? { fromOffset: SEGMENT_HEADER_BYTES, afterSequence: base - 1 }
-        : { fromOffset: from.offset, afterSequence: from.sequence };
+        : { fromOffset: from.offset, afterSequence: from.nextSequence - 1 };
     const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType, ...start };
     report.bytes += Math.max(0, sizeBytes - (from?.offset ?? 0));
     if (from !== null) report.lastTimeUs = Math.max(report.lastTimeUs, from.timeUs);

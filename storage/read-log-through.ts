@@ -32,7 +32,7 @@ export async function readLogThrough(options: ReadThroughOptions): Promise<{
   const { fileSystem, directory, from, throughSequence } = options;
   const bases = (await segmentBases(fileSystem, directory)).filter((base) => base <= throughSequence);
   const segments: SegmentSalt[] = [];
-  let expected = from === null ? 1 : from.sequence + 1;
+  let expected = from === null ? 1 : from.nextSequence;
   let timeUs = from?.timeUs ?? 0;
   let last: LogPosition | null = null;
   for (const [nth, base] of bases.entries()) {
@@ -55,7 +55,7 @@ export async function readLogThrough(options: ReadThroughOptions): Promise<{
         endSequence: nextBase,
         sizeBytes: await file.size(),
         understandsType: (type) => options.understandsType(type),
-        ...(isStart && { fromOffset: from.offset, afterSequence: from.sequence }),
+        ...(isStart && { fromOffset: from.offset, afterSequence: from.nextSequence - 1 }),
       });
       for await (const item of items) {
         if (expected > Math.min(throughSequence, nextBase - 1)) break;

@@ -10,12 +10,21 @@ import {
   recordLength,
   sealOf,
 } from "./record-format.js";
+import { type RewrittenReading, readRewritten } from "./rewritten-segment.js";
 import { readSegmentHeader, segmentBaseOf, segmentName } from "./segment.js";
+import type { SegmentMoves } from "./segment-moves.js";
 import { type LogPosition, type SegmentSalt, SnapshotError, type SnapshotHead } from "./snapshot-format.js";
 
+/** Where the log goes on behind a snapshot, and what has moved in it since. */
+export interface PlaceInLog {
+  start: LogStart;
+  /** Of the segments that compaction has written anew. That their runs are the snapshot's is for who loads it to see. */
+  moves: SegmentMoves[];
+}
+
 /**
- * Holds a snapshot against the log: it is of this very log when every segment that it knows is there with its salt, no other one lies
- * before its position, and the record at its position stands there byte for byte. Gives where the log goes on behind it.
+ * Holds a snapshot against the log: it is of this very log when every segment that it knows is there, with its salt or written anew, no
+ * other one lies before its position, and the record at its position stands there byte for byte, unless its segment was written anew.
  *
  * @throws {SnapshotError} It is not of this log, or the log ends before its position, or was begun anew before it.
  */
@@ -23,13 +32,19 @@ export async function placeInLog(
   fileSystem: FileSystem,
   directory: string,
   { position, timeUs, segments }: Omit<SnapshotHead, "sections">,
-): Promise<LogStart> {
-  const bases = new Set(await segmentBases(fileSystem, directory));
+): Promise<PlaceInLog> {
+  const all = await segmentBases(fileSystem, directory);
+  const bases = new Set(all);
+  const moves: SegmentMoves[] = [];
+  let rewritten: RewrittenReading | null = null;
   for (const { base, salt } of segments) {
     if (!bases.delete(base)) throw new SnapshotError(`segment ${segmentName(base)}, which it knows, is not there`);
-    if ((await saltOf(fileSystem, directory, base)) !== salt) {
-      throw new SnapshotError(`segment ${segmentName(base)} is another one than it knows`);
-    }
+    rewritten = null;
+    if ((await saltOf(fileSystem, directory, base)) === salt) continue;
+    const nextBase = all[all.indexOf(base) + 1];
+    if (nextBase === undefined) throw new SnapshotError(`segment ${segmentName(base)} is another one than it knows`);
+    rewritten = await readRewritten(fileSystem, directory, base, nextBase, position.sequence);
+    moves.push(rewritten.moves);
   }
   // What recovery moved out of the position's segment, it moved into one with a base at or below the sequence number.
   for (const base of bases) {
@@ -39,7 +54,16 @@ export async function placeInLog(
   if (own === undefined || own.base !== position.segmentBase) {
     throw new SnapshotError("its position lies in no segment that it knows");
   }
-  return await withFile(fileSystem, directory, own.base, (file) => recordAt(file, own, position, timeUs));
+  if (rewritten !== null) return { start: startBehind(rewritten, position, timeUs), moves };
+  const start = await withFile(fileSystem, directory, own.base, (file) => recordAt(file, own, position, timeUs));
+  return { start, moves };
+}
+
+/** In a segment that is followed by another: what it claims is not asked. */
+function startBehind({ offset, nextSequence }: RewrittenReading, position: LogPosition, timeUs: number): LogStart {
+  const { sequence, segmentBase } = position;
+  const known = { claimedSequence: sequence, lastDataSequence: sequence };
+  return { sequence, segmentBase, offset, nextSequence, timeUs, ...known };
 }
 
 /** Bases of all segments in the folder, ascending. */
@@ -98,6 +122,7 @@ async function recordAt(
     sequence,
     segmentBase: base,
     offset: offset + length,
+    nextSequence: sequence + 1,
     timeUs,
     claimedSequence: header.durableUpTo,
     lastDataSequence: isMark ? sequence - 1 : sequence,

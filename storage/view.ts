@@ -170,9 +170,10 @@ export class View {
    * Takes what `writeSnapshot` wrote; the records behind it come next. Of no use after an error: it may hold a part.
    *
    * @param sequence the last record that is in the snapshot
+   * @param moves what compaction has moved since
    * @throws {SnapshotError}
    */
-  async loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
+  async loadSnapshot(source: SnapshotSource, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
     await this.#runs.loadSnapshot(source);
     await this.#programs.loadSnapshot(source);
     const [cell, ...components] = unpackValues(await source.read("viewCell"));
@@ -181,6 +182,7 @@ export class View {
     await this.#activeRuns.loadSnapshot(source);
     await this.#webhooks.loadSnapshot(source);
     await this.#deliveries.loadSnapshot(source);
+    for (const moved of moves) for (const _ of this.#runs.stepThroughMoves(moved));
     this.#appliedSequence = sequence;
   }
 

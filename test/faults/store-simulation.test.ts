@@ -37,6 +37,7 @@ t.test(
     const { counts, crashes, errors, seeds } = sum;
     t.equal(seeds, SEEDS);
     const { acknowledged, refused, lives, records, removedRuns, fullDisks, unreadable, damages } = counts;
+    const { snapshotsMade, snapshotsTaken } = counts;
     t.comment(
       `${seeds} seeds, ${lives} lives, ${records} records: ${acknowledged} acknowledgements and ${refused} refusals, ` +
         `${sum.failed.length} histories with anything lost, doubled, missing or undetected`,
@@ -46,8 +47,10 @@ t.test(
       `${removedRuns} runs removed by retention, ${fullDisks} full disks, ${unreadable} openings that could not read, ` +
         `${damages} damaged stores`,
     );
+    t.comment(`${snapshotsMade} snapshots made, ${snapshotsTaken} openings from one`);
     if (ONLY_SEED !== undefined) return;
-    for (const place of ["recovery", "rotation", "retention", "commit", "capture"] as const) {
+    t.ok(snapshotsMade > SEEDS && snapshotsTaken > SEEDS / 2);
+    for (const place of ["recovery", "rotation", "retention", "commit", "capture", "snapshot"] as const) {
       t.ok((crashes[place] ?? 0) > SEEDS / 10, `crashes within ${place}: ${crashes[place]}`);
       t.ok((errors[place] ?? 0) > SEEDS / 50, `errors within ${place}: ${errors[place]}`);
     }

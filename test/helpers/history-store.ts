@@ -66,9 +66,9 @@ export class HistoryStore {
       fileSystem,
       directory: DIRECTORY,
       createState,
-      async askFront(path, sequence) {
+      async askFront(path, sequence, moves) {
         const source = await SnapshotReader.open(fileSystem, path);
-        await view.loadSnapshot(source, sequence);
+        await view.loadSnapshot(source, sequence, moves);
         await source.close();
         if (frontRefuses) throw new Error("it does not like it");
       },

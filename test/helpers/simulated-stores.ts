@@ -11,7 +11,7 @@ export function noStores(): SimulatedStores {
   return {
     seeds: 0,
     failed: [],
-    counts: { ...counts, fullDisks: 0, unreadable: 0, damages: 0 },
+    counts: { ...counts, fullDisks: 0, snapshotsMade: 0, snapshotsTaken: 0, unreadable: 0, damages: 0 },
     crashes: {},
     errors: {},
   };

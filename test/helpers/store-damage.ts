@@ -2,21 +2,25 @@ import type { Random } from "../../core/random.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
+import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 
 /** The shipped check, of a store at `directory` on a simulated disk. */
-export function checkDisk(disk: SimulatedDisk, directory: string): Promise<CheckResult> {
+export async function checkDisk(disk: SimulatedDisk, directory: string): Promise<CheckResult> {
+  const dataDirectory = {
+    path: directory,
+    metaPath: `${directory}/meta`,
+    capturesPath: `${directory}/captures`,
+    quarantinePath: `${directory}/quarantine`,
+    snapshotPath: `${directory}/snapshot`,
+    release: async () => {},
+  };
   return checkStore({
-    dataDirectory: {
-      path: directory,
-      metaPath: `${directory}/meta`,
-      capturesPath: `${directory}/captures`,
-      quarantinePath: `${directory}/quarantine`,
-      snapshotPath: `${directory}/snapshot`,
-      release: async () => {},
-    },
+    dataDirectory,
     fileSystem: disk,
     understandsType: isChangeRecordType,
+    // A crash may come before the folder is there.
+    folds: (await disk.exists(dataDirectory.snapshotPath)) ? await SnapshotCheck.open(disk, dataDirectory) : undefined,
     ...new RecordVerifier().inspection,
   });
 }

@@ -3,7 +3,11 @@ import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { decodeChanges } from "../../storage/change-record.js";
 import { type CommittedBatch, forEachRecord, type LogRecord } from "../../storage/log-batch.js";
+import { walkLog } from "../../storage/log-walk.js";
+import { readRecordHeader, recordLength } from "../../storage/record-format.js";
 import { isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { RecoveryReportBuilder } from "../../storage/recovery-report.js";
+import { SnapshotError } from "../../storage/snapshot-format.js";
 import type { LinkServer } from "../../workers/cell-link/link-server.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
@@ -12,6 +16,8 @@ import type {
   RecorderReady,
   RecorderToFront,
 } from "../../workers/recorder/recorder-messages.js";
+import { makeSnapshot, type SnapshotRequest } from "../../workers/snapshot/make-snapshot.js";
+import type { SnapshotWork } from "../../workers/snapshot/snapshot-worker.js";
 import { type DiskPlace, DiskPlaces } from "./disk-place.js";
 import { ManualTimers } from "./manual-timers.js";
 import type { DiskFault, DiskOperation, SimulatedDisk } from "./simulated-disk.js";
@@ -62,6 +68,8 @@ export class StoreLife {
   struck: DiskPlace | null = null;
   lastSequence = 0;
   ready: RecorderReady | null = null;
+  snapshotsMade = 0;
+  snapshotsTaken = 0;
   /** The recorder has said that it takes nothing any more, or did not start. */
   hasFailed = false;
   /** The machine or the process has ended. */
@@ -106,6 +114,7 @@ export class StoreLife {
         onMessage: (receive) => {
           this.#receive = receive;
         },
+        makeSnapshot: (request) => this.#makeSnapshot(request),
         sockets: {
           lock: async () => ({ release: async () => {} }),
           listen: (link) => {
@@ -181,6 +190,13 @@ export class StoreLife {
         this.#takeBatch(message.batch);
         setImmediate(() => this.#receive({ kind: "batch_taken", bytes: message.batch.bytes.length }));
         break;
+      case "snapshot":
+        void this.#takeSnapshot(message.sequence);
+        break;
+      case "snapshot_discarded":
+        this.runs.clear();
+        this.lastSequence = 0;
+        break;
       case "let_go_of_captures":
         setImmediate(() => this.#receive({ kind: "captures_let_go" }));
         break;
@@ -195,6 +211,43 @@ export class StoreLife {
     }
   }
 
+  #makeSnapshot(request: SnapshotRequest): SnapshotWork {
+    const outcome = makeSnapshot(slowDisk(this.disk, this.#options.random), request).then(
+      (made) => {
+        this.snapshotsMade++;
+        return { made };
+      },
+      (error: Error) => (error instanceof SnapshotError ? { refused: error.message } : { failed: error.message }),
+    );
+    return { outcome, cancel: () => {} };
+  }
+
+  /** What a front would take out of the snapshot, this one reads from the log, which is to say the same; or it takes none. */
+  async #takeSnapshot(sequence: number): Promise<void> {
+    let takes = this.#options.random.chance(0.8);
+    if (takes) {
+      await walkLog({
+        fileSystem: this.disk,
+        directory: "/data/meta",
+        firstSequence: 1,
+        understandsType: isChangeRecordType,
+        builder: new RecoveryReportBuilder(),
+        quarantine: async () => null,
+        deliversTail: true,
+        onRecords: (batch) => {
+          const part = { ...batch, bytes: throughSequence(batch.bytes, sequence) };
+          this.#takeBatch({ ...part, lastSequence: Math.min(batch.lastSequence, sequence) });
+        },
+      }).catch(() => {
+        takes = false;
+      });
+    }
+    if (takes) this.snapshotsTaken++;
+    setImmediate(() =>
+      this.#receive(takes ? { kind: "snapshot_taken" } : { kind: "snapshot_refused", reason: "not this time" }),
+    );
+  }
+
   #takeBatch(batch: CommittedBatch): void {
     forEachRecord(batch, (record) => {
       this.#options.onRecord(record);
@@ -206,4 +259,16 @@ export class StoreLife {
     });
     this.lastSequence = Math.max(this.lastSequence, batch.lastSequence);
   }
+}
+
+/** The part of whole records with numbers up to that one. */
+function throughSequence(bytes: Uint8Array, sequence: number): Uint8Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 0;
+  while (at < bytes.length) {
+    const header = readRecordHeader(view, at);
+    if (header.sequence > sequence) break;
+    at += recordLength(header.indexLength, header.bodyLength);
+  }
+  return bytes.subarray(0, at);
 }

@@ -495,11 +495,18 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "workers/snapshot/make-snapshot",
   },
   {
-    name: "a snapshot of another store is taken for this one's",
+    name: "a segment of another store is taken for the one that a snapshot knows",
     file: "storage/snapshot-place.js",
-    find: "if ((await saltOf(fileSystem, directory, base)) !== salt)",
-    replace: "if (false)",
+    find: "if ((await saltOf(fileSystem, directory, base)) === salt)",
+    replace: "if (true)",
     killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "what compaction has moved since a snapshot is looked for in the old places",
+    file: "storage/snapshot-place.js",
+    find: "moves.push(rewritten.moves);",
+    replace: "",
+    killer: "workers/snapshot/compacted-log",
   },
   {
     name: "a snapshot is taken though a segment that it does not know lies before its position",

@@ -14,7 +14,7 @@ const SECOND_US = 1_000_000;
 const DAY_US = 86_400 * SECOND_US;
 /** What does not come to its end within so many turns of the event loop never does. */
 const MOST_TURNS = 20_000;
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery"] as const;
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "snapshot"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
 
@@ -31,6 +31,8 @@ export interface SimulationCounts {
     refused: number;
     removedRuns: number;
     fullDisks: number;
+    snapshotsMade: number;
+    snapshotsTaken: number;
     /** Openings that an error of a read ended. */
     unreadable: number;
     /** Stores that were damaged at the end, each in one place. */
@@ -70,7 +72,7 @@ class StoreSimulation {
     faults: this.#faults,
     counts: {
       ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
-      ...{ removedRuns: 0, fullDisks: 0, unreadable: 0, damages: 0 },
+      ...{ removedRuns: 0, fullDisks: 0, snapshotsMade: 0, snapshotsTaken: 0, unreadable: 0, damages: 0 },
     },
     crashes: {},
     errors: {},
@@ -160,6 +162,10 @@ class StoreSimulation {
       ...{ finalizeTimeoutMs: 2_000, orphanTimeoutMs: null },
       retention: policy ?? { days: null, bytes: null },
       segmentBytes: this.#segmentBytes,
+      snapshots: {
+        logBytes: strike?.place === "snapshot" ? 1_000 : this.#random.pick([1_000, 5_000]),
+        stopLogBytes: 500,
+      },
       diskRoom: { low: { bytes: 2_000 }, critical: { bytes: 800 }, ballastBytes: this.#ballastBytes },
     };
   }
@@ -170,9 +176,10 @@ class StoreSimulation {
     let failsAt =
       this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
-    disk.onRead = () => {
+    disk.onRead = (path) => {
       if (failsAt-- > 0) return undefined;
-      hasFailed = true;
+      // A snapshot that cannot be read is as if there were none.
+      if (!path.includes("/snapshot/")) hasFailed = true;
       return "EIO";
     };
     const reading = failsAt;
@@ -301,6 +308,8 @@ class StoreSimulation {
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
     this.#disk = life.end(this.#plan?.mode ?? this.#random.pick(CRASH_MODES));
     this.#faults.push(...life.faults);
+    this.#report.counts.snapshotsMade += life.snapshotsMade;
+    this.#report.counts.snapshotsTaken += life.snapshotsTaken;
   }
 
   /** A crash alone leaves nothing that the store's own check finds fault with. */
@@ -313,6 +322,8 @@ class StoreSimulation {
   /** Damage to what is durable is found by check; to the log also by the next opening, and it is never served. */
   async #damage(): Promise<void> {
     const disk = this.#disk.copy();
+    // Damage before its position is not for an opening from a snapshot to see.
+    for (const path of disk.paths()) if (path.includes("/snapshot/")) disk.removeFile(path);
     const stored = this.#ledger.storedLengths();
     const damage = damageDisk(disk, this.#random, (path) => {
       if (path.endsWith(".seg")) return disk.bytesOf(path).length;

@@ -180,8 +180,8 @@ t.test("webhooks and deliveries through a snapshot", async (t) => {
   await log.view.writeSnapshot(snapshot);
   await log.state.writeSnapshot(snapshot);
   const loaded = new RecordsInMemory();
-  await loaded.view.loadSnapshot(snapshot, 6);
-  await loaded.state.loadSnapshot(snapshot);
+  await loaded.view.loadSnapshot(snapshot, 6, []);
+  await loaded.state.loadSnapshot(snapshot, []);
   for (const { view } of [log, loaded]) {
     t.strictSame(
       view.listWebhooks().map(({ id }) => id),

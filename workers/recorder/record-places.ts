@@ -151,6 +151,11 @@ export class RecordPlaces {
     return { subjects: current, mayGo };
   }
 
+  /** The segment was written anew since this was counted. */
+  rewritten(segmentBase: number): void {
+    this.garbage.remove(segmentBase, this.garbage.deadBytes(segmentBase));
+  }
+
   export(): RecordPlacesData {
     return { garbage: this.garbage.export(), segments: this.#segments.bases() };
   }

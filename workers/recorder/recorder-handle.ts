@@ -29,10 +29,10 @@ export class RecorderError extends Error {
 
 export interface RecorderCallbacks {
   /**
-   * Takes the view's part of a snapshot, in place of all records up to that sequence number. When it rejects, or is left out, all of
+   * Takes the view's part of a snapshot, with what has moved since, in place of all records up to that sequence number. When it rejects, or is left out, all of
    * them are given to `onBatch`.
    */
-  onSnapshot?(path: string, sequence: number): Promise<void>;
+  onSnapshot?(path: string, sequence: number, moves: SegmentMoves[]): Promise<void>;
   /** What `onSnapshot` has taken does not count: all records follow. */
   onSnapshotDiscarded?(): void;
   /**
@@ -127,8 +127,8 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       .catch(crashed);
   };
 
-  const takeSnapshot = (path: string, sequence: number): void => {
-    const taking = callbacks.onSnapshot?.(path, sequence) ?? Promise.reject(new Error("the front takes none"));
+  const takeSnapshot = (path: string, sequence: number, moves: SegmentMoves[]): void => {
+    const taking = callbacks.onSnapshot?.(path, sequence, moves) ?? Promise.reject(new Error("the front takes none"));
     taking.then(
       () => post({ kind: "snapshot_taken" }),
       (error: unknown) =>
@@ -142,7 +142,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         takeBatch(message.batch);
         return;
       case "snapshot":
-        takeSnapshot(message.path, message.sequence);
+        takeSnapshot(message.path, message.sequence, message.moves);
         return;
       case "snapshot_discarded":
         callbacks.onSnapshotDiscarded?.();

@@ -101,10 +101,11 @@ export interface RecorderReady {
 export type RecorderToFront =
   | RecorderReady
   /**
-   * Before the first batch: the view is in this snapshot as it was at that sequence number; the front answers whether it has taken it.
+   * Before the first batch: the view is in this snapshot as it was at that sequence number, but for what compaction has moved since; the
+   * front answers whether it has taken it.
    * The batches are those behind it then, unless `snapshot_discarded` comes.
    */
-  | { kind: "snapshot"; path: string; sequence: number }
+  | { kind: "snapshot"; path: string; sequence: number; moves: SegmentMoves[] }
   /** What the front has taken does not count: it begins from nothing, and the batches from the first one on. */
   | { kind: "snapshot_discarded" }
   /** Whole consecutive records, in a buffer of their own that moves to the front. */

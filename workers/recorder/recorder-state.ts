@@ -50,12 +50,14 @@ import {
   RecordDecodeError,
 } from "../../storage/record-index.js";
 import { segmentName } from "../../storage/segment.js";
-import type { SnapshotSink, SnapshotSource } from "../../storage/snapshot-format.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
+import { SnapshotError, type SnapshotSink, type SnapshotSource } from "../../storage/snapshot-format.js";
 import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";
+import { formatUuidWords } from "../../storage/uuid-words.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
 import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
 import { WebhookState } from "./webhook-state.js";
@@ -113,7 +115,7 @@ function unfolded({ type, timeUs, body }: LogRecord, origin: Origin | null): Unf
 }
 
 /** What no column of a snapshot holds. */
-interface SnapshotFacts {
+export interface SnapshotFacts {
   cell: CellIdentity;
   components: ComponentRow[];
   lastRunId: string | null;
@@ -446,8 +448,13 @@ export class RecorderState implements World {
     await this.webhooks.writeSnapshot(sink);
   }
 
-  /** Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
+  /**
+   * Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part.
+   *
+   * @param moves what compaction has moved since
+   * @throws {SnapshotError}
+   */
+  async loadSnapshot(source: SnapshotSource, moves: readonly SegmentMoves[]): Promise<void> {
     const runIds = await source.read("recorderRunIds");
     const runStatuses = await source.read("recorderRunStatuses");
     assertRows("runs", runIds.length / 4, runStatuses);
@@ -480,6 +487,20 @@ export class RecorderState implements World {
     for (const { runId, ...record } of unpackRecords(await source.read("recorderKeptRecords"))) {
       this.#keepUnfolded(runId, record);
     }
+    for (const moved of moves) this.#moved(moved);
+  }
+
+  /** A segment that names a run of which the snapshot knows no end is of another log. */
+  #moved(moves: SegmentMoves): void {
+    const { segmentBase, runIds } = moves;
+    for (let at = 0; at < runIds.length; at += 4) {
+      const id = formatUuidWords(runIds[at]!, runIds[at + 1]!, runIds[at + 2]!, runIds[at + 3]!);
+      if (!this.runHasEnded(id)) {
+        throw new SnapshotError(`segment ${segmentName(segmentBase)} ends run ${id}, which it does not know`);
+      }
+    }
+    this.captures.moved(moves);
+    this.places.rewritten(segmentBase);
   }
 
   *#keptRecords(): Generator<KeptRecord, void> {

@@ -7,6 +7,7 @@ import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
 import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
@@ -174,7 +175,7 @@ export class Recorder implements MessageIntake {
       fileSystem,
       directory: this.#directory,
       createState: () => this.#newState(),
-      askFront: (path, sequence) => this.#askFront(path, sequence),
+      askFront: (path, sequence, moves) => this.#askFront(path, sequence, moves),
       discard: () => this.#environment.send({ kind: "snapshot_discarded" }),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
@@ -300,14 +301,14 @@ export class Recorder implements MessageIntake {
       make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, throughSequence }),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
-    const { bytes, lastSequence, snapshotSequence } = log.recovery;
-    this.#snapshots.start(lastSequence > (snapshotSequence ?? 0) ? bytes : 0, lastBytes);
+    const { bytes, lastSequence } = log.recovery;
+    this.#snapshots.start(lastSequence === 0 ? 0 : bytes, lastBytes);
   }
 
-  #askFront(path: string, sequence: number): Promise<void> {
+  #askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(new Error(refusal)));
-      this.#environment.send({ kind: "snapshot", path, sequence });
+      this.#environment.send({ kind: "snapshot", path, sequence, moves });
     });
   }
 

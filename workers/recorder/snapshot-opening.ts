@@ -1,6 +1,7 @@
 import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import type { LogStart } from "../../storage/log-options.js";
+import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
@@ -13,7 +14,7 @@ export interface SnapshotOpeningOptions {
   /** A state that nothing has been folded into. */
   createState(): RecorderState;
   /** Has the front take its part of the snapshot; rejects when it does not. */
-  askFront(path: string, sequence: number): Promise<void>;
+  askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void>;
   /** What the front has taken does not count. */
   discard(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
@@ -56,11 +57,11 @@ async function take(path: string, options: SnapshotOpeningOptions): Promise<Open
   const { fileSystem, directory, createState, askFront } = options;
   const reader = await SnapshotReader.open(fileSystem, path);
   try {
-    const start = await placeInLog(fileSystem, directory.metaPath, reader.head);
-    const front = askFront(path, start.sequence);
+    const { start, moves } = await placeInLog(fileSystem, directory.metaPath, reader.head);
+    const front = askFront(path, start.sequence, moves);
     const state = createState();
     // The front is to have answered in either case: it must not load what is about to be removed.
-    const [own, others] = await Promise.allSettled([state.loadSnapshot(reader), front]);
+    const [own, others] = await Promise.allSettled([state.loadSnapshot(reader, moves), front]);
     if (own.status === "rejected") throw own.reason;
     if (others.status === "rejected") throw new Error(`the front refused it: ${(others.reason as Error).message}`);
     return { state, start, bytes: reader.sizeBytes };

@@ -69,12 +69,11 @@ export class SnapshotSchedule {
    */
   start(logBytes: number, lastBytes: number): void {
     this.#lastBytes = lastBytes;
-    this.#grown(logBytes);
+    this.#takeUp(logBytes);
   }
 
   committed({ bytes }: Pick<CommittedBatch, "bytes">): void {
-    // A mark alone is no change.
-    if (bytes.length > RECORD_HEADER_BYTES) this.#grown(bytes.length);
+    this.#takeUp(bytes.length);
   }
 
   /**
@@ -89,6 +88,11 @@ export class SnapshotSchedule {
     await this.#making;
     if (!this.#isGivenUp && !this.#isOver && this.#logBytes >= this.#policy.stopLogBytes) await this.#make();
     this.#options.timers.clear(limit);
+  }
+
+  #takeUp(bytes: number): void {
+    // A mark alone is no change.
+    if (bytes > RECORD_HEADER_BYTES) this.#grown(bytes);
   }
 
   #giveUp(): void {

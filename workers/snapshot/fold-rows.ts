@@ -3,7 +3,8 @@ import { unpackRecords } from "../../storage/kept-records.js";
 import { unpackValues } from "../../storage/packed-values.js";
 import type { SnapshotSource } from "../../storage/snapshot-format.js";
 import { formatUuidWords } from "../../storage/uuid-words.js";
-import { FIRST_END, type RecordPlacesData } from "../recorder/record-places.js";
+import { FIRST_END } from "../recorder/record-places.js";
+import type { SnapshotFacts } from "../recorder/recorder-state.js";
 
 /** A table of what was folded: its rows as text, in an order that follows from them. */
 export interface FoldTable {
@@ -30,7 +31,7 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
 
   const ownRunIds = idsOf(await source.read("recorderRunIds"));
   const statuses = await source.read("recorderRunStatuses");
-  const { places, ...facts } = factsOf(await source.read("recorderFacts"));
+  const { places, components, ...facts } = factsOf(await source.read("recorderFacts"));
   const ownRuns = ownRunIds.map((id, nth) => `${id} ${placeOfEnd(statuses[nth] as number, places.segments)}`);
   yield { name: "runs of the recorder", rows: ownRuns.sort() };
   const ownFrameRuns = await source.read("recorderFrameRuns");
@@ -46,8 +47,8 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
     captures.subarray(row * 6, row * 6 + 6).join(" "),
   );
   yield { name: "kept captures", rows: captureRows };
+  yield { name: "components of the recorder", rows: components.map((row) => JSON.stringify(row)).sort() };
   yield { name: "facts of the recorder", rows: [JSON.stringify(facts)] };
-  yield { name: "places of the recorder", rows: [JSON.stringify(places.garbage)] };
   yield { name: "programs of the recorder", rows: packedRows(await source.read("recorderPrograms")) };
   yield { name: "producers", rows: packedRows(await source.read("recorderProducers")) };
   yield { name: "runs of the recorder that have not ended", rows: keptRows(await source.read("recorderKeptRecords")) };
@@ -77,10 +78,13 @@ async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Prom
   });
 }
 
-/** What there is one of, of the recorder's state: by name, as plain values. */
-function factsOf(bytes: Uint8Array): { places: RecordPlacesData } & Record<string, unknown> {
+/**
+ * What there is one of, of the recorder's state: by name, as plain values. What compaction goes by is among it, of which only the places of
+ * runs are compared: how many bytes are dead is an account that follows from what was compacted when.
+ */
+function factsOf(bytes: Uint8Array): SnapshotFacts {
   const [facts] = unpackValues(bytes);
-  return facts as { places: RecordPlacesData };
+  return facts as SnapshotFacts;
 }
 
 function placeOfEnd(value: number, segments: readonly number[]): string {

@@ -91,9 +91,10 @@ export async function readFolded(fileSystem: FileSystem, metaPath: string, path:
   const folded = nothingFolded();
   const reader = await SnapshotReader.open(fileSystem, path);
   try {
-    folded.start = await placeInLog(fileSystem, metaPath, reader.head);
-    await folded.view.loadSnapshot(reader, folded.start.sequence);
-    await folded.state.loadSnapshot(reader);
+    const { start, moves } = await placeInLog(fileSystem, metaPath, reader.head);
+    folded.start = start;
+    await folded.view.loadSnapshot(reader, start.sequence, moves);
+    await folded.state.loadSnapshot(reader, moves);
     return folded;
   } finally {
     await reader.close();

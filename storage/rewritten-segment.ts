@@ -1,0 +1,63 @@
+import type { FileSystem } from "./file-system.js";
+import { forEachRecord } from "./log-batch.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
+import { readSegmentHeader, segmentName } from "./segment.js";
+import { MovesCollector, type SegmentMoves } from "./segment-moves.js";
+import { scanSegment } from "./segment-scan.js";
+import { SnapshotError } from "./snapshot-format.js";
+
+export interface RewrittenReading {
+  /** Where the consolidated records up to the sequence number lie. */
+  moves: SegmentMoves;
+  /** Of the first record that covers a number above it; the file's end when none does. */
+  offset: number;
+  /** The first number that it covers. */
+  nextSequence: number;
+}
+
+/**
+ * Reads a segment that compaction has written anew since a snapshot was made: all that the snapshot needs to know of it. Every byte is
+ * verified.
+ *
+ * @param nextBase of the next segment: the newest one is never written anew
+ * @throws {SnapshotError} It is damaged, or does not cover its numbers.
+ */
+export async function readRewritten(
+  fileSystem: FileSystem,
+  directory: string,
+  base: number,
+  nextBase: number,
+  throughSequence: number,
+): Promise<RewrittenReading> {
+  const name = segmentName(base);
+  const file = await fileSystem.open(`${directory}/${name}`, "read");
+  try {
+    const { header } = await readSegmentHeader(file);
+    if (header?.base !== base) throw new SnapshotError(`segment ${name} has no readable header`);
+    const sizeBytes = await file.size();
+    const collector = new MovesCollector();
+    const understandsType = isKnownRecordType;
+    const scan = { file, name, base, salt: header.salt, endSequence: nextBase, sizeBytes, understandsType };
+    let expected = base;
+    let behind: { offset: number; nextSequence: number } | null = null;
+    for await (const item of scanSegment(scan)) {
+      if (item.kind === "opening") continue;
+      if (item.kind !== "records" || item.firstSequence !== expected) {
+        throw new SnapshotError(`segment ${name} is damaged at offset ${item.offset}`);
+      }
+      forEachRecord({ ...item, segmentBase: base }, ({ type, sequence, index }, location) => {
+        if (sequence > throughSequence) {
+          behind ??= { offset: location.offset, nextSequence: expected };
+        } else if (type === RECORD_TYPE.runEnded) {
+          const decoded = decodeIndex(type, index);
+          if (decoded.type === RECORD_TYPE.runEnded) collector.add(decoded.summary, location);
+        }
+        expected = sequence + 1;
+      });
+    }
+    if (expected !== nextBase) throw new SnapshotError(`segment ${name} ends before ${expected}`);
+    return { moves: collector.finish(base), ...(behind ?? { offset: sizeBytes, nextSequence: nextBase }) };
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,157 @@
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { withoutCaptures } from "../../../core/run-files.js";
+import { isTerminal } from "../../../core/run-state.js";
+import { encodeChanges } from "../../../storage/change-record.js";
+import { checkStore } from "../../../storage/check-store.js";
+import { isChangeRecordType } from "../../../storage/record-index.js";
+import { segmentName } from "../../../storage/segment.js";
+import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
+import { foldTables } from "../../../workers/snapshot/fold-rows.js";
+import { makeSnapshot } from "../../../workers/snapshot/make-snapshot.js";
+import { CellHistory, type HistoryRecord } from "../../helpers/cell-history.js";
+import { CompactingStore } from "../../helpers/compacting-store.js";
+import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { META } from "../../helpers/log-harness.js";
+import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { sized } from "../../helpers/test-size.js";
+import { differences } from "../../helpers/view-comparison.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 20_265);
+const SEGMENT_BYTES = 6_000;
+
+function withoutSnapshots(disk: SimulatedDisk): SimulatedDisk {
+  const copy = disk.copy();
+  for (const path of copy.paths()) if (path.startsWith(SNAPSHOTS)) copy.removeFile(path);
+  return copy;
+}
+
+async function tablesOf(store: HistoryStore): Promise<Record<string, string[]>> {
+  const tables: Record<string, string[]> = {};
+  for await (const { name, rows } of foldTables(await store.columns())) tables[name] = rows;
+  return tables;
+}
+
+/** A store under way: records come, segments are compacted, snapshots are made. */
+class CompactedStore {
+  readonly disk: SimulatedDisk;
+  readonly history: CellHistory;
+  readonly store: CompactingStore;
+  readonly #random: ReturnType<typeof createRandom>;
+
+  private constructor(disk: SimulatedDisk, store: CompactingStore, seed: number) {
+    this.disk = disk;
+    this.store = store;
+    this.history = new CellHistory(createRandom(seed));
+    this.#random = createRandom(seed + 1);
+  }
+
+  static async create(seed: number): Promise<CompactedStore> {
+    const disk = await createHistoryDisk();
+    return new CompactedStore(disk, await CompactingStore.open(disk, SEGMENT_BYTES), seed);
+  }
+
+  async append(count: number): Promise<void> {
+    for (let nth = 0; nth < count; nth++) {
+      await this.store.log.whenCommitted(this.store.append(this.#next()));
+    }
+  }
+
+  /** The next record of the history; now and then the tombstone of a run that has ended. */
+  #next(): HistoryRecord {
+    const { history } = this;
+    const ended = history.newestFirst.filter((run) => isTerminal(run.status) && run.capturesRemovedAtUs === null);
+    if (ended.length === 0 || !this.#random.chance(0.03)) return history.next();
+    history.timeUs += 1_000;
+    const run = withoutCaptures(this.#random.pick(ended), history.timeUs);
+    history.runs.set(run.id, run);
+    return { ...encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined), timeUs: history.timeUs };
+  }
+
+  snapshot() {
+    const throughSequence = this.store.log.durableSequence;
+    return makeSnapshot(this.disk, { metaPath: META, snapshotPath: SNAPSHOTS, throughSequence });
+  }
+}
+
+t.test(`segments compacted since the snapshot: what has moved is taken over, TEST_SEED=${SEED}`, async (t) => {
+  const random = createRandom(SEED);
+  let openings = 0;
+  let compacted = 0;
+  let own = 0;
+  for (let round = 0; round < sized(8, 80); round++) {
+    const under = await CompactedStore.create(SEED * 1_000 + round);
+    const { disk, store, history } = under;
+    for (let part = 0; part < 3; part++) {
+      await under.append(random.integer(60, 250));
+      if (random.chance(0.5)) await store.compact();
+      await under.append(random.integer(1, 40));
+      const { sequence } = await under.snapshot();
+      await under.append(random.integer(0, 250));
+      const before = store.compacted.length;
+      await store.compact();
+      await under.append(random.integer(0, 30));
+
+      const fork = disk.fork(random.pick(["keep", "drop"]), random);
+      const opened = await HistoryStore.open(fork.copy(), { segmentBytes: SEGMENT_BYTES });
+      const plain = await HistoryStore.open(withoutSnapshots(fork), { segmentBytes: SEGMENT_BYTES });
+      const what = `round ${round}, part ${part}, snapshot ${sequence}`;
+      t.same(opened.warnings, [], what);
+      t.equal(opened.snapshot?.start.sequence, sequence, what);
+      t.same(await tablesOf(opened), await tablesOf(plain), what);
+      await opened.log.close();
+      await plain.log.close();
+      opened.view.finishOpening();
+      t.same(await differences(opened.view, history, random, 40), [], `${what}: it answers as a plain model does`);
+      t.same(opened.state.finishReplay(), []);
+
+      const folds = await SnapshotCheck.open(fork, DIRECTORY);
+      const options = { dataDirectory: DIRECTORY, fileSystem: fork, understandsType: isChangeRecordType, folds };
+      const { ok, findings } = await checkStore(options);
+      t.same(
+        findings.filter(({ code }) => code.startsWith("snapshot")),
+        [],
+        what,
+      );
+      t.ok(ok, what);
+      openings++;
+      const since = store.compacted.slice(before).map(({ fields }) => fields.segment);
+      compacted += since.length;
+      const start = opened.snapshot?.start;
+      if (start !== undefined && since.includes(segmentName(start.segmentBase))) own++;
+    }
+    await store.close();
+  }
+  t.comment(`${openings} openings, ${compacted} segments compacted since, ${own} times that of the position`);
+  t.ok(compacted > 10 && own > 0);
+});
+
+t.test("a segment written anew since that is damaged, or is the newest: the snapshot is discarded", async (t) => {
+  const under = await CompactedStore.create(SEED);
+  await under.append(300);
+  const { sequence } = await under.snapshot();
+  await under.append(200);
+  await under.store.compact();
+  await under.store.close();
+  const rewritten = under.store.compacted
+    .map(({ fields }) => `${META}/${String(fields.segment)}`)
+    .filter((path) => path <= `${META}/${segmentName(sequence)}`);
+  t.ok(rewritten.length > 1);
+  for (const path of rewritten) {
+    const damaged = under.disk.copy();
+    const bytes = damaged.bytesOf(path);
+    bytes[bytes.length - 60]! ^= 1;
+    damaged.setBytes(path, bytes);
+    const store = await HistoryStore.open(damaged);
+    t.match(store.warnings, [{ cause: /is damaged at offset|ends before/ }]);
+    t.equal(store.snapshot, null);
+    await store.log.close();
+  }
+
+  const cut = under.disk.copy();
+  const last = rewritten.at(-1) as string;
+  for (const path of cut.paths()) if (path.startsWith(META) && path > last) cut.removeFile(path);
+  const store = await HistoryStore.open(cut);
+  t.match(store.warnings, [{ cause: /is not there|is another one/ }]);
+  await store.log.close();
+});
