@@ -27,6 +27,7 @@ export class CompactingStore {
   readonly #timers = createManualTimers();
   #log: Log | undefined;
   readonly #compaction: Compaction;
+  #isStopped = false;
   /** The front takes moves in later, step by step. */
   #moving: Promise<void> = Promise.resolve();
   /** Resolves when the front goes on with what it applies in slices. */
@@ -129,12 +130,14 @@ export class CompactingStore {
   async compact(): Promise<void> {
     if (this.#timers.count > 0) this.#timers.fire();
     else this.#compaction.start();
-    await until(() => this.#timers.count > 0 || this.fault !== null, "the end of compaction");
+    const isOver = () => this.#timers.count > 0 || this.fault !== null || this.#isStopped;
+    await until(isOver, "the end of compaction");
     await this.#moving;
   }
 
   /** The service ends in the middle of whatever it does. */
   async stopCompaction(): Promise<void> {
+    this.#isStopped = true;
     await this.#compaction.stop();
   }
 

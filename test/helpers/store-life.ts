@@ -83,6 +83,7 @@ export class StoreLife {
   #isOpening = true;
   /** A sync failed that the store depends on. */
   #hasFailedSync = false;
+  #isStopping = false;
   #isEnded = false;
 
   constructor(options: LifeOptions) {
@@ -139,6 +140,7 @@ export class StoreLife {
   }
 
   async stop(): Promise<void> {
+    this.#isStopping = true;
     await this.#recorder?.stop();
   }
 
@@ -155,6 +157,8 @@ export class StoreLife {
     const { strike, random } = this.#options;
     const place = this.#places.placeOf(operation, this.#isOpening, this.disk);
     if (strike === null || this.struck !== null) return undefined;
+    // What finds no room while all stops has nothing to wait for, and fails.
+    if (strike.kind === "full" && this.#isStopping) return undefined;
     // Where the opening did too little for it, it strikes later.
     if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.#isOpening)) {
       return undefined;
