@@ -102,6 +102,27 @@ export function assertPlaces(table: string, rows: number, places: Uint8Array | U
     throw new SnapshotError(`it names place ${highest} of its table of ${table}, which has ${rows} rows`);
 }
 
+/** @throws {SnapshotError} Ids, four words each and the most significant first, of which one is not above the one before. */
+export function assertAscendingIds(table: string, words: Uint32Array): void {
+  for (let at = 4; at < words.length; at += 4) {
+    let word = 0;
+    while (word < 3 && words[at + word] === words[at + word - 4]) word++;
+    if (!((words[at + word] as number) > (words[at + word - 4] as number))) {
+      throw new SnapshotError(`its table of ${table} is not in order at row ${at / 4}`);
+    }
+  }
+}
+
+/** @throws {SnapshotError} What is no time in microseconds. */
+export function assertTimes(table: string, timesUs: Float64Array): void {
+  for (let at = 0; at < timesUs.length; at++) {
+    const timeUs = timesUs[at] as number;
+    if (!(timeUs >= 0 && timeUs <= Number.MAX_SAFE_INTEGER)) {
+      throw new SnapshotError(`its table of ${table} has the time ${timeUs} at row ${at}`);
+    }
+  }
+}
+
 /** @throws {SnapshotError} Ends of texts that do not ascend, or not to the end of their bytes. */
 export function assertEnds(table: string, ends: Uint32Array, bytes: Uint8Array): void {
   let last = 0;

@@ -12,7 +12,7 @@ import { RecordLocations } from "./record-locations.js";
 import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
-import { assertEnds, assertPlaces, assertRows } from "./snapshot-reader.js";
+import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "./snapshot-reader.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
 import { formatUuidWords } from "./uuid-words.js";
@@ -167,6 +167,8 @@ export class ViewRuns {
     assertRows("runs", ids.length / 4, programs, serials, statuses, timesUs, segments, offsets, lengths);
     assertRows("frames", frameIds.length / 4, runsOfFrames);
     // Rows are built from these: a wrong one would be looked for in places that there are not.
+    assertAscendingIds("runs", ids);
+    assertTimes("runs", timesUs);
     assertPlaces("programs", programIds.length / 4, programs);
     assertPlaces("serial numbers", columns.serialEnds.length, serials, NO_SERIAL);
     assertPlaces("statuses", RUN_STATUSES.length, statuses);
