@@ -34,9 +34,9 @@ export class CompactingStore {
   giveWay: () => Promise<void> = () => eventLoopTurn();
   hasRoom = true;
 
-  private constructor(fileSystem: FileSystem) {
+  private constructor(fileSystem: FileSystem, view: View | undefined) {
     this.reader = new LogReader({ fileSystem, directory: META });
-    this.view = new View({ reader: this.reader, summaryCacheBytes: 2_000, runCacheBytes: 10_000 });
+    this.view = view ?? new View({ reader: this.reader, summaryCacheBytes: 2_000, runCacheBytes: 10_000 });
     this.#compaction = new Compaction({
       fileSystem,
       directory: META,
@@ -68,13 +68,15 @@ export class CompactingStore {
     });
   }
 
+  /** @param view to read the log into, in place of one of the store's own */
   static async open(
     fileSystem: FileSystem,
     segmentBytes: number,
     durability: Durability = "full",
+    view?: View,
   ): Promise<CompactingStore> {
-    const store = new CompactingStore(fileSystem);
-    const { state, view } = store;
+    const store = new CompactingStore(fileSystem, view);
+    const { state } = store;
     store.#log = await Log.open({
       fileSystem,
       directory: META,
@@ -85,13 +87,13 @@ export class CompactingStore {
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         forEachRecord(batch, (record, location) => state.replay(record, location));
-        view.applyBatch(batch);
+        store.view.applyBatch(batch);
       },
       onCommitted: (batch) => store.#committed(batch),
       timers: createManualTimers(),
     });
     state.finishReplay();
-    view.finishOpening();
+    store.view.finishOpening();
     return store;
   }
 

@@ -1,5 +1,7 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
+import { encodeRefusal } from "../../../storage/change-record.js";
+import { DroppedOrigins } from "../../../storage/dropped-origins.js";
 import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
@@ -45,6 +47,32 @@ t.test("an opening state carries producers, refusals, the clock and the last run
   whole.finishReplay();
   t.strictSame(stateAnswers(whole, writer).producers, producers);
   t.throws(() => fresh.replay(opening, NOWHERE), /replay is over/);
+  t.end();
+});
+
+t.test("a dropped stretch says how far its producers and the clock were, and sets nothing back", (t) => {
+  const origins = new DroppedOrigins();
+  const refusal = { code: "not_found", message: "", params: {} } as const;
+  for (const origin of [
+    { producer: "a", sequence: 40 },
+    { producer: "b", sequence: 3 },
+  ]) {
+    origins.add({ ...encodeRefusal(origin, refusal), flags: 0, sequence: 1, timeUs: 1 });
+  }
+  const stretch = { type: LOG_RECORD_TYPE.dropped, flags: 1, index: new Uint8Array(8), body: origins.body() };
+  const state = new RecorderState();
+  state.replay({ ...stretch, sequence: 43, timeUs: 900 }, NOWHERE);
+  state.replay(
+    { ...encodeRefusal({ producer: "b", sequence: 4 }, refusal), flags: 0, sequence: 44, timeUs: 800 },
+    NOWHERE,
+  );
+  state.finishReplay();
+  t.match(state.producers.get("a"), { taken: 40, committed: 40 });
+  t.match(state.producers.get("b"), { taken: 4, committed: 4 });
+  t.equal(state.lastTimeUs, 900);
+  t.throws(() => new RecorderState().replay({ ...stretch, body: new Uint8Array(1), sequence: 1, timeUs: 1 }, NOWHERE), {
+    code: "record_undecodable",
+  });
   t.end();
 });
 
