@@ -98,7 +98,7 @@ export class CaptureLedger {
   }
 
   /** Records of a segment lie elsewhere in it now. */
-  moved({ segmentBase, createdAtUs, offsets, lengths }: SegmentMoves): void {
+  moved({ segmentBase, runs: { createdAtUs, offsets, lengths } }: SegmentMoves): void {
     for (const [at, created] of createdAtUs.entries()) {
       const row = this.#lowerBound(created);
       if (!this.#isRow(row, created) || this.#at(row, 3) !== segmentBase) continue;

@@ -1,13 +1,13 @@
 import type { FileSystem } from "./file-system.js";
 import { forEachRecord } from "./log-batch.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
+import { isKnownRecordType } from "./record-index.js";
 import { readSegmentHeader, segmentName } from "./segment.js";
 import { MovesCollector, type SegmentMoves } from "./segment-moves.js";
 import { scanSegment } from "./segment-scan.js";
 import { SnapshotError } from "./snapshot-format.js";
 
 export interface RewrittenReading {
-  /** Where the consolidated records up to the sequence number lie. */
+  /** Where the records up to the sequence number lie whose places are held. */
   moves: SegmentMoves;
   /** Of the first record that covers a number above it; the file's end when none does. */
   offset: number;
@@ -45,14 +45,10 @@ export async function readRewritten(
       if (item.kind !== "records" || item.firstSequence !== expected) {
         throw new SnapshotError(`segment ${name} is damaged at offset ${item.offset}`);
       }
-      forEachRecord({ ...item, segmentBase: base }, ({ type, sequence, index }, location) => {
-        if (sequence > throughSequence) {
-          behind ??= { offset: location.offset, nextSequence: expected };
-        } else if (type === RECORD_TYPE.runEnded) {
-          const decoded = decodeIndex(type, index);
-          if (decoded.type === RECORD_TYPE.runEnded) collector.add(decoded.summary, location);
-        }
-        expected = sequence + 1;
+      forEachRecord({ ...item, segmentBase: base }, (record, location) => {
+        if (record.sequence > throughSequence) behind ??= { offset: location.offset, nextSequence: expected };
+        else collector.take(record, location);
+        expected = record.sequence + 1;
       });
     }
     if (expected !== nextBase) throw new SnapshotError(`segment ${name} ends before ${expected}`);

@@ -1,20 +1,27 @@
-import type { RunSummary } from "../core/run-state.js";
-import type { RecordLocation } from "./log-batch.js";
+import type { LogRecord, RecordLocation } from "./log-batch.js";
+import { decodeIndex, RECORD_TYPE } from "./record-index.js";
 import { parseUuidWords } from "./uuid-words.js";
 
+/** Records of one kind, in the order of their file. */
+export interface MovedRecords {
+  /** Of runs or deliveries: four words an id, most significant first (uuid-words.ts). */
+  ids: Uint32Array;
+  /** Of their creation: what the capture ledger knows runs by. */
+  createdAtUs: Float64Array;
+  offsets: Uint32Array;
+  lengths: Uint32Array;
+}
+
 /**
- * Where the consolidated records of runs, and the records of deliveries, of a segment lie in the file that took its name, in the order of that file, as data that moves between
- * threads. Of a run or a delivery whose current record lies in this segment, the last entry is the place that it has now; all other entries mean
+ * Where the records of a segment that somebody holds the places of lie in the file that took its name, as data that moves between threads.
+ * Of a run or a delivery whose current record lies in this segment, the last entry is the place that it has now; all other entries mean
  * nothing to who holds its location.
  */
 export interface SegmentMoves {
   segmentBase: number;
-  /** Of runs and deliveries: four words an id, most significant first (uuid-words.ts). */
-  runIds: Uint32Array;
-  /** Of their creation: what the capture ledger knows runs by. No two share it. */
-  createdAtUs: Float64Array;
-  offsets: Uint32Array;
-  lengths: Uint32Array;
+  /** Consolidated records. */
+  runs: MovedRecords;
+  deliveries: MovedRecords;
 }
 
 /** No record has moved. */
@@ -22,26 +29,57 @@ export function noMoves(segmentBase: number): SegmentMoves {
   return new MovesCollector().finish(segmentBase);
 }
 
+interface Created {
+  readonly id: string;
+  readonly createdAtUs: number;
+}
+
+/** Collects them in the order of the file. */
 export class MovesCollector {
-  readonly #runIds: number[] = [];
+  readonly #runs = new Moved();
+  readonly #deliveries = new Moved();
+
+  /** The record lies there now; one whose place nobody holds is left out. @throws {RecordDecodeError} */
+  take({ type, index }: Pick<LogRecord, "type" | "index">, location: RecordLocation): void {
+    if (type !== RECORD_TYPE.runEnded && type !== RECORD_TYPE.delivery) return;
+    const decoded = decodeIndex(type, index);
+    if (decoded.type === RECORD_TYPE.runEnded) this.addRun(decoded.summary, location);
+    else if (decoded.type === RECORD_TYPE.delivery) this.addDelivery(decoded.delivery, location);
+  }
+
+  /** The run's consolidated record lies there now. */
+  addRun(run: Created, location: RecordLocation): void {
+    this.#runs.add(run, location);
+  }
+
+  /** The delivery's record lies there now. */
+  addDelivery(delivery: Created, location: RecordLocation): void {
+    this.#deliveries.add(delivery, location);
+  }
+
+  finish(segmentBase: number): SegmentMoves {
+    return { segmentBase, runs: this.#runs.finish(), deliveries: this.#deliveries.finish() };
+  }
+}
+
+class Moved {
+  readonly #ids: number[] = [];
   readonly #createdAtUs: number[] = [];
   readonly #offsets: number[] = [];
   readonly #lengths: number[] = [];
   readonly #words = new Uint32Array(4);
 
-  /** The consolidated record of this run, or the record of this delivery, lies there now. */
-  add({ id, createdAtUs }: Pick<RunSummary, "id" | "createdAtUs">, { offset, length }: RecordLocation): void {
+  add({ id, createdAtUs }: Created, { offset, length }: RecordLocation): void {
     if (!parseUuidWords(id, this.#words, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
-    this.#runIds.push(...this.#words);
+    this.#ids.push(...this.#words);
     this.#createdAtUs.push(createdAtUs);
     this.#offsets.push(offset);
     this.#lengths.push(length);
   }
 
-  finish(segmentBase: number): SegmentMoves {
+  finish(): MovedRecords {
     return {
-      segmentBase,
-      runIds: Uint32Array.from(this.#runIds),
+      ids: Uint32Array.from(this.#ids),
       createdAtUs: Float64Array.from(this.#createdAtUs),
       offsets: Uint32Array.from(this.#offsets),
       lengths: Uint32Array.from(this.#lengths),

@@ -129,11 +129,11 @@ export class ViewDeliveries {
     return this.#ids.has(id) ? this.#row(this.#ids.entryOf(id)) : undefined;
   }
 
-  /** Takes over where the records of a segment lie now, one at each step; those of runs are passed over. */
-  *stepThroughMoves({ segmentBase, runIds, offsets, lengths }: SegmentMoves): Generator<void, void> {
+  /** Takes over where the records of a segment lie now, one at each step. */
+  *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
     for (const [at, offset] of offsets.entries()) {
       const word = at * 4;
-      const id = formatUuidWords(runIds[word]!, runIds[word + 1]!, runIds[word + 2]!, runIds[word + 3]!);
+      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
       const row = this.#ids.entryOf(id);
       if (row >= 0 && this.#locations.get(row)?.segmentBase === segmentBase) {
         this.#locations.set(row, { segmentBase, offset, length: lengths[at]! });

@@ -222,10 +222,10 @@ export class ViewRuns {
   }
 
   /** Takes over where the records of a segment lie now, one at each step. */
-  *stepThroughMoves({ segmentBase, runIds, offsets, lengths }: SegmentMoves): Generator<void, void> {
+  *stepThroughMoves({ segmentBase, runs: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
     for (const [at, offset] of offsets.entries()) {
       const word = at * 4;
-      const id = formatUuidWords(runIds[word]!, runIds[word + 1]!, runIds[word + 2]!, runIds[word + 3]!);
+      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
       if (this.locationOf(id)?.segmentBase === segmentBase)
         this.#move(id, { segmentBase, offset, length: lengths[at]! });
       yield;

@@ -137,13 +137,16 @@ export class View {
    * file too: some runs are looked for there still.
    */
   async applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
-    for (const part of [this.#runs, this.#deliveries]) {
-      for (const _ of part.stepThroughMoves(moves)) {
-        if (performance.now() < this.#sliceEndMs) continue;
-        await giveWay();
-        this.#sliceEndMs = performance.now() + sliceMs;
-      }
+    for (const _ of this.#stepThroughMoves(moves)) {
+      if (performance.now() < this.#sliceEndMs) continue;
+      await giveWay();
+      this.#sliceEndMs = performance.now() + sliceMs;
     }
+  }
+
+  *#stepThroughMoves(moves: SegmentMoves): Generator<void, void> {
+    yield* this.#runs.stepThroughMoves(moves);
+    yield* this.#deliveries.stepThroughMoves(moves);
   }
 
   /**
@@ -182,7 +185,7 @@ export class View {
     await this.#activeRuns.loadSnapshot(source);
     await this.#webhooks.loadSnapshot(source);
     await this.#deliveries.loadSnapshot(source);
-    for (const moved of moves) for (const _ of this.#runs.stepThroughMoves(moved));
+    for (const moved of moves) for (const _ of this.#stepThroughMoves(moved));
     this.#appliedSequence = sequence;
   }
 

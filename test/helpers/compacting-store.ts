@@ -8,7 +8,7 @@ import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { recordLength } from "../../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/record-index.js";
 import { View } from "../../storage/view.js";
 import { Compaction } from "../../workers/recorder/compaction.js";
 import { ExclusiveWork } from "../../workers/recorder/exclusive-work.js";
@@ -83,7 +83,7 @@ export class CompactingStore {
       quarantineDirectory: QUARANTINE,
       durability,
       segmentBytes,
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         forEachRecord(batch, (record, location) => state.replay(record, location));
@@ -104,9 +104,12 @@ export class CompactingStore {
 
   append({ timeUs, ...record }: Written): number {
     const sequence = this.log.append({ ...record, flags: 1, timeUs });
-    const { origin } = decodeIndex(record.type, record.index);
+    const index = decodeIndex(record.type, record.index);
+    const { origin } = index;
     const bytes = recordLength(record.index.length, record.body.length);
-    if (record.type === RECORD_TYPE.refusal) {
+    if (index.type === RECORD_TYPE.webhook || index.type === RECORD_TYPE.delivery) {
+      this.state.webhooks.replay(index, record.body);
+    } else if (record.type === RECORD_TYPE.refusal) {
       if (origin === null) throw new Error("a refusal of nobody's message");
       this.state.applyRefusal(origin, decodeRefusal(record.body), timeUs);
       this.state.places.appended(sequence, { refused: origin }, bytes);

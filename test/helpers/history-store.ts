@@ -5,7 +5,7 @@ import { Log } from "../../storage/log.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { View } from "../../storage/view.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
@@ -87,7 +87,7 @@ export class HistoryStore {
       durability: "full",
       segmentBytes,
       from: snapshot?.start,
-      understandsType: isChangeRecordType,
+      understandsType: isKnownRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         view.applyBatch(batch);

@@ -1,7 +1,7 @@
 import { DroppedOrigins } from "../../storage/dropped-origins.js";
 import { type FileSystem, FileSystemError, isNoRoom } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
 import { randomSalt } from "../../storage/recovery.js";
 import {
   type RewrittenSegment,
@@ -253,12 +253,7 @@ export class Compaction {
       understandsType: isKnownRecordType,
       judge: (record) => places.judge(base, record),
       beginStretch: () => new DroppedOrigins(),
-      kept: ({ type, index }, location) => {
-        if (type !== RECORD_TYPE.runEnded && type !== RECORD_TYPE.delivery) return;
-        const decoded = decodeIndex(type, index);
-        if (decoded.type === RECORD_TYPE.runEnded) collector.add(decoded.summary, location);
-        else if (decoded.type === RECORD_TYPE.delivery) collector.add(decoded.delivery, location);
-      },
+      kept: (record, location) => collector.take(record, location),
     };
   }
 

@@ -492,9 +492,10 @@ export class RecorderState implements World {
 
   /** A segment that names a run of which the snapshot knows no end is of another log. */
   #moved(moves: SegmentMoves): void {
-    const { segmentBase, runIds } = moves;
-    for (let at = 0; at < runIds.length; at += 4) {
-      const id = formatUuidWords(runIds[at]!, runIds[at + 1]!, runIds[at + 2]!, runIds[at + 3]!);
+    const { segmentBase, runs } = moves;
+    const { ids } = runs;
+    for (let at = 0; at < ids.length; at += 4) {
+      const id = formatUuidWords(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!);
       if (!this.runHasEnded(id)) {
         throw new SnapshotError(`segment ${segmentName(segmentBase)} ends run ${id}, which it does not know`);
       }

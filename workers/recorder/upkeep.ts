@@ -160,8 +160,9 @@ export class Upkeep {
     this.#reader.replaced(moves.segmentBase);
     this.#options.state.captures.moved(moves);
     this.#reader.letGo(moves.segmentBase);
-    const { runIds, createdAtUs, offsets, lengths } = moves;
-    const transfer = [runIds, createdAtUs, offsets, lengths].map(({ buffer }) => buffer as ArrayBuffer);
+    const { runs, deliveries } = moves;
+    const columns = [...Object.values(runs), ...Object.values(deliveries)] as (Uint32Array | Float64Array)[];
+    const transfer = columns.map(({ buffer }) => buffer as ArrayBuffer);
     this.#options.send({ kind: "segment_moved", moves }, transfer);
   }
 }

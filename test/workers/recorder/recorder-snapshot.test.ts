@@ -90,7 +90,7 @@ t.test("moves of a run that the snapshot knows no end of are those of another lo
   const columns = await columnsOf(replayed(writer.records, timesOf(writer.records)));
   const movesOf = (id: string) => {
     const collector = new MovesCollector();
-    collector.add({ id, createdAtUs: 1 }, NOWHERE);
+    collector.addRun({ id, createdAtUs: 1 }, NOWHERE);
     return [collector.finish(1)];
   };
   const ended = writer.runIds.find((id) => writer.state.runHasEnded(id)) as string;

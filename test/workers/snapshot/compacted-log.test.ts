@@ -4,8 +4,9 @@ import { withoutCaptures } from "../../../core/run-files.js";
 import { isTerminal } from "../../../core/run-state.js";
 import { encodeChanges } from "../../../storage/change-record.js";
 import { checkStore } from "../../../storage/check-store.js";
-import { isChangeRecordType } from "../../../storage/record-index.js";
+import { isKnownRecordType } from "../../../storage/record-index.js";
 import { segmentName } from "../../../storage/segment.js";
+import { encodeWebhookChange } from "../../../storage/webhook-record.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
 import { foldTables } from "../../../workers/snapshot/fold-rows.js";
 import { makeSnapshot } from "../../../workers/snapshot/make-snapshot.js";
@@ -16,6 +17,7 @@ import { META } from "../../helpers/log-harness.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
 import { sized } from "../../helpers/test-size.js";
 import { differences } from "../../helpers/view-comparison.js";
+import { ATTEMPT, failedDelivery } from "../../helpers/webhook-fixtures.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_265);
 const SEGMENT_BYTES = 6_000;
@@ -57,9 +59,17 @@ class CompactedStore {
     }
   }
 
-  /** The next record of the history; now and then the tombstone of a run that has ended. */
+  /** The next record of the history; now and then the tombstone of a run that has ended, or what became of a delivery. */
   #next(): HistoryRecord {
     const { history } = this;
+    if (this.#random.chance(0.05)) {
+      history.timeUs += 1_000;
+      const nth = this.#random.integer(0, 19);
+      const id = `019bb000-0000-7000-8000-0000000000${nth + 10}`;
+      const delivery = { ...failedDelivery(null), id, createdAtUs: nth, updatedAtUs: history.timeUs };
+      const encoded = encodeWebhookChange({ kind: "delivery_put", delivery, history: [ATTEMPT], payload: "{}" });
+      return { ...encoded, timeUs: history.timeUs };
+    }
     const ended = history.newestFirst.filter((run) => isTerminal(run.status) && run.capturesRemovedAtUs === null);
     if (ended.length === 0 || !this.#random.chance(0.03)) return history.next();
     history.timeUs += 1_000;
@@ -106,7 +116,7 @@ t.test(`segments compacted since the snapshot: what has moved is taken over, TES
       t.same(opened.state.finishReplay(), []);
 
       const folds = await SnapshotCheck.open(fork, DIRECTORY);
-      const options = { dataDirectory: DIRECTORY, fileSystem: fork, understandsType: isChangeRecordType, folds };
+      const options = { dataDirectory: DIRECTORY, fileSystem: fork, understandsType: isKnownRecordType, folds };
       const { ok, findings } = await checkStore(options);
       t.same(
         findings.filter(({ code }) => code.startsWith("snapshot")),
