@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { DemoCellReport } from "../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../workers/demo-cell/demo-cell-process.js";
+import { startDemoReceiver } from "../workers/demo-cell/demo-receiver.js";
 import type { DemoOptions } from "./command-options.js";
 import { startServing, stopGracefully, untilSignal } from "./serve-command.js";
 
@@ -17,6 +18,8 @@ export class DemoCellError extends Error {
 export async function demo(options: DemoOptions): Promise<void> {
   const signal = untilSignal();
   const service = await startServing(options);
+  const receiver = await startDemoReceiver();
+  const webhookId = await registerReceiver(service.url, receiver.url);
   let reason = "";
   let hasShownUrls = false;
   const cell = startDemoCell(
@@ -30,7 +33,7 @@ export async function demo(options: DemoOptions): Promise<void> {
       if (report.kind === "failed") reason = `: ${report.message}`;
       if (report.kind === "run_ended" && report.ending === "finished" && !hasShownUrls) {
         hasShownUrls = true;
-        showUrls(service.url, report);
+        showUrls(service.url, report, webhookId);
       }
     },
   );
@@ -45,10 +48,48 @@ export async function demo(options: DemoOptions): Promise<void> {
   } finally {
     await cell.stop();
     await stopGracefully(service);
+    receiver.close();
   }
 }
 
-function showUrls(base: string, { runId, frameIds }: Extract<DemoCellReport, { kind: "run_ended" }>): void {
+const RECEIVER_NAME = "demo receiver";
+
+/**
+ * Registers the receiver as a client does, in place of that of an earlier start. Gives the webhook's id; undefined where the interface
+ * does not take it from here (API keys, a certificate of one's own): the demo goes on without.
+ */
+async function registerReceiver(base: string, url: string): Promise<string | undefined> {
+  const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch(base + path, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status}`);
+    return response.json();
+  };
+  try {
+    const webhooks = (await send("GET", "/webhooks")) as { id: string; name: string }[];
+    const earlier = webhooks.find(({ name }) => name === RECEIVER_NAME);
+    const events = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"];
+    const settings = { name: RECEIVER_NAME, url, subscribed_events: events };
+    const webhook =
+      earlier === undefined
+        ? await send("POST", "/webhooks", settings)
+        : await send("PATCH", `/webhooks/${earlier.id}`, settings);
+    return (webhook as { id: string }).id;
+  } catch (error) {
+    console.log(`no receiver of webhooks is registered: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+function showUrls(
+  base: string,
+  { runId, frameIds }: Extract<DemoCellReport, { kind: "run_ended" }>,
+  webhookId: string | undefined,
+): void {
   const [frameId] = frameIds;
   const urls = [
     `${base}/runs`,
@@ -56,6 +97,7 @@ function showUrls(base: string, { runId, frameIds }: Extract<DemoCellReport, { k
     `${base}/runs/${runId}/quality-report`,
     `${base}/runs/${runId}/files`,
     ...(frameId === undefined ? [] : [`${base}/sensor/frames/${frameId}/file.npy`]),
+    ...(webhookId === undefined ? [] : [`${base}/webhooks/${webhookId}/deliveries`]),
     `${base}/health`,
   ];
   console.log(`the first run is there; try:\n${urls.map((url) => `  curl ${url}`).join("\n")}`);
