@@ -11,14 +11,17 @@ export class DemoCellError extends Error {
 }
 
 /**
- * `demo`: the service, and beside it a process that is a cell, over the real cell link. The service goes on when the cell has made
- * all its runs; a signal ends both.
+ * `demo`: the service, beside it a process that is a cell, over the real cell link, and a receiver of its webhooks. The service goes on
+ * when the cell has made all its runs; a signal ends all.
  * @throws DemoCellError when the cell ended by an error, once the service has ended too
  */
 export async function demo(options: DemoOptions): Promise<void> {
   const signal = untilSignal();
-  const service = await startServing(options);
   const receiver = await startDemoReceiver();
+  const service = await startServing(options).catch((error: unknown) => {
+    receiver.close();
+    throw error;
+  });
   const webhookId = await registerReceiver(service.url, receiver.url);
   let reason = "";
   let hasShownUrls = false;
@@ -60,13 +63,11 @@ const RECEIVER_NAME = "demo receiver";
  */
 async function registerReceiver(base: string, url: string): Promise<string | undefined> {
   const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
-    const headers = { "Content-Type": "application/json" };
     const response = await fetch(base + path, {
       method,
-      headers,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
     });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status}`);
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}`);
     return response.json();
   };
   try {

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import t from "tap";
+import t, { type Test } from "tap";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -78,10 +78,12 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
     t.equal((await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.status, 200, path);
   }
   t.ok(urls.some((url) => url.endsWith("/file.npy")));
+  const deliveries = urls.find((url) => url.endsWith("/deliveries"));
+  await untilDelivered(t, String(deliveries), 2);
   t.match(await service.end("SIGINT"), { code: 0 });
   const check = await runCommand(["check", "--data", service.dataDirectory]);
   t.match(check, { code: 0, stdout: /\nok\n$/ });
-  const inspect = await runCommand(["inspect", "--data", service.dataDirectory, "--from", "1", "--limit", "3"]);
+  const inspect = await runCommand(["inspect", "--data", service.dataDirectory, "--from", "1", "--limit", "5"]);
   t.equal(inspect.code, 0);
   const records = inspect.stdout
     .trim()
@@ -89,9 +91,11 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
     .map((line) => JSON.parse(line) as Record<string, unknown>);
   t.strictSame(
     records.map((record) => record.sequence),
-    [1, 2, 3],
+    [1, 2, 3, 4, 5],
   );
-  t.match(records[0], { type: "cellChanges", content: { origin: { producer: "demo-cell", sequence: 1 } } });
+  t.match(records[0], { type: "webhook", content: { origin: null } }, "of the receiver");
+  const changes = records.find(({ type }) => type === "cellChanges");
+  t.match(changes, { content: { origin: { producer: "demo-cell", sequence: 1 } } });
   const cut = await promisify(execFile)("/bin/sh", [
     "-c",
     `"${process.execPath}" dist/http/main.js inspect --data "${service.dataDirectory}" | head -n 1`,
@@ -109,6 +113,51 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
   t.match(damaged.stdout, new RegExp(`capture_damaged: captures/${month}/${capture}`));
   t.match(damaged.stdout, /\nDAMAGED\n$/);
 });
+
+/** Waits until so many deliveries are listed and all are taken. */
+async function untilDelivered(t: Test, url: string, count: number): Promise<void> {
+  for (;;) {
+    const list = (await (await fetch(url)).json()) as { status: string; last_error: string | null }[];
+    if (list.length >= count && list.every(({ status }) => status !== "pending")) {
+      t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+t.test(
+  "demo: its receiver of webhooks, again at the next start, and none where the interface wants a key",
+  async (t) => {
+    const args = ["demo", "--runs", "1", "--seed", "7"];
+    const first = await start(t, { args });
+    await first.untilStdout(/\/deliveries\n/);
+    const webhooks = (service: ServiceProcess) => fetch(`http://127.0.0.1:${service.port}/webhooks`);
+    const [webhook] = (await (await webhooks(first)).json()) as { id: string; name: string; url: string }[];
+    t.match(webhook, { name: "demo receiver" });
+    await untilDelivered(t, `http://127.0.0.1:${first.port}/webhooks/${webhook?.id}/deliveries`, 2);
+    t.match(await first.end(), { code: 0 });
+    const second = await start(t, { args, dataDirectory: first.dataDirectory });
+    await second.untilStdout(/\/deliveries\n/);
+    const again = (await (await webhooks(second)).json()) as { id: string; name: string; url: string }[];
+    t.same(
+      again.map(({ id }) => id),
+      [webhook?.id],
+      "the same one",
+    );
+    t.not(again[0]?.url, webhook?.url, "at its new port");
+    await untilDelivered(t, `http://127.0.0.1:${second.port}/webhooks/${webhook?.id}/deliveries`, 4);
+    t.match(await second.end(), { code: 0 });
+
+    const keys = join(temporaryFolder(t), "keys.json");
+    t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
+    const closed = await start(t, { args: [...args, "--api-keys", keys] });
+    await closed.untilStdout(/no receiver of webhooks is registered: GET \/webhooks answered 401\n/);
+    await closed.untilStdout(/try:\n/);
+    t.notMatch(closed.stdout, /\/deliveries/);
+    t.match(await closed.end(), { code: 0 });
+  },
+);
 
 t.test("demo: a cell that cannot start ends both with 1, saying why, and leaves the directory free", async (t) => {
   const folder = temporaryFolder(t);
