@@ -24,7 +24,7 @@ import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
-import { openSnapshot } from "./snapshot-opening.js";
+import { type OpenedSnapshot, openSnapshot } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { Upkeep } from "./upkeep.js";
 import { WebhookKeeper } from "./webhook-keeper.js";
@@ -264,7 +264,7 @@ export class Recorder implements MessageIntake {
     this.#health.update();
     await this.#listen(log);
     upkeep.start();
-    this.#startSnapshots(log, snapshot?.bytes ?? 0);
+    this.#startSnapshots(log, snapshot);
   }
 
   #createWebhookKeeper(writer: RecordWriter, tick: () => number): WebhookKeeper {
@@ -283,7 +283,7 @@ export class Recorder implements MessageIntake {
     });
   }
 
-  #startSnapshots(log: Log, lastBytes: number): void {
+  #startSnapshots(log: Log, last: OpenedSnapshot | null): void {
     const { timers, makeSnapshot } = this.#environment;
     const { metaPath, snapshotPath } = this.#directory;
     if (makeSnapshot === undefined) return;
@@ -302,7 +302,7 @@ export class Recorder implements MessageIntake {
       line: (level, message, fields) => this.#line(level, message, fields),
     });
     const { bytes, lastSequence } = log.recovery;
-    this.#snapshots.start(lastSequence === 0 ? 0 : bytes, lastBytes);
+    this.#snapshots.start(lastSequence === 0 ? 0 : bytes, last && { sequence: last.start.sequence, bytes: last.bytes });
   }
 
   #askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void> {

@@ -34,6 +34,13 @@ export interface SnapshotScheduleOptions {
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
+/** What a snapshot holds and takes. */
+export interface LastSnapshot {
+  /** The last record in it. */
+  sequence: number;
+  bytes: number;
+}
+
 /**
  * Has snapshots made, beside everything else: one when enough of the log, or enough time with changes, lies behind the last one, and one
  * at a clean stop if it is quick. Nothing depends on one: what goes wrong is a line in the log, and is tried again when the next is due.
@@ -41,8 +48,7 @@ export interface SnapshotScheduleOptions {
 export class SnapshotSchedule {
   readonly #options: SnapshotScheduleOptions;
   readonly #policy: Required<SnapshotPolicy>;
-  /** Size of the last one; 0 before there is one. */
-  #lastBytes = 0;
+  #last: LastSnapshot | null = null;
   /** Log behind the last one. */
   #logBytes = 0;
   /** Until the next one is due by time, or a delayed one is tried again. */
@@ -65,10 +71,10 @@ export class SnapshotSchedule {
    * The store is open.
    *
    * @param logBytes what was read of the log: it lies behind the last snapshot
-   * @param lastBytes size of that snapshot; 0 when there is none
+   * @param last that snapshot; null when there is none
    */
-  start(logBytes: number, lastBytes: number): void {
-    this.#lastBytes = lastBytes;
+  start(logBytes: number, last: LastSnapshot | null): void {
+    this.#last = last;
     this.#takeUp(logBytes);
   }
 
@@ -88,6 +94,10 @@ export class SnapshotSchedule {
     await this.#making;
     if (!this.#isGivenUp && !this.#isOver && this.#logBytes >= this.#policy.stopLogBytes) await this.#make();
     this.#options.timers.clear(limit);
+  }
+
+  get #lastBytes(): number {
+    return this.#last?.bytes ?? 0;
   }
 
   #takeUp(bytes: number): void {
@@ -147,11 +157,16 @@ export class SnapshotSchedule {
       const logBytes = this.#logBytes;
       const sequence = await makeDurable();
       if (this.#isGivenUp) return null;
+      // All that came in since the last one was begun is in it.
+      if (sequence === this.#last?.sequence) {
+        this.#logBytes -= logBytes;
+        return null;
+      }
       this.#work = make(sequence);
       const outcome = await this.#work.outcome;
       if ("made" in outcome) {
         this.#logBytes -= logBytes;
-        this.#lastBytes = outcome.made.bytes;
+        this.#last = outcome.made;
         line("info", "made a snapshot", { ...fieldsOf(outcome.made), duration_ms: elapsedMs(startedMs) });
         return null;
       }

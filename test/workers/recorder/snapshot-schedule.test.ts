@@ -76,7 +76,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test("due with enough log behind the last one, and never two at a time", async (t) => {
   const scheduled = new Scheduled();
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(40 * MIB);
   t.same(scheduled.asked, []);
   await scheduled.commit(24 * MIB);
@@ -100,7 +100,7 @@ t.test("due with enough log behind the last one, and never two at a time", async
 
 t.test("a large snapshot is made as the log grows by half of it", async (t) => {
   const scheduled = new Scheduled();
-  scheduled.schedule.start(0, 200 * MIB);
+  scheduled.schedule.start(0, { sequence: 1, bytes: 200 * MIB });
   await scheduled.commit(99 * MIB);
   t.same(scheduled.asked, []);
   await scheduled.commit(MIB);
@@ -110,7 +110,7 @@ t.test("a large snapshot is made as the log grows by half of it", async (t) => {
 
 t.test("due some minutes after the first change; a mark is none", async (t) => {
   const scheduled = new Scheduled();
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(48);
   await scheduled.pass(60 * MINUTE);
   t.same(scheduled.asked, []);
@@ -124,7 +124,7 @@ t.test("due some minutes after the first change; a mark is none", async (t) => {
 
 t.test("what was read at open lies behind the last one", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000 });
-  scheduled.schedule.start(1_000, 0);
+  scheduled.schedule.start(1_000, null);
   await turn();
   t.equal(scheduled.asked.length, 1);
 });
@@ -133,7 +133,7 @@ t.test(
   "without room, and while another has the turn, it is put off; the turn is given back in every case",
   async (t) => {
     const scheduled = new Scheduled({ logBytes: 1_000 });
-    scheduled.schedule.start(0, 0);
+    scheduled.schedule.start(0, null);
     scheduled.hasSpare = false;
     await scheduled.commit(1_000);
     await scheduled.commit(1_000);
@@ -154,9 +154,30 @@ t.test(
   },
 );
 
+t.test("nothing came in since the last one was begun: no other is made, and later ones are", async (t) => {
+  const scheduled = new Scheduled();
+  scheduled.sequence = 7;
+  scheduled.schedule.start(70 * MIB, { sequence: 7, bytes: 5_000 });
+  await turn();
+  t.same(scheduled.asked, [], "what was read again at open is in it");
+  const beginning = scheduled.commit(70 * MIB);
+  // While the log makes the rest durable, more comes in: it is in the snapshot, and in what is taken to lie behind it.
+  scheduled.schedule.committed({ bytes: new Uint8Array(MIB) });
+  await beginning;
+  t.same(scheduled.asked, [8]);
+  await scheduled.end("made");
+  await scheduled.pass(5 * MINUTE);
+  t.same(scheduled.asked, [8], "due by time, and nothing is new");
+  await scheduled.pass(60 * MINUTE);
+  t.same(scheduled.asked, [8]);
+  await scheduled.commit(64 * MIB);
+  t.same(scheduled.asked, [8, 9]);
+  t.notOk(scheduled.lines.some(({ level }) => level === "warn"));
+});
+
 t.test("a failure is a line, and tried again when the next is due", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000 });
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(1_000);
   await scheduled.end({ failed: "write: EIO" });
   t.match(scheduled.lines, [
@@ -173,7 +194,7 @@ t.test("a failure is a line, and tried again when the next is due", async (t) =>
 
 t.test("a log that allows none: said once, and no more are tried", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000 });
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(1_000);
   await scheduled.end({ refused: "the log is damaged" });
   await scheduled.commit(5_000);
@@ -186,7 +207,7 @@ t.test("a log that allows none: said once, and no more are tried", async (t) => 
 
 t.test("a log that takes no more: no snapshot, and no error beyond a line", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000 });
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   scheduled.durableFails = true;
   await scheduled.commit(1_000);
   t.same(scheduled.asked, []);
@@ -195,12 +216,12 @@ t.test("a log that takes no more: no snapshot, and no error beyond a line", asyn
 
 t.test("a clean stop makes one, if there is much to put into it", async (t) => {
   const little = new Scheduled({ stopLogBytes: 1_000 });
-  little.schedule.start(999, 0);
+  little.schedule.start(999, null);
   await little.schedule.stop(true);
   t.same(little.asked, []);
 
   const much = new Scheduled({ stopLogBytes: 1_000 });
-  much.schedule.start(0, 0);
+  much.schedule.start(0, null);
   await much.commit(1_000);
   const stopped = much.schedule.stop(true);
   await turn();
@@ -214,7 +235,7 @@ t.test("a clean stop makes one, if there is much to put into it", async (t) => {
 
 t.test("a stop waits for one under way, and no longer than its time", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000, stopLogBytes: 1_000, stopMs: 2_000 });
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(1_000);
   await scheduled.commit(1_000);
   const stopped = scheduled.schedule.stop(true);
@@ -228,7 +249,7 @@ t.test("a stop waits for one under way, and no longer than its time", async (t) 
 
 t.test("a stop after a failure of the log gives up at once", async (t) => {
   const scheduled = new Scheduled({ logBytes: 1_000, stopLogBytes: 0 });
-  scheduled.schedule.start(0, 0);
+  scheduled.schedule.start(0, null);
   await scheduled.commit(1_000);
   await scheduled.schedule.stop(false);
   t.equal(scheduled.cancelled, 1);
