@@ -180,6 +180,18 @@ export class Log {
     }
   }
 
+  /**
+   * Makes the names in the log's folder durable, for who renames one. Its failure is the log's: the names of new segments lie in the same
+   * folder, and once a sync has failed, a later one can succeed without having written what the first one lost.
+   *
+   * @throws StorageError `log_failed`
+   */
+  async syncNames(): Promise<void> {
+    const { fileSystem, directory } = this.#options;
+    await fileSystem.syncDirectory(directory).catch((error: unknown) => this.#fail(error));
+    if (this.#failure !== null) throw failed(this.#failure);
+  }
+
   /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
   close(): Promise<void> {
     this.#closing ??= this.#close();

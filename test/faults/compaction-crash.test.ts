@@ -132,55 +132,64 @@ for (const [code, isForGood] of [
   ["EIO", true],
   ["ENOSPC", false],
 ] as const) {
-  t.test(`${code} at every operation of compactions: the log goes on, no answer changes`, async (t) => {
-    const random = createRandom(SEED + 1);
-    const store = await createStore(SEED + 1);
-    const operations: DiskOperation[] = [];
-    const whole = store.disk.copy();
-    whole.onOperation = (operation) => {
-      // The opening syncs the folder too.
-      if (isOfCompaction(operation) && (operation.kind !== "syncDirectory" || operations.length > 0)) {
-        operations.push(operation);
+  t.test(
+    `${code} at every operation of compactions: no answer changes, and the log goes on but after a failed sync of its names`,
+    async (t) => {
+      const random = createRandom(SEED + 1);
+      const store = await createStore(SEED + 1);
+      const operations: DiskOperation[] = [];
+      const whole = store.disk.copy();
+      whole.onOperation = (operation) => {
+        // The opening syncs the folder too.
+        if (isOfCompaction(operation) && (operation.kind !== "syncDirectory" || operations.length > 0)) {
+          operations.push(operation);
+        }
+        return undefined;
+      };
+      await (await compactOn(whole))?.close();
+      t.ok(operations.length > 20);
+      const faults: string[] = [];
+      let ended = 0;
+      for (const { number, kind, path } of operations) {
+        const what = `${code} at ${number}, ${kind} ${path}`;
+        const disk = store.disk.copy();
+        disk.onOperation = (operation) => (operation.number === number ? { error: code } : undefined);
+        const struck = await compactOn(disk);
+        if (struck === undefined) {
+          faults.push(`${what}: not opened`);
+          continue;
+        }
+        const history = store.history;
+        const differs = await differences(struck.view, history, random, 2);
+        if (differs.length > 0) faults.push(`${what}: ${JSON.stringify(differs[0]).slice(0, 200)}`);
+        if (disk.paths().some((name) => name.endsWith(".tmp"))) faults.push(`${what}: a temporary file is left`);
+        if (kind === "syncDirectory") {
+          // The names of new segments lie there too.
+          if (struck.log.failure === null) faults.push(`${what}: the log goes on`);
+          await struck.close().catch(() => {});
+          faults.push(...(await judge(store, disk, what)));
+          continue;
+        }
+        // A failed sync, also one that says that there was no room, is never tried again.
+        const endsForGood = kind === "datasync" || (isForGood && kind !== "create");
+        if ((struck.fault !== null) !== endsForGood) faults.push(`${what}: fault ${struck.fault}`);
+        if (struck.fault !== null) ended++;
+        // The log takes more, and what waited for room is done later.
+        const refusal = { code: "not_found", message: "no run", params: {} } as const;
+        const record = { ...encodeRefusal({ producer: "cell-1", sequence: 1 }, refusal), timeUs: history.timeUs };
+        await struck.log.whenCommitted(struck.append(record));
+        if (struck.log.failure !== null) faults.push(`${what}: the log failed`);
+        if (struck.fault === null) {
+          await struck.compact();
+          if (struck.compacted.length === 0) faults.push(`${what}: nothing was compacted later`);
+        }
+        await struck.close();
+        faults.push(...(await judge({ ...store, records: [...store.records, record] }, disk, what)));
       }
-      return undefined;
-    };
-    await (await compactOn(whole))?.close();
-    t.ok(operations.length > 20);
-    const faults: string[] = [];
-    let ended = 0;
-    for (const { number, kind, path } of operations) {
-      const what = `${code} at ${number}, ${kind} ${path}`;
-      const disk = store.disk.copy();
-      disk.onOperation = (operation) => (operation.number === number ? { error: code } : undefined);
-      const struck = await compactOn(disk);
-      if (struck === undefined) {
-        faults.push(`${what}: not opened`);
-        continue;
-      }
-      const history = store.history;
-      const differs = await differences(struck.view, history, random, 2);
-      if (differs.length > 0) faults.push(`${what}: ${JSON.stringify(differs[0]).slice(0, 200)}`);
-      // A failed sync, also one that says that there was no room, is never tried again.
-      const isSync = kind === "datasync" || kind === "syncDirectory";
-      const endsForGood = isSync || (isForGood && kind !== "create");
-      if ((struck.fault !== null) !== endsForGood) faults.push(`${what}: fault ${struck.fault}`);
-      if (struck.fault !== null) ended++;
-      if (disk.paths().some((name) => name.endsWith(".tmp"))) faults.push(`${what}: a temporary file is left`);
-      // The log takes more, and what waited for room is done later.
-      const refusal = { code: "not_found", message: "no run", params: {} } as const;
-      const record = { ...encodeRefusal({ producer: "cell-1", sequence: 1 }, refusal), timeUs: history.timeUs };
-      await struck.log.whenCommitted(struck.append(record));
-      if (struck.log.failure !== null) faults.push(`${what}: the log failed`);
-      if (struck.fault === null) {
-        await struck.compact();
-        if (struck.compacted.length === 0) faults.push(`${what}: nothing was compacted later`);
-      }
-      await struck.close();
-      faults.push(...(await judge({ ...store, records: [...store.records, record] }, disk, what)));
-    }
-    t.same(faults.slice(0, 5), []);
-    t.comment(`${code}: ${operations.length} operations failed, ${ended} ended compaction: ${faults.length} faults`);
-  });
+      t.same(faults.slice(0, 5), []);
+      t.comment(`${code}: ${operations.length} operations failed, ${ended} ended compaction: ${faults.length} faults`);
+    },
+  );
 }
 
 t.test("what was judged by is durable before what it makes needless is gone, in every durability mode", async (t) => {

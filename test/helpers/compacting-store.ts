@@ -51,6 +51,7 @@ export class CompactingStore {
       hasRoom: () => this.hasRoom,
       spend: () => {},
       whenDurable: () => this.log.whenDurable(this.log.nextSequence - 1),
+      syncNames: () => this.log.syncNames(),
       hold: async (segmentBase) => {
         await this.#moving;
         await this.reader.hold(segmentBase);

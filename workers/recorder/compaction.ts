@@ -48,6 +48,8 @@ export interface CompactionOptions {
   spend(bytes: number): void;
   /** Resolves when every record that was appended so far would survive a power cut; rejects when it will not. */
   whenDurable(): Promise<void>;
+  /** Makes the names in the folder durable; a failure ends the log and everything that writes. */
+  syncNames(): Promise<void>;
   /** Has the readers keep the segment's file open; false when they cannot. `moved` follows where it is true. */
   hold(segmentBase: number): Promise<boolean>;
   /** The records of the segment lie there now, and the old file is needed no more once everybody knows. */
@@ -185,7 +187,7 @@ export class Compaction {
   }
 
   async #compact(base: number, nextBase: number, sizeBytes: number): Promise<void> {
-    const { fileSystem, directory, places, spend, hasRoom } = this.#options;
+    const { fileSystem, directory, places, spend, hasRoom, syncNames } = this.#options;
     const interrupted = new Promise<never>((_, reject) => {
       this.#interrupt = reject;
     });
@@ -225,7 +227,7 @@ export class Compaction {
       this.#interrupt = () => {};
     }
     places.garbage.remove(base, deadBytes);
-    await fileSystem.syncDirectory(directory);
+    await syncNames();
     this.#options.line("info", "compacted a segment of the log", {
       segment: segmentName(base),
       bytes_before: rewritten.bytesBefore,

@@ -78,6 +78,7 @@ export class Upkeep {
       hasRoom: () => room.level === "enough",
       spend: (bytes) => room.spend(bytes),
       whenDurable: () => log.whenDurable(log.nextSequence - 1),
+      syncNames: () => log.syncNames(),
       hold: (segmentBase) => this.#hold(segmentBase),
       moved: (moves) => this.#moved(moves),
       onChange: options.onChange,
