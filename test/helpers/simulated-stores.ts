@@ -7,11 +7,12 @@ export interface SimulatedStores extends SimulationCounts {
 }
 
 export function noStores(): SimulatedStores {
+  const upkeep = { fromSnapshot: 0, snapshots: 0, compactions: 0 };
   const counts = { lives: 0, records: 0, acknowledged: 0, refused: 0, removedRuns: 0 };
   return {
     seeds: 0,
     failed: [],
-    counts: { ...counts, fullDisks: 0, snapshotsMade: 0, snapshotsTaken: 0, unreadable: 0, damages: 0 },
+    counts: { ...counts, fullDisks: 0, unreadable: 0, damages: 0, ...upkeep },
     crashes: {},
     errors: {},
   };

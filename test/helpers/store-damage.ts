@@ -1,12 +1,22 @@
 import type { Random } from "../../core/random.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
+import type { LogRecord } from "../../storage/log-batch.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
 import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 
-/** The shipped check, of a store at `directory` on a simulated disk. */
-export async function checkDisk(disk: SimulatedDisk, directory: string): Promise<CheckResult> {
+/**
+ * The shipped check, of a store at `directory` on a simulated disk.
+ *
+ * @param onRecord called for each record
+ */
+export async function checkDisk(
+  disk: SimulatedDisk,
+  directory: string,
+  onRecord: (record: LogRecord) => void = () => {},
+): Promise<CheckResult> {
+  const { inspectRecord, namedAtEnd } = new RecordVerifier().inspection;
   const dataDirectory = {
     path: directory,
     metaPath: `${directory}/meta`,
@@ -15,13 +25,16 @@ export async function checkDisk(disk: SimulatedDisk, directory: string): Promise
     snapshotPath: `${directory}/snapshot`,
     release: async () => {},
   };
-  return checkStore({
+  return await checkStore({
     dataDirectory,
     fileSystem: disk,
+    folds: await SnapshotCheck.open(disk, dataDirectory),
     understandsType: isChangeRecordType,
-    // A crash may come before the folder is there.
-    folds: (await disk.exists(dataDirectory.snapshotPath)) ? await SnapshotCheck.open(disk, dataDirectory) : undefined,
-    ...new RecordVerifier().inspection,
+    inspectRecord: (record) => {
+      onRecord(record);
+      return inspectRecord(record);
+    },
+    namedAtEnd,
   });
 }
 

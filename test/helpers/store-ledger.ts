@@ -1,27 +1,46 @@
 import { isDeepStrictEqual } from "node:util";
 import { crc32 } from "node:zlib";
 import type { CellMessage } from "../../core/cell-message.js";
-import type { Change } from "../../core/change.js";
+import type { CellChange, Change } from "../../core/change.js";
 import { storedEnd } from "../../core/run-files.js";
 import type { RunState, StoredKind } from "../../core/run-state.js";
 import { capturePath, FILE_OF_KIND } from "../../storage/capture-path.js";
 import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
+import { decodeDroppedOrigins } from "../../storage/dropped-origins.js";
+import { droppedFrom } from "../../storage/dropped-record.js";
 import type { LogRecord } from "../../storage/log-batch.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
+import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import { asModel, CellLinkModel, type ModelRun } from "./cell-link-model.js";
 import type { MessageAnswer, SimulatedProducer } from "./simulated-producer.js";
 
+/** A committed record: its content, who sent it, and what would make it needless. */
+interface Entry {
+  digest: number;
+  origin: Origin | null;
+  needlessBy:
+    | { kind: "nothing" }
+    /** A mark is needless from the start. */
+    | { kind: "itself" }
+    | { kind: "end"; runId: string }
+    | { kind: "laterEnd"; runId: string }
+    | { kind: "laterChanges"; subjects: string[] };
+}
+
 /**
  * What the store must hold: every record that was ever committed, and beside it what the producers' messages, in the order of these
- * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same.
+ * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same, or in
+ * their place what compaction left, where it may have dropped them.
  */
 export class StoreLedger {
   readonly faults: string[] = [];
   readonly #producers: readonly SimulatedProducer[];
   readonly #model = new CellLinkModel();
-  /** Of each record's content, by sequence number less one. */
-  readonly #digests: number[] = [];
+  /** By sequence number less one. */
+  readonly #entries: Entry[] = [];
+  readonly #lastEnds = new Map<string, number>();
+  /** Of what cell changes are about: the last record. */
+  readonly #lastChanges = new Map<string, number>();
   readonly #outcomes = new Map<string, MessageAnswer[]>();
   /** Payloads that were taken, in order: `<run id> <kind>`. */
   readonly #stored = new Map<string, Uint8Array[]>();
@@ -33,7 +52,12 @@ export class StoreLedger {
   }
 
   get records(): number {
-    return this.#digests.length;
+    return this.#entries.length;
+  }
+
+  /** Of all runs. */
+  get runIds(): Iterable<string> {
+    return this.#model.runs.keys();
   }
 
   get removedRuns(): number {
@@ -42,26 +66,90 @@ export class StoreLedger {
 
   /** A committed record, shown for the first time or again. */
   take(record: LogRecord): void {
-    if (record.type === LOG_RECORD_TYPE.openingState) return;
-    const digest = crc32(record.body, crc32(record.index, (record.type + record.timeUs) >>> 0));
+    if (record.type === LOG_RECORD_TYPE.openingState || this.compare(record)) return;
     const { sequence } = record;
-    if (sequence <= this.#digests.length) {
-      if (this.#digests[sequence - 1] !== digest) this.faults.push(`record ${sequence} is another one than it was`);
+    if (sequence !== this.#entries.length + 1) {
+      this.faults.push(`record ${sequence} comes behind ${this.#entries.length}`);
       return;
     }
-    if (sequence !== this.#digests.length + 1) {
-      this.faults.push(`record ${sequence} comes behind ${this.#digests.length}`);
-      return;
-    }
-    this.#digests.push(digest);
+    const origin = isChangeRecordType(record.type) ? decodeIndex(record.type, record.index).origin : null;
+    this.#entries.push({ digest: digestOf(record), origin, needlessBy: this.#needlessBy(record) });
     if (!isChangeRecordType(record.type)) return;
-    const { origin } = decodeIndex(record.type, record.index);
     if (origin === null) {
       for (const change of decodeChanges(record.type, record.body)) this.#takeOwnChange(change);
       return;
     }
     const refusal = record.type === RECORD_TYPE.refusal ? decodeRefusal(record.body).code : null;
     this.#takeMessage(origin.producer, origin.sequence, refusal);
+  }
+
+  /** Whether the record is of those that were committed before, and then, that it is the same or stands for what may be dropped. */
+  compare(record: LogRecord): boolean {
+    if (record.type === LOG_RECORD_TYPE.openingState) return true;
+    const known = this.#entries[record.sequence - 1];
+    if (known === undefined) return false;
+    if (record.type === LOG_RECORD_TYPE.dropped) this.#compareDropped(record);
+    else if (known.digest !== digestOf(record))
+      this.faults.push(`record ${record.sequence} is another one than it was`);
+    return true;
+  }
+
+  #compareDropped(record: LogRecord): void {
+    const reached = new Map<string, number>();
+    const first = droppedFrom(record.index) ?? 0;
+    for (let sequence = first; sequence <= record.sequence; sequence++) {
+      const entry = this.#entries[sequence - 1];
+      if (entry === undefined || !this.#isNeedless(entry, sequence)) {
+        this.faults.push(`record ${sequence} was dropped: ${JSON.stringify(entry)}`);
+      }
+      if (entry?.origin) reached.set(entry.origin.producer, entry.origin.sequence);
+    }
+    const left = new Map(decodeDroppedOrigins(record.body).map(({ producer, sequence }) => [producer, sequence]));
+    if (!isDeepStrictEqual(left, reached)) {
+      this.faults.push(
+        `records ${first} to ${record.sequence} left ${[...left].join("; ")}, not ${[...reached].join("; ")}`,
+      );
+    }
+  }
+
+  #isNeedless({ needlessBy }: Entry, sequence: number): boolean {
+    switch (needlessBy.kind) {
+      case "nothing":
+        return false;
+      case "itself":
+        return true;
+      case "end":
+        return this.#lastEnds.has(needlessBy.runId);
+      case "laterEnd":
+        return (this.#lastEnds.get(needlessBy.runId) ?? 0) > sequence;
+      case "laterChanges":
+        return needlessBy.subjects.every((subject) => (this.#lastChanges.get(subject) ?? 0) > sequence);
+    }
+  }
+
+  #needlessBy({ type, index, body, sequence }: LogRecord): Entry["needlessBy"] {
+    if (type === LOG_RECORD_TYPE.mark) return { kind: "itself" };
+    if (!isChangeRecordType(type)) return { kind: "nothing" };
+    const decoded = decodeIndex(type, index);
+    switch (decoded.type) {
+      case RECORD_TYPE.runCreated:
+        return { kind: "end", runId: decoded.summary.id };
+      case RECORD_TYPE.runDelta:
+        return { kind: "end", runId: decoded.runId };
+      case RECORD_TYPE.runEnded:
+        this.#lastEnds.set(decoded.summary.id, sequence);
+        return { kind: "laterEnd", runId: decoded.summary.id };
+      case RECORD_TYPE.cellChanges: {
+        const changes = decodeChanges(type, body) as CellChange[];
+        const subjects = changes.map(subjectOf);
+        for (const subject of subjects) if (subject !== null) this.#lastChanges.set(subject, sequence);
+        const isOnlyPuts = changes.every(({ kind }) => kind === "cell_put" || kind === "component_put");
+        return isOnlyPuts ? { kind: "laterChanges", subjects: subjects as string[] } : { kind: "nothing" };
+      }
+      default:
+        // No producer of a simulation has more refusals than are kept.
+        return { kind: "nothing" };
+    }
   }
 
   #takeMessage(name: string, number: number, refusal: string | null): void {
@@ -144,15 +232,28 @@ export class StoreLedger {
     return lengths;
   }
 
+  /** Compares those runs that could be read back with the model. */
+  judgeShown(runs: ReadonlyMap<string, RunState | undefined>): void {
+    for (const [id, run] of runs) if (run !== undefined) this.#judgeRun(id, run);
+  }
+
+  #judgeRun(id: string, run: RunState): void {
+    const wanted = this.#model.runs.get(id);
+    if (!isDeepStrictEqual(asModel(run), wanted)) {
+      this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(wanted)}`);
+    }
+    if ((run.capturesRemovedAtUs !== null) !== this.#removed.has(id)) this.faults.push(`tombstone of ${id}`);
+  }
+
   /** Compares runs as they were read back, and their stored bytes, with the model. */
-  judgeRuns(runs: ReadonlyMap<string, RunState>, bytesOf: (path: string) => Uint8Array | undefined): void {
-    if (runs.size !== this.#model.runs.size) this.faults.push(`${runs.size} runs, not ${this.#model.runs.size}`);
-    for (const [id, run] of runs) {
-      const wanted = this.#model.runs.get(id);
-      if (!isDeepStrictEqual(asModel(run), wanted)) {
-        this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(wanted)}`);
+  judgeRuns(runs: ReadonlyMap<string, RunState | undefined>, bytesOf: (path: string) => Uint8Array | undefined): void {
+    for (const id of this.#model.runs.keys()) {
+      const run = runs.get(id);
+      if (run === undefined) {
+        this.faults.push(`run ${id} is not there`);
+        continue;
       }
-      if ((run.capturesRemovedAtUs !== null) !== this.#removed.has(id)) this.faults.push(`tombstone of ${id}`);
+      this.#judgeRun(id, run);
       for (const kind of ["captures", "reports"] as const) this.#judgeStored(run, kind, bytesOf);
     }
   }
@@ -167,4 +268,14 @@ export class StoreLedger {
     if (found === undefined || !wanted.equals(found))
       this.faults.push(`${kind} of ${run.id}: other bytes than were sent`);
   }
+}
+
+function digestOf({ type, timeUs, index, body }: LogRecord): number {
+  return crc32(body, crc32(index, (type + timeUs) >>> 0));
+}
+
+function subjectOf(change: CellChange): string | null {
+  if (change.kind === "cell_put") return "cell";
+  if (change.kind === "component_put") return change.row.key;
+  return change.kind === "component_deleted" ? change.key : null;
 }

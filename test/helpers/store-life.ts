@@ -1,27 +1,23 @@
 import type { Random } from "../../core/random.js";
-import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
-import { decodeChanges } from "../../storage/change-record.js";
+import { droppedFrom } from "../../storage/dropped-record.js";
 import { type CommittedBatch, forEachRecord, type LogRecord } from "../../storage/log-batch.js";
-import { walkLog } from "../../storage/log-walk.js";
-import { readRecordHeader, recordLength } from "../../storage/record-format.js";
-import { isChangeRecordType, RECORD_TYPE } from "../../storage/record-index.js";
-import { RecoveryReportBuilder } from "../../storage/recovery-report.js";
-import { SnapshotError } from "../../storage/snapshot-format.js";
+import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
 import type { LinkServer } from "../../workers/cell-link/link-server.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
   FrontToRecorder,
+  LogLine,
   RecorderOptions,
   RecorderReady,
   RecorderToFront,
 } from "../../workers/recorder/recorder-messages.js";
-import { makeSnapshot, type SnapshotRequest } from "../../workers/snapshot/make-snapshot.js";
-import type { SnapshotWork } from "../../workers/snapshot/snapshot-worker.js";
 import { type DiskPlace, DiskPlaces } from "./disk-place.js";
 import { ManualTimers } from "./manual-timers.js";
 import type { DiskFault, DiskOperation, SimulatedDisk } from "./simulated-disk.js";
+import { SimulatedFront } from "./simulated-front.js";
 import type { SimulatedProducer } from "./simulated-producer.js";
+import { snapshotsOn } from "./simulated-snapshots.js";
 import { slowDisk } from "./slow-disk.js";
 
 export const CRASH_MODES = ["drop", "keep", "tear"] as const;
@@ -35,8 +31,11 @@ export interface Strike {
   kind: "crash" | "kill" | "sync" | "write" | "full";
 }
 
-/** Where a failed sync is no reason to end all writes: nothing that was acknowledged depends on it. */
-const HARMLESS_SYNCS: ReadonlySet<DiskPlace> = new Set(["snapshot", "compaction"]);
+/** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
+function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
+  return place === "snapshot" || (place === "compaction" && kind === "datasync");
+}
+
 const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
   "write",
   "truncate",
@@ -46,32 +45,37 @@ const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
   "mkdir",
 ]);
 
+/** Lines that a full disk brings. */
+const MEANT_TROUBLE: ReadonlySet<string> = new Set(["the disk is full: all messages wait"]);
+
 export interface LifeOptions {
   disk: SimulatedDisk;
   random: Random;
   wallUs(): number;
   strike: Strike | null;
-  /** Every record that the recorder shows the front, those that the log held first. */
+  /** Every record that the recorder shows the front: those that the log held, or those behind a snapshot, first. */
   onRecord(record: LogRecord): void;
-  /** False where damage has taken records that a run cannot be folded without. */
-  foldsRuns: boolean;
+  /** False for a store that damage has taken records from. */
+  isWhole: boolean;
 }
 
 /** One recorder on a simulated disk from its opening to its end, with the front that it serves. */
 export class StoreLife {
   readonly disk: SimulatedDisk;
   readonly timers = new ManualTimers();
-  /** As the front knows them. */
-  readonly runs = new Map<string, RunState>();
   readonly faults: string[] = [];
   /** What the strike hit, once it did. */
   struck: DiskPlace | null = null;
+  /** Of the records that were shown, or are in the snapshot that the front has taken. */
   lastSequence = 0;
+  /** Whether it began from a snapshot. */
+  beganFromSnapshot = false;
+  compactions = 0;
+  snapshots = 0;
   ready: RecorderReady | null = null;
-  snapshotsMade = 0;
-  snapshotsTaken = 0;
   /** The recorder has said that it takes nothing any more, or did not start. */
   hasFailed = false;
+  isOpening = true;
   /** The machine or the process has ended. */
   isDead = false;
   readonly #options: LifeOptions;
@@ -79,18 +83,26 @@ export class StoreLife {
   #recorder: Recorder | null = null;
   #link: LinkServer | null = null;
   #receive: (message: FrontToRecorder) => void = () => {};
+  #front: SimulatedFront | null = null;
   #countdown: number;
-  #isOpening = true;
   /** A sync failed that the store depends on. */
   #hasFailedSync = false;
-  #isStopping = false;
   #isEnded = false;
+  /** No record has been shown since the front took a snapshot. */
+  #isBehindSnapshot = false;
+  /** What the recorder said of itself that it should not without a strike. */
+  readonly #trouble: string[] = [];
 
   constructor(options: LifeOptions) {
     this.#options = options;
     this.disk = options.disk;
     this.#countdown = options.strike?.after ?? 0;
     this.disk.onOperation = (operation) => this.#befall(operation);
+  }
+
+  /** Where its strike is to fall. */
+  get place(): Strike["place"] | null {
+    return this.#options.strike?.place ?? null;
   }
 
   /** Its strike has filled the disk. */
@@ -106,16 +118,21 @@ export class StoreLife {
   /** @throws what the recorder's start does; a life that its strike ended on the way only is over */
   async start(options: RecorderOptions): Promise<void> {
     const { random, wallUs } = this.#options;
+    const fileSystem = slowDisk(this.disk, random);
+    const front = new SimulatedFront(fileSystem, `${options.dataDirectory}/meta`, (answer) => {
+      setImmediate(() => this.#receive(answer));
+    });
+    this.#front = front;
     try {
       this.#recorder = await Recorder.start(options, {
-        fileSystem: slowDisk(this.disk, random),
+        fileSystem,
         timers: this.timers,
         wallUs,
         send: (message) => this.#take(message),
         onMessage: (receive) => {
           this.#receive = receive;
         },
-        makeSnapshot: (request) => this.#makeSnapshot(request),
+        makeSnapshot: snapshotsOn(fileSystem),
         sockets: {
           lock: async () => ({ release: async () => {} }),
           listen: (link) => {
@@ -128,8 +145,9 @@ export class StoreLife {
       if (this.struck === null) throw error;
       return;
     }
+    this.isOpening = false;
     if (this.#hasFailedSync) this.faults.push("opened in spite of a failed sync");
-    this.#isOpening = false;
+    if (this.#options.isWhole) await front.opened();
   }
 
   connect(producer: SimulatedProducer): void {
@@ -139,14 +157,22 @@ export class StoreLife {
     if (this.#link !== null) producer.connect(this.#link);
   }
 
+  /** These runs, as the front shows them. */
+  async runs(ids: Iterable<string>): Promise<Map<string, RunState | undefined>> {
+    return (await this.#front?.runs(ids)) ?? new Map();
+  }
+
   async stop(): Promise<void> {
-    this.#isStopping = true;
     await this.#recorder?.stop();
   }
 
   /** The disk as the next life finds it. */
   end(mode: (typeof CRASH_MODES)[number]): SimulatedDisk {
     this.#isEnded = true;
+    this.#front?.close();
+    if (this.ready !== null && (this.struck === null || this.isFull) && this.#options.isWhole) {
+      this.faults.push(...(this.#front?.faults ?? []), ...this.#trouble);
+    }
     if (this.ready !== null && this.hasFailed && (this.struck === null || this.isFull))
       this.faults.push("the recorder failed, and nothing befell it");
     if (this.#hasFailedSync && !this.hasFailed) this.faults.push("a failed sync did not end the recorder");
@@ -155,12 +181,10 @@ export class StoreLife {
 
   #befall(operation: DiskOperation): DiskFault | undefined {
     const { strike, random } = this.#options;
-    const place = this.#places.placeOf(operation, this.#isOpening, this.disk);
+    const place = this.#places.placeOf(operation, this.isOpening, this.disk);
     if (strike === null || this.struck !== null) return undefined;
-    // What finds no room while all stops has nothing to wait for, and fails.
-    if (strike.kind === "full" && this.#isStopping) return undefined;
     // Where the opening did too little for it, it strikes later.
-    if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.#isOpening)) {
+    if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.isOpening)) {
       return undefined;
     }
     const isSync = operation.kind === "datasync" || operation.kind === "syncDirectory";
@@ -169,7 +193,7 @@ export class StoreLife {
     if (this.#countdown-- > 0) return undefined;
     this.struck = place;
     if (strike.kind === "sync") {
-      this.#hasFailedSync = !HARMLESS_SYNCS.has(place) && !this.#isOfBallast(operation);
+      this.#hasFailedSync = !isHarmless(operation, place) && !this.#isOfBallast(operation);
       return { error: random.pick(["EIO", "ENOSPC"]) };
     }
     if (strike.kind === "write") return { error: "EIO" };
@@ -184,7 +208,7 @@ export class StoreLife {
   /** Once the store is open, nothing else syncs names in the data directory itself. */
   #isOfBallast({ kind, path }: DiskOperation): boolean {
     if (path.includes("/ballast")) return true;
-    return !this.#isOpening && kind === "syncDirectory" && !path.includes("/", 1);
+    return !this.isOpening && kind === "syncDirectory" && !path.includes("/", 1);
   }
 
   #take(message: RecorderToFront): void {
@@ -192,87 +216,51 @@ export class StoreLife {
     switch (message.kind) {
       case "batch":
         this.#takeBatch(message.batch);
-        setImmediate(() => this.#receive({ kind: "batch_taken", bytes: message.batch.bytes.length }));
         break;
       case "snapshot":
-        void this.#takeSnapshot(message.sequence);
+        this.lastSequence = message.sequence;
+        this.beganFromSnapshot = true;
+        this.#isBehindSnapshot = true;
         break;
       case "snapshot_discarded":
-        this.runs.clear();
         this.lastSequence = 0;
-        break;
-      case "let_go_of_captures":
-        setImmediate(() => this.#receive({ kind: "captures_let_go" }));
+        this.beganFromSnapshot = false;
+        this.#isBehindSnapshot = false;
         break;
       case "ready":
         this.ready = message;
         break;
       case "log":
-        if (message.line.message === "the recorder takes no more messages") this.hasFailed = true;
+        this.#read(message.line);
         break;
       default:
         break;
     }
+    this.#front?.take(message);
   }
 
-  #makeSnapshot(request: SnapshotRequest): SnapshotWork {
-    const outcome = makeSnapshot(slowDisk(this.disk, this.#options.random), request).then(
-      (made) => {
-        this.snapshotsMade++;
-        return { made };
-      },
-      (error: Error) => (error instanceof SnapshotError ? { refused: error.message } : { failed: error.message }),
-    );
-    return { outcome, cancel: () => {} };
-  }
-
-  /** What a front would take out of the snapshot, this one reads from the log, which is to say the same; or it takes none. */
-  async #takeSnapshot(sequence: number): Promise<void> {
-    let takes = this.#options.random.chance(0.8);
-    if (takes) {
-      await walkLog({
-        fileSystem: this.disk,
-        directory: "/data/meta",
-        firstSequence: 1,
-        understandsType: isChangeRecordType,
-        builder: new RecoveryReportBuilder(),
-        quarantine: async () => null,
-        deliversTail: true,
-        onRecords: (batch) => {
-          const part = { ...batch, bytes: throughSequence(batch.bytes, sequence) };
-          this.#takeBatch({ ...part, lastSequence: Math.min(batch.lastSequence, sequence) });
-        },
-      }).catch(() => {
-        takes = false;
-      });
-    }
-    if (takes) this.snapshotsTaken++;
-    setImmediate(() =>
-      this.#receive(takes ? { kind: "snapshot_taken" } : { kind: "snapshot_refused", reason: "not this time" }),
-    );
+  #read({ level, message, fields }: LogLine): void {
+    if (message === "the recorder takes no more messages") this.hasFailed = true;
+    const isTrouble = level === "error" || message === "no snapshot is made until the next start";
+    if (isTrouble && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
+    if (message === "compacted a segment of the log") this.compactions++;
+    if (message === "made a snapshot") this.snapshots++;
   }
 
   #takeBatch(batch: CommittedBatch): void {
     forEachRecord(batch, (record) => {
       this.#options.onRecord(record);
-      if (!this.#options.foldsRuns) return;
-      if (!isChangeRecordType(record.type) || record.type === RECORD_TYPE.refusal) return;
-      for (const change of decodeChanges(record.type, record.body)) {
-        if ("runId" in change) this.runs.set(change.runId, foldRun(this.runs.get(change.runId), change, record.timeUs));
+      if (record.type === LOG_RECORD_TYPE.openingState) return;
+      const first =
+        record.type === LOG_RECORD_TYPE.dropped ? (droppedFrom(record.index) ?? record.sequence) : record.sequence;
+      // A stretch that was dropped across a snapshot's position is shown whole.
+      const isAcross = first <= this.lastSequence && record.sequence > this.lastSequence;
+      const isNext = first === this.lastSequence + 1 || (isAcross && this.#isBehindSnapshot);
+      if (!isNext && this.#options.isWhole) {
+        this.faults.push(`a hole: record ${first} (type ${record.type}) is shown behind ${this.lastSequence}`);
       }
+      this.#isBehindSnapshot = false;
+      this.lastSequence = record.sequence;
     });
-    this.lastSequence = Math.max(this.lastSequence, batch.lastSequence);
   }
-}
-
-/** The part of whole records with numbers up to that one. */
-function throughSequence(bytes: Uint8Array, sequence: number): Uint8Array {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-  while (at < bytes.length) {
-    const header = readRecordHeader(view, at);
-    if (header.sequence > sequence) break;
-    at += recordLength(header.indexLength, header.bodyLength);
-  }
-  return bytes.subarray(0, at);
 }

@@ -14,7 +14,9 @@ const SECOND_US = 1_000_000;
 const DAY_US = 86_400 * SECOND_US;
 /** What does not come to its end within so many turns of the event loop never does. */
 const MOST_TURNS = 20_000;
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "snapshot"] as const;
+const OFTEN = { logBytes: 2_000, intervalMs: 4_000, stopLogBytes: 500, stopMs: 5_000 };
+const SELDOM = { logBytes: 50_000, intervalMs: 200_000, stopLogBytes: 20_000, stopMs: 5_000 };
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "compaction", "snapshot"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
 
@@ -31,12 +33,15 @@ export interface SimulationCounts {
     refused: number;
     removedRuns: number;
     fullDisks: number;
-    snapshotsMade: number;
-    snapshotsTaken: number;
     /** Openings that an error of a read ended. */
     unreadable: number;
     /** Stores that were damaged at the end, each in one place. */
     damages: number;
+    /** Openings that began from one, of the snapshots that were made. */
+    fromSnapshot: number;
+    snapshots: number;
+    /** Segments that were compacted. */
+    compactions: number;
   };
   /** Of machine or process, by what they fell into; `idle`: between operations. */
   crashes: Partial<Record<DiskPlace | "idle", number>>;
@@ -72,7 +77,7 @@ class StoreSimulation {
     faults: this.#faults,
     counts: {
       ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
-      ...{ removedRuns: 0, fullDisks: 0, snapshotsMade: 0, snapshotsTaken: 0, unreadable: 0, damages: 0 },
+      ...{ removedRuns: 0, fullDisks: 0, unreadable: 0, damages: 0, fromSnapshot: 0, snapshots: 0, compactions: 0 },
     },
     crashes: {},
     errors: {},
@@ -125,7 +130,7 @@ class StoreSimulation {
     if (random.chance(0.3)) await this.#check("before an opening");
     const life = this.#newLife(this.#disk, strike);
     if (await this.#open(life, strike)) {
-      this.#judgeOpened(life);
+      await this.#judgeOpened(life);
       await this.#work(life, strike === null);
       if (!life.isOver && (strike === null || random.chance(0.3))) await this.#stop(life);
     }
@@ -133,7 +138,7 @@ class StoreSimulation {
     this.#end(life);
   }
 
-  #newLife(disk: SimulatedDisk, strike: Strike | null, foldsRuns = true): StoreLife {
+  #newLife(disk: SimulatedDisk, strike: Strike | null, isWhole = true): StoreLife {
     return new StoreLife({
       disk,
       random: this.#random,
@@ -141,7 +146,7 @@ class StoreSimulation {
         this.#wallUs += this.#random.integer(0, 400);
         return this.#wallUs;
       },
-      ...{ strike, foldsRuns },
+      ...{ strike, isWhole },
       onRecord: (record) => this.#ledger.take(record),
     });
   }
@@ -153,6 +158,8 @@ class StoreSimulation {
       { days: null, bytes: 2_000 },
       { days: 2, bytes: null },
     ];
+    // Both take turns: what makes many of the one makes few of the other.
+    const makesSnapshots = strike?.place === "snapshot" || (strike?.place !== "compaction" && this.#random.chance(0.4));
     const policy = strike?.place === "retention" || this.#plan !== null ? policies[1] : this.#random.pick(policies);
     return {
       dataDirectory: DIRECTORY,
@@ -162,10 +169,7 @@ class StoreSimulation {
       ...{ finalizeTimeoutMs: 2_000, orphanTimeoutMs: null },
       retention: policy ?? { days: null, bytes: null },
       segmentBytes: this.#segmentBytes,
-      snapshots: {
-        logBytes: strike?.place === "snapshot" ? 1_000 : this.#random.pick([1_000, 5_000]),
-        stopLogBytes: 500,
-      },
+      snapshots: makesSnapshots ? OFTEN : SELDOM,
       diskRoom: { low: { bytes: 2_000 }, critical: { bytes: 800 }, ballastBytes: this.#ballastBytes },
     };
   }
@@ -176,10 +180,11 @@ class StoreSimulation {
     let failsAt =
       this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
+    // A snapshot that cannot be read is done without.
     disk.onRead = (path) => {
+      if (!life.isOpening || path.includes("/snapshot/")) return undefined;
       if (failsAt-- > 0) return undefined;
-      // A snapshot that cannot be read is as if there were none.
-      if (!path.includes("/snapshot/")) hasFailed = true;
+      hasFailed = true;
       return "EIO";
     };
     const reading = failsAt;
@@ -195,18 +200,25 @@ class StoreSimulation {
     return life.ready !== null && !life.isOver;
   }
 
-  #judgeOpened(life: StoreLife): void {
+  async #judgeOpened(life: StoreLife): Promise<void> {
     if (life.lastSequence < this.#ledger.records) {
       this.#faults.push(`records ${life.lastSequence + 1} to ${this.#ledger.records} were committed and are lost`);
     }
     const recovery = life.ready?.recovery;
     if (recovery?.corruptionCount !== 0) this.#faults.push(`a crash is no corruption: ${JSON.stringify(recovery)}`);
-    this.#judgeRuns(life);
+    await this.#judgeRuns(life);
   }
 
-  #judgeRuns(life: StoreLife): void {
+  async #judgeRuns(life: StoreLife): Promise<void> {
+    const ledger = this.#ledger;
+    let runs = await life.runs(ledger.runIds);
+    // What was committed while they were read may be in some of them.
+    for (let records = -1; records !== ledger.records && !life.isOver; runs = await life.runs(ledger.runIds)) {
+      records = ledger.records;
+    }
+    if (life.isOver) return;
     this.#ledger.judgeAnswers();
-    this.#ledger.judgeRuns(life.runs, (path) => {
+    this.#ledger.judgeRuns(runs, (path) => {
       const whole = `${DIRECTORY}/captures/${path}`;
       return life.disk.has(whole) ? life.disk.bytesOf(whole) : undefined;
     });
@@ -215,6 +227,7 @@ class StoreSimulation {
 
   async #work(life: StoreLife, isLast: boolean): Promise<void> {
     const random = this.#random;
+    const isUpkeep = life.place === "retention" || life.place === "compaction";
     const steps = this.#plan?.steps ?? random.integer(5, isLast ? 15 : 40);
     for (let step = steps; step > 0 && !life.isDead; step--) {
       const producer = this.#anyProducer(life, 0.7);
@@ -222,8 +235,12 @@ class StoreSimulation {
       if (random.chance(0.05)) producer.repeat();
       await turns(random.integer(0, 6));
       if (random.chance(0.15)) life.timers.advance(random.pick([250, 1_000, 5_000]));
-      if (random.chance(0.04)) life.timers.advance(60_000);
+      // Retention and compaction look again.
+      if (random.chance(isUpkeep ? 0.3 : 0.04)) life.timers.advance(60_000);
       if (random.chance(0.03)) producer.disconnect();
+      // Whoever reads meanwhile finds every run.
+      if (random.chance(0.2)) void life.runs(this.#ledger.runIds);
+      if (this.#plan === null && random.chance(0.02)) this.#wallUs += 3 * DAY_US;
       if (this.#plan === null && random.chance(0.01)) await this.#fillDisk(life);
       if (life.hasFailed && random.chance(0.3)) return;
     }
@@ -232,7 +249,7 @@ class StoreSimulation {
     life.disk.limitBytes = Number.POSITIVE_INFINITY;
     if (life.isOver || !(isLast || wasFull || this.#plan !== null)) return;
     await this.#drain(life);
-    this.#judgeRuns(life);
+    await this.#judgeRuns(life);
     await this.#settle(life);
   }
 
@@ -303,41 +320,64 @@ class StoreSimulation {
     const { crashes, errors } = this.#report;
     const { struck, isDead } = life;
     this.#hasCrashed = isDead;
+    const { counts } = this.#report;
+    counts.compactions += life.compactions;
+    counts.snapshots += life.snapshots;
+    if (life.ready !== null && life.beganFromSnapshot) counts.fromSnapshot++;
     if (life.isFull) this.#report.counts.fullDisks++;
     else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
     this.#disk = life.end(this.#plan?.mode ?? this.#random.pick(CRASH_MODES));
     this.#faults.push(...life.faults);
-    this.#report.counts.snapshotsMade += life.snapshotsMade;
-    this.#report.counts.snapshotsTaken += life.snapshotsTaken;
   }
 
   /** A crash alone leaves nothing that the store's own check finds fault with. */
   async #check(when: string): Promise<void> {
     if (!(await this.#disk.exists(`${DIRECTORY}/meta`))) return;
-    const { ok, findings } = await checkDisk(this.#disk, DIRECTORY);
+    const { ok, findings } = await checkDisk(this.#disk, DIRECTORY, (record) => this.#ledger.compare(record));
+    this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, ${when}`));
     if (!ok) this.#faults.push(`check ${when}: ${JSON.stringify(findings)}`);
   }
 
-  /** Damage to what is durable is found by check; to the log also by the next opening, and it is never served. */
+  /**
+   * Damage to what is durable is found by check. An opening tells of it where it reads it, and none is ever served: what is damaged in the
+   * log behind a snapshot's position, in a snapshot, or in the record of a run.
+   */
   async #damage(): Promise<void> {
     const disk = this.#disk.copy();
-    // Damage before its position is not for an opening from a snapshot to see.
-    for (const path of disk.paths()) if (path.includes("/snapshot/")) disk.removeFile(path);
+    const isSnapshot = (path: string): boolean => path.endsWith(".snap");
+    const hasSnapshot = this.#random.chance(0.5);
+    // An older one that a crash left beside the newest is nobody's: the next opening removes it.
+    for (const path of disk
+      .paths()
+      .filter(isSnapshot)
+      .slice(0, hasSnapshot ? -1 : undefined))
+      disk.removeFile(path);
     const stored = this.#ledger.storedLengths();
     const damage = damageDisk(disk, this.#random, (path) => {
-      if (path.endsWith(".seg")) return disk.bytesOf(path).length;
+      if (path.endsWith(".seg") || isSnapshot(path)) return disk.bytesOf(path).length;
       return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
     });
     if (damage === null) return;
     this.#report.counts.damages++;
     const { findings } = await checkDisk(disk, DIRECTORY);
     if (findings.length === 0) this.#faults.push(`check does not see ${damage.what}`);
-    if (!damage.path.endsWith(".seg")) return;
+    if (damage.path.includes("/captures/")) return;
     const life = this.#newLife(disk, null, false);
     await life.start({ ...this.#options(null), retention: { days: null, bytes: null } });
-    if (life.ready?.recovery.findingCount === 0) this.#faults.push(`opening does not tell of ${damage.what}`);
+    const recovery = life.ready?.recovery;
+    const isTold = isSnapshot(damage.path) ? !life.beganFromSnapshot : (recovery?.findingCount ?? 0) > 0;
+    if (!isTold && !life.beganFromSnapshot) this.#faults.push(`opening does not tell of ${damage.what}`);
+    if (isSnapshot(damage.path) && life.beganFromSnapshot) this.#faults.push(`taken with ${damage.what}`);
+    // What lies behind all proof is cut, as a torn tail is.
+    if (recovery?.findingCount === 0) await this.#judgeUndamaged(life);
     this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
     life.end("keep");
+  }
+
+  /** A run whose record cannot be read is not shown; all others are as they were. */
+  async #judgeUndamaged(life: StoreLife): Promise<void> {
+    const runs = await life.runs(this.#ledger.runIds);
+    this.#ledger.judgeShown(runs);
   }
 }
