@@ -44,6 +44,52 @@ export interface LineBatch extends Extent {
   heightCrc32: number;
 }
 
+/** The points of a frame, all or those that the filter keeps: enough to make any part of the PLY. */
+export interface CloudArtefact {
+  kind: "cloud";
+  points: number;
+  /** Points of every line, u32. */
+  lineCounts: Extent;
+  /** Bit (line x width + column), lowest first, of every point that the filter keeps; null: every point that was measured. */
+  mask: Extent | null;
+}
+
+/** A PNG, whole. */
+export interface PictureArtefact {
+  kind: "picture";
+  file: Extent;
+}
+
+/** Where the rows of a series lie in its CSV. */
+export interface CsvArtefact {
+  kind: "csv";
+  totalBytes: number;
+  /** Byte offset of every stretch of rows, and the total behind them, f64. */
+  offsets: Extent;
+}
+
+/** It was tried, and is not to be had: never offered. */
+export interface FailedArtefact {
+  kind: "failed";
+  code: string;
+  message: string;
+}
+
+export type StoredArtefact = CloudArtefact | PictureArtefact | CsvArtefact;
+/** With the time of its record. */
+export type Recorded<A> = A & { atUs: number };
+
+/** What processing has made of a frame, by format; absent: not yet. The extents are of the run's capture file. */
+export interface FrameArtefacts {
+  "raw.ply"?: Recorded<CloudArtefact | FailedArtefact>;
+  png?: Recorded<PictureArtefact | FailedArtefact>;
+  "luminance.png"?: Recorded<PictureArtefact | FailedArtefact>;
+  ply?: Recorded<CloudArtefact | FailedArtefact>;
+}
+
+/** Formats of a frame that processing makes. */
+export type ProcessedFormat = keyof FrameArtefacts;
+
 /** `open` takes lines; `incomplete` was open when its run ended: it stays listed, without formats. */
 export type FrameStatus = "open" | "complete" | "incomplete";
 
@@ -74,6 +120,8 @@ export interface FrameState {
   status: FrameStatus;
   /** Commit time of frame.end; null before, and for an incomplete frame. */
   completedAtUs: number | null;
+  /** Absent before anything was made. */
+  artefacts?: FrameArtefacts;
 }
 
 /** One append to a step's measurement series: rows x channels values, row-major; an extent of the run's capture file. */
@@ -93,4 +141,6 @@ export interface SeriesState {
   appends: SeriesAppend[];
   /** Commit time of what made it whole (step.finish or the run's end); null while it takes appends. */
   completedAtUs: number | null;
+  /** Absent before it was made. */
+  csv?: Recorded<CsvArtefact | FailedArtefact>;
 }

@@ -1,4 +1,5 @@
-import type { FrameState, LineBatch, SeriesAppend } from "./capture.js";
+import type { ArtefactSubject } from "./artefact.js";
+import type { FrameState, LineBatch, SeriesAppend, StoredArtefact } from "./capture.js";
 import type { EmittedEvent } from "./emitted-event.js";
 import type { ComponentRow } from "./health.js";
 import type { JsonObject } from "./json.js";
@@ -51,7 +52,11 @@ export type RunChange =
       result: JsonObject | null;
       error: string | null;
     }
-  | { kind: "frame_begun"; runId: string; frame: Omit<FrameState, "lines" | "batches" | "status" | "completedAtUs"> }
+  | {
+      kind: "frame_begun";
+      runId: string;
+      frame: Omit<FrameState, "lines" | "batches" | "status" | "completedAtUs" | "artefacts">;
+    }
   | { kind: "frame_lines_stored"; runId: string; frameId: string; batch: LineBatch }
   | { kind: "frame_ended"; runId: string; frameId: string }
   | { kind: "series_appended"; runId: string; stepIndex: number; channels: number; append: SeriesAppend }
@@ -70,6 +75,9 @@ export type RunChange =
   | { kind: "file_stored"; runId: string; file: Omit<StoredFile, "createdAtUs"> }
   /** `timestampUs` null: the record's own time. */
   | { kind: "event_added"; runId: string; entry: Omit<EventLogEntry, "timestampUs"> & { timestampUs: number | null } }
+  | { kind: "artefact_stored"; runId: string; of: ArtefactSubject; artefact: StoredArtefact }
+  /** It cannot be made: the run's event log says so too. */
+  | { kind: "artefact_failed"; runId: string; of: ArtefactSubject; code: string; message: string }
   | { kind: "run_finalizing"; runId: string; summary: string | null; results: JsonObject | null };
 
 /** The consolidated record: the whole run as it ended. It replaces every delta of the run. */

@@ -2,6 +2,8 @@ import type { RunChange } from "./change.js";
 
 /** Extents and the numbers beside them, with their keys. */
 const BATCH_BYTES = 96;
+/** What processing adds to a frame at most, and to its series: counted when they begin, so that a full document has room for it. */
+const ARTEFACTS_BYTES = 800;
 /** The fixed fields of a run, and of what it lists, with their keys. */
 const RUN_BYTES = 1024;
 const STEP_BYTES = 160;
@@ -41,14 +43,18 @@ export function documentGrowthBytes(change: RunChange): number {
       return change.event === undefined ? 0 : messagePackBytes(change.event);
     case "step_started":
     case "frame_ended":
+    case "artefact_stored":
       return 0;
+    case "artefact_failed":
+      // Beside what processing failed, and in the event log.
+      return ENTRY_BYTES + 2 * messagePackBytes([change.code, change.message]);
     case "step_finished": {
       if (change.result === null && change.error === null) return 0;
       const { checks = [], defects = [] } = change.result ?? {};
       return messagePackBytes([change.result, change.error]) + messagePackBytes([checks, defects]);
     }
     case "frame_begun":
-      return ENTRY_BYTES + messagePackBytes(change.frame);
+      return ENTRY_BYTES + ARTEFACTS_BYTES + messagePackBytes(change.frame);
     case "frame_lines_stored":
       return BATCH_BYTES;
     case "series_appended":

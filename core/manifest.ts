@@ -15,6 +15,9 @@ export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: st
   "luminance.png": { type: "image", contentType: "image/png" },
 };
 
+/** The same of the CSV of a step's series. */
+export const SWEEP_TYPE: { type: FileType; contentType: string } = { type: "measurement", contentType: "text/csv" };
+
 export function frameFileName(frameId: string, format: FrameFormat): string {
   return `frame-${frameId}.${format}`;
 }

@@ -1,6 +1,8 @@
-import { type Extent, type FrameState, itemBytes } from "./capture.js";
-import { type FileType, FORMAT_TYPES, type FrameFormat, frameFileName } from "./manifest.js";
+import { artefactExtentsOf, cloudOf, csvOf, PROCESSED_FORMATS, pictureOf } from "./artefact.js";
+import { type Extent, type FrameState, itemBytes, type SeriesState } from "./capture.js";
+import { type FileType, FORMAT_TYPES, type FrameFormat, frameFileName, SWEEP_TYPE, sweepFileName } from "./manifest.js";
 import { npyHeader } from "./npy-header.js";
+import { plyHeader, vertexBytes } from "./ply-header.js";
 import type { RunState, StoredFile, StoredKind } from "./run-state.js";
 
 /** One entry of a run's manifest, and where its bytes come from. */
@@ -16,7 +18,10 @@ export interface ManifestEntry {
   updatedAtUs: number;
   /** When retention removed the bytes; null while they are there. */
   deletedAtUs: number | null;
-  source: { kind: "stored"; file: StoredFile } | { kind: "frame"; frame: FrameState; format: FrameFormat };
+  source:
+    | { kind: "stored"; file: StoredFile }
+    | { kind: "frame"; frame: FrameState; format: FrameFormat }
+    | { kind: "series"; series: SeriesState };
 }
 
 /**
@@ -37,6 +42,7 @@ export function storedEnd(run: RunState, kind: StoredKind): number {
   if (kind === "captures") {
     for (const frame of run.frames) frame.batches.forEach(reach);
     for (const series of run.series) series.appends.forEach(reach);
+    for (const extent of artefactExtentsOf(run)) reach(extent);
   }
   return end;
 }
@@ -46,9 +52,10 @@ export function withoutCaptures(run: RunState, timeUs: number): RunState {
   return { ...run, capturesRemovedAtUs: timeUs, updatedAtUs: timeUs };
 }
 
-/** Formats that a frame has had: none before it is whole. Retention may have removed them since. */
+/** Formats that a frame has had: none before it is whole, then as processing completes. Retention may have removed them since. */
 export function formatsOf(frame: FrameState): FrameFormat[] {
-  return frame.status === "complete" ? ["npy"] : [];
+  if (frame.status !== "complete") return [];
+  return ["npy", ...PROCESSED_FORMATS.filter((format) => (frame.artefacts?.[format]?.kind ?? "failed") !== "failed")];
 }
 
 /** Formats that a frame of the run offers for download now. */
@@ -56,47 +63,77 @@ export function availableFormats(run: RunState, frame: FrameState): FrameFormat[
   return run.capturesRemovedAtUs === null ? formatsOf(frame) : [];
 }
 
-/** Size of a format's file. */
+/** Size of a format's file; null for one that has not been made. */
 export function formatBytes(frame: FrameState, format: FrameFormat): number | null {
-  if (format !== "npy") return null;
-  const { dtype } = frame.planes.height;
-  return npyHeader(dtype, frame.lines, frame.width).length + frame.lines * frame.width * itemBytes(dtype);
+  switch (format) {
+    case "npy": {
+      const { dtype } = frame.planes.height;
+      return npyHeader(dtype, frame.lines, frame.width).length + frame.lines * frame.width * itemBytes(dtype);
+    }
+    case "png":
+    case "luminance.png":
+      return pictureOf(frame, format)?.file.lengthBytes ?? null;
+    case "raw.ply":
+    case "ply": {
+      const cloud = cloudOf(frame, format);
+      if (cloud === undefined) return null;
+      const head = plyHeader(frame.id, frame.planes, cloud.points, cloud.mask !== null);
+      return head.length + cloud.points * vertexBytes(frame.planes);
+    }
+  }
+}
+
+/** When the format was there. */
+export function formatCreatedAtUs(frame: FrameState, format: FrameFormat): number {
+  const createdAtUs = format === "npy" ? frame.completedAtUs : frame.artefacts?.[format]?.atUs;
+  return createdAtUs ?? 0;
 }
 
 /** The run's manifest, oldest entry first; entries whose bytes retention removed stay listed. */
 export function manifestOf(run: RunState): ManifestEntry[] {
-  const entries: ManifestEntry[] = run.files.map((file) => {
-    const deletedAtUs = file.storedIn === "captures" ? run.capturesRemovedAtUs : null;
-    return {
-      name: file.name,
-      type: file.type,
-      contentType: file.contentType,
-      sizeBytes: file.lengthBytes,
-      description: file.description,
-      stepIndex: file.stepIndex,
-      frameId: file.frameId,
-      createdAtUs: file.createdAtUs,
-      updatedAtUs: deletedAtUs ?? file.createdAtUs,
-      deletedAtUs,
-      source: { kind: "stored", file },
-    };
-  });
+  const entries: ManifestEntry[] = run.files.map((file) => ({
+    ...lifeOf(run, file.createdAtUs, file.storedIn === "captures"),
+    name: file.name,
+    type: file.type,
+    contentType: file.contentType,
+    sizeBytes: file.lengthBytes,
+    description: file.description,
+    stepIndex: file.stepIndex,
+    frameId: file.frameId,
+    source: { kind: "stored", file },
+  }));
   for (const frame of run.frames) {
     for (const format of formatsOf(frame)) {
-      const createdAtUs = frame.completedAtUs ?? run.createdAtUs;
       entries.push({
+        ...lifeOf(run, formatCreatedAtUs(frame, format), true),
         name: frameFileName(frame.id, format),
         ...FORMAT_TYPES[format],
         sizeBytes: formatBytes(frame, format),
         description: null,
         stepIndex: frame.stepIndex,
         frameId: frame.id,
-        createdAtUs,
-        updatedAtUs: run.capturesRemovedAtUs ?? createdAtUs,
-        deletedAtUs: run.capturesRemovedAtUs,
         source: { kind: "frame", frame, format },
       });
     }
   }
+  for (const series of run.series) {
+    const csv = csvOf(series);
+    if (csv === undefined) continue;
+    entries.push({
+      ...lifeOf(run, csv.atUs, true),
+      name: sweepFileName(series.stepIndex),
+      ...SWEEP_TYPE,
+      sizeBytes: csv.totalBytes,
+      description: null,
+      stepIndex: series.stepIndex,
+      frameId: null,
+      source: { kind: "series", series },
+    });
+  }
   return entries.sort((a, b) => a.createdAtUs - b.createdAtUs);
+}
+
+function lifeOf(run: RunState, createdAtUs: number, isCaptured: boolean) {
+  const deletedAtUs = isCaptured ? run.capturesRemovedAtUs : null;
+  return { createdAtUs, updatedAtUs: deletedAtUs ?? createdAtUs, deletedAtUs };
 }

@@ -1,4 +1,5 @@
-import type { FrameState } from "./capture.js";
+import type { ArtefactSubject } from "./artefact.js";
+import type { FailedArtefact, FrameState, Recorded, StoredArtefact } from "./capture.js";
 import type { RunChange, RunEnded } from "./change.js";
 import { documentGrowthBytes } from "./document-size.js";
 import type { RunState, RunStep } from "./run-state.js";
@@ -138,6 +139,12 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
     case "event_added":
       run.eventLog.push({ ...change.entry, timestampUs: change.entry.timestampUs ?? timeUs });
       return;
+    case "artefact_stored":
+      setArtefact(run, change.of, { ...change.artefact, atUs: timeUs });
+      return;
+    case "artefact_failed":
+      failArtefact(run, change, timeUs);
+      return;
     case "run_finalizing":
       run.status = "finalizing";
       run.finalizingAtUs = timeUs;
@@ -146,6 +153,42 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
       closeSeries(run, timeUs);
       return;
   }
+}
+
+/** What has been made of captures by processing. */
+export type ArtefactChange = Extract<RunChange, { kind: "artefact_stored" | "artefact_failed" }>;
+
+function failArtefact(
+  run: RunState,
+  { of, code, message }: Extract<RunChange, { kind: "artefact_failed" }>,
+  timeUs: number,
+): void {
+  setArtefact(run, of, { kind: "failed", code, message, atUs: timeUs });
+  const which = "stepIndex" in of ? { step_index: of.stepIndex } : { frame_id: of.frameId, format: of.format };
+  run.eventLog.push({ timestampUs: timeUs, eventType: "artefact_failed", data: { ...which, code, message } });
+}
+
+function setArtefact(run: RunState, of: ArtefactSubject, artefact: Recorded<StoredArtefact | FailedArtefact>): void {
+  if ("stepIndex" in of) {
+    const series = run.series.find((one) => one.stepIndex === of.stepIndex);
+    if (series === undefined) throw new Error(`run ${run.id} has no series of step ${of.stepIndex}`);
+    series.csv = artefact as NonNullable<typeof series.csv>;
+  } else {
+    const frame = frameOf(run, of.frameId);
+    frame.artefacts = { ...frame.artefacts, [of.format]: artefact };
+  }
+}
+
+/** A run that has ended, with what has been made of its captures since: report, event and outcome stay what they were. */
+export function withArtefacts(run: RunState, changes: readonly ArtefactChange[], timeUs: number): RunState {
+  const later: RunState = {
+    ...run,
+    frames: run.frames.map((frame) => ({ ...frame })),
+    series: run.series.map((series) => ({ ...series })),
+    eventLog: [...run.eventLog],
+  };
+  for (const change of changes) foldRun(later, change, timeUs);
+  return later;
 }
 
 function finishStep(run: RunState, change: Extract<RunChange, { kind: "step_finished" }>, timeUs: number): void {

@@ -1,4 +1,6 @@
+import { csvOf, pictureOf } from "../core/artefact.js";
 import { type FrameState, lineBytes } from "../core/capture.js";
+import type { FrameFormat } from "../core/manifest.js";
 import { npyHeader } from "../core/npy-header.js";
 import type { ManifestEntry } from "../core/run-files.js";
 import type { RunState } from "../core/run-state.js";
@@ -12,9 +14,25 @@ export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readon
 
 /** The bytes of a manifest entry; it has not been removed. */
 export function entryBody(run: RunState, { source }: ManifestEntry, open: OpenStoredSlices): Promise<StreamBody> {
-  if (source.kind === "frame") return npyBody(run, source.frame, open);
+  if (source.kind === "frame") return frameBody(run, source.frame, source.format, open);
+  if (source.kind === "series") return Promise.reject(new Error("the pool makes it"));
   const { offset, lengthBytes, crc32, storedIn = "reports" } = source.file;
   return body(run, FILE_OF_KIND[storedIn], [{ offset, lengthBytes }], NOTHING, open, crc32);
+}
+
+function frameBody(run: RunState, frame: FrameState, format: FrameFormat, open: OpenStoredSlices): Promise<StreamBody> {
+  switch (format) {
+    case "npy":
+      return npyBody(run, frame, open);
+    case "png":
+    case "luminance.png": {
+      const picture = pictureOf(frame, format);
+      if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
+      return body(run, "capture", [picture.file], NOTHING, open, picture.file.crc32);
+    }
+    default:
+      return Promise.reject(new Error("the pool makes it"));
+  }
 }
 
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
@@ -44,6 +62,20 @@ const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close:
 
 /** What tells the version of an entry's bytes: they never change at their place. */
 export function entryValidators({ source, sizeBytes, createdAtUs }: ManifestEntry): Validators {
-  const crc32 = source.kind === "frame" ? (source.frame.batches.at(-1)?.heightCrc32 ?? 0) : source.file.crc32;
-  return storedValidators(crc32, sizeBytes ?? 0, createdAtUs);
+  return storedValidators(crc32Of(source), sizeBytes ?? 0, createdAtUs);
+}
+
+/** Of what is stored of it. */
+function crc32Of(source: ManifestEntry["source"]): number {
+  switch (source.kind) {
+    case "stored":
+      return source.file.crc32;
+    case "series":
+      return csvOf(source.series)?.offsets.crc32 ?? 0;
+    case "frame": {
+      const { frame, format } = source;
+      if (format === "png" || format === "luminance.png") return pictureOf(frame, format)?.file.crc32 ?? 0;
+      return frame.batches.at(-1)?.heightCrc32 ?? 0;
+    }
+  }
 }

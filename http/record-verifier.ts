@@ -1,5 +1,7 @@
+import { artefactExtentsOf, isProcessingOpen } from "../core/artefact.js";
 import type { Extent } from "../core/capture.js";
 import type { RunEnded } from "../core/change.js";
+import { storedEnd } from "../core/run-files.js";
 import { capturePath } from "../storage/capture-path.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import type { NamedExtents } from "../storage/check-store.js";
@@ -25,6 +27,8 @@ export class RecordVerifier {
   readonly #runs = new UuidTable();
   /** What the records of runs that go on have named, by run. */
   readonly #named = new Map<string, NamedExtents[]>();
+  /** Of runs of whose captures something is still to be made: how far their capture files have been named. */
+  readonly #processedEnds = new Map<string, number>();
 
   /** Runs of which there was a record. */
   get runs(): number {
@@ -84,14 +88,20 @@ export class RecordVerifier {
     else named.push(...extents);
   }
 
-  /** A first end names all that there is of the run; another tells only of what was removed since. */
+  /** A first end names all that there is of the run; another tells of what was made of its captures since, or that they were removed. */
   #end({ runId, run }: RunEnded): NamedExtents[] {
     const earlier = this.#named.get(runId) ?? [];
     this.#named.delete(runId);
     const captures = capturePath(runId, "capture");
     const isRemoved = run.capturesRemovedAtUs !== null;
     const removed: NamedExtents[] = isRemoved ? [{ path: captures, extents: [], isRemoved }] : [];
-    if (this.#runs.get(runId) === HAS_ENDED) return removed;
+    const processedEnd = this.#processedEnds.get(runId) ?? Number.POSITIVE_INFINITY;
+    if (isProcessingOpen(run)) this.#processedEnds.set(runId, storedEnd(run, "captures"));
+    else this.#processedEnds.delete(runId);
+    if (this.#runs.get(runId) === HAS_ENDED) {
+      const made = [...artefactExtentsOf(run)].filter(({ offset }) => offset >= processedEnd);
+      return isRemoved || made.length === 0 ? removed : [{ path: captures, extents: made }];
+    }
     this.#runs.set(runId, HAS_ENDED);
     const named = extentsOfRun(run);
     const forgotten = withoutNamed(earlier, named).map((one) => ({

@@ -1,3 +1,4 @@
+import { artefactExtents, artefactExtentsOf } from "../core/artefact.js";
 import type { Extent } from "../core/capture.js";
 import type { Change } from "../core/change.js";
 import type { RunState, StoredFile } from "../core/run-state.js";
@@ -11,6 +12,8 @@ export function extentsOfChange(change: Change): NamedExtents[] {
       return [named(change.runId, "capture", [change.batch])];
     case "series_appended":
       return [named(change.runId, "capture", [change.append])];
+    case "artefact_stored":
+      return [named(change.runId, "capture", artefactExtents(change.artefact))].filter(isAny);
     case "file_stored":
       if (change.file.lengthBytes === 0) return [];
       return [named(change.runId, kindOf(change.file), [change.file])];
@@ -24,10 +27,13 @@ export function extentsOfRun(run: RunState): NamedExtents[] {
   const stored: Record<CaptureKind, Extent[]> = { capture: [], report: [] };
   for (const frame of run.frames) stored.capture.push(...frame.batches);
   for (const series of run.series) stored.capture.push(...series.appends);
+  stored.capture.push(...artefactExtentsOf(run));
   for (const file of run.files) if (file.lengthBytes > 0) stored[kindOf(file)].push(file);
-  return (["capture", "report"] as const)
-    .map((kind) => named(run.id, kind, stored[kind]))
-    .filter(({ extents }) => extents.length > 0);
+  return (["capture", "report"] as const).map((kind) => named(run.id, kind, stored[kind])).filter(isAny);
+}
+
+function isAny({ extents }: NamedExtents): boolean {
+  return extents.length > 0;
 }
 
 function kindOf({ storedIn }: Pick<StoredFile, "storedIn">): CaptureKind {

@@ -11,6 +11,7 @@
  *
  * Types 21 and 22 are those of webhooks: webhook-record.ts.
  */
+import { isProcessingOpen } from "../core/artefact.js";
 import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
@@ -62,7 +63,11 @@ export function encodeChanges(
           encodeOrigin(origin),
           summarizeRun(first.run),
           first.run.frames.map((frame) => frame.id),
-          { bytes: storedEnd(first.run, "captures"), removedAtUs: first.run.capturesRemovedAtUs },
+          {
+            bytes: storedEnd(first.run, "captures"),
+            removedAtUs: first.run.capturesRemovedAtUs,
+            isOpen: isProcessingOpen(first.run),
+          },
           first.run.emitted,
         ),
         body: encoder.encode({ run: first.run }),
@@ -124,7 +129,7 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
 
 /** What a change is about must be there: folds go by it, and paths of files are made of it. What it says of that, the fold reads as it is. */
 function isAboutSomething(change: Record<string, unknown>): boolean {
-  const { kind, cell, row, key, program, id, runId } = change;
+  const { kind, cell, row, key, program, id, runId, of } = change;
   switch (kind) {
     case "cell_put":
       return isPlainObject(cell);
@@ -136,6 +141,10 @@ function isAboutSomething(change: Record<string, unknown>): boolean {
       return isPlainObject(program) && isId(program.id) && Array.isArray(program.steps);
     case "program_deleted":
       return isId(id);
+    case "artefact_stored":
+      return isId(runId) && isPlainObject(of) && isPlainObject(change.artefact);
+    case "artefact_failed":
+      return isId(runId) && isPlainObject(of);
     default:
       return isId(runId);
   }
@@ -173,6 +182,8 @@ const IS_CONSOLIDATED: Readonly<Record<RunChange["kind"], boolean>> = {
   job_finished: true,
   file_stored: true,
   event_added: true,
+  artefact_stored: true,
+  artefact_failed: true,
   run_finalizing: true,
 };
 /** The heads of a map of one entry: `{changes: …}` and `{run: …}`. */

@@ -37,7 +37,7 @@
  *
  * | offset | size | field |
  * |---|---|---|
- * | 0 | 8 | bytes of the run's capture file that the record names |
+ * | 0 | 8 | bytes of the run's capture file that the record names; bit 63: of its captures something is still to be made |
  * | 8 | 8 | when retention removed them |
  *
  * At the end of a run delta and of run ended stand the events that webhooks were told of, where there are any; and webhooks and deliveries
@@ -85,6 +85,8 @@ export interface CapturesIndex {
   bytes: number | null;
   /** When retention removed them; null while they are there. With it the record is the tombstone of the file. */
   removedAtUs: number | null;
+  /** Something is still to be made of them: the run has another record once it is. */
+  isOpen: boolean;
 }
 
 /** What the index section tells, without the body. */
@@ -147,6 +149,8 @@ const CAPTURES = bin.object({
   removedAtHigh: bin.u32,
 });
 const CAPTURES_BYTES = 16;
+/** Of the high half of the bytes, which are below 2^53. */
+const OPEN_BIT = 0x8000_0000;
 
 const DELTA_BYTES = 34;
 
@@ -223,7 +227,7 @@ export function encodeSummary(
   head: Uint8Array,
   summary: RunSummary,
   frameIds: readonly string[],
-  captures: { bytes: number; removedAtUs: number | null } | null,
+  captures: (CapturesIndex & { bytes: number }) | null,
   events: readonly EmittedEvent[] = [],
 ): Uint8Array {
   const texts = [
@@ -281,7 +285,7 @@ export function encodeSummary(
     const removedAtUs = captures.removedAtUs ?? 0;
     CAPTURES.write(new bin.BufferWriter(bytes.buffer, { endianness: "little", byteOffset: at }), {
       bytesLow: captures.bytes % HIGH,
-      bytesHigh: Math.floor(captures.bytes / HIGH),
+      bytesHigh: Math.floor(captures.bytes / HIGH) + (captures.isOpen ? OPEN_BIT : 0),
       removedAtLow: removedAtUs % HIGH,
       removedAtHigh: Math.floor(removedAtUs / HIGH),
     });
@@ -306,6 +310,8 @@ export const DELTA_KINDS = [
   "file_stored",
   "event_added",
   "run_finalizing",
+  "artefact_stored",
+  "artefact_failed",
 ] as const satisfies readonly Exclude<RunChange["kind"], "run_created">[];
 
 const FRAME_BEGUN = DELTA_KINDS.indexOf("frame_begun");
@@ -397,10 +403,16 @@ class IndexReader {
   }
 
   captures(): CapturesIndex {
-    if (this.#at === this.#bytes.length) return { bytes: null, removedAtUs: null };
+    if (this.#at === this.#bytes.length) return { bytes: null, removedAtUs: null, isOpen: false };
     const at = this.#take(CAPTURES_BYTES);
+    const high = this.#u32(at + 4);
+    const isOpen = high >= OPEN_BIT;
     const removedAtUs = this.#u53(at + 8);
-    return { bytes: this.#u53(at), removedAtUs: removedAtUs === 0 ? null : removedAtUs };
+    return {
+      bytes: this.#u32(at) + (isOpen ? high - OPEN_BIT : high) * HIGH,
+      removedAtUs: removedAtUs === 0 ? null : removedAtUs,
+      isOpen,
+    };
   }
 
   /** Where there are any, the last part. */

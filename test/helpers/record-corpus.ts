@@ -70,6 +70,22 @@ const RUN_CHANGES: RunChange[] = [
   { kind: "run_finalizing", runId: RUN_ID, summary: "done", results: { mean: 0.25 } },
 ];
 
+/** What processing makes of it; something is left open. */
+const ARTEFACT_CHANGES: RunChange[] = [
+  {
+    ...{ kind: "artefact_stored", runId: RUN_ID, of: { frameId: FRAME_ID, format: "ply" } },
+    artefact: {
+      ...{ kind: "cloud", points: 7 },
+      lineCounts: { ...EXTENT, offset: 33 },
+      mask: { ...EXTENT, offset: 32 },
+    },
+  },
+  {
+    ...{ kind: "artefact_failed", runId: RUN_ID, of: { frameId: FRAME_ID, format: "png" } },
+    ...{ code: "capture_damaged", message: "the bytes do not match" },
+  },
+];
+
 const CELL_CHANGES: Change[] = [
   { kind: "cell_put", cell: { kioskSerialNumber: "K1", unitSystem: "imperial" } },
   {
@@ -97,16 +113,14 @@ export function recordCorpus(): CorpusEntry[] {
   for (const change of CELL_CHANGES) add(change.kind, `a ${change.kind}`, encodeChanges(ORIGIN, [change], undefined));
   add("two-changes", "two changes of one message", encodeChanges(ORIGIN, CELL_CHANGES.slice(0, 2), undefined));
   let run: RunState | undefined;
-  for (const [at, change] of RUN_CHANGES.entries()) {
+  let unprocessed: RunState | undefined;
+  for (const [at, change] of [...RUN_CHANGES, ...ARTEFACT_CHANGES].entries()) {
+    if (at === RUN_CHANGES.length) unprocessed = structuredClone(run);
     run = foldRun(run, structuredClone(change), TIME_US + at);
     add(change.kind, `a ${change.kind}`, encodeChanges(at % 2 === 0 ? ORIGIN : null, [change], run));
   }
-  const ended: RunState = {
-    ...(run as RunState),
-    status: "completed",
-    completedAtUs: TIME_US + 20,
-    documentBytes: 900,
-  };
+  const end = { status: "completed", completedAtUs: TIME_US + 20, documentBytes: 900 } as const;
+  const ended: RunState = { ...(run as RunState), ...end };
   const endOf = (state: RunState) => encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run: state }], undefined);
   add("run_ended", "a consolidated record", endOf(ended));
   add(
@@ -118,8 +132,14 @@ export function recordCorpus(): CorpusEntry[] {
   add("run_started_event", "a run_started that webhooks are told of", encodeChanges(null, [started], run));
   add("run_ended_events", "a consolidated record with events", endOf({ ...ended, emitted: [EVENT, EVENT] }));
   for (const change of webhookChanges(RUN_ID)) add(change.kind, `a ${change.kind}`, encodeWebhookChange(change));
-  const { index, body } = endOf(ended);
-  add("before-retention", "a consolidated record of before retention", { type: 19, index: index.slice(0, -16), body });
+  const before = endOf({ ...(unprocessed as RunState), ...end });
+  // Such a one says nothing of processing.
+  before.index[before.index.length - 9] = 0;
+  add("before-processing", "a consolidated record of before processing", before);
+  add("before-retention", "a consolidated record of before retention", {
+    ...before,
+    index: before.index.slice(0, -16),
+  });
   add("refusal", "a refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }));
   const opening = new RecorderState();
   opening.apply(ORIGIN, [CREATED], TIME_US);

@@ -1,6 +1,8 @@
 import t from "tap";
+import type { Extent, StoredArtefact } from "../../core/capture.js";
 import { createRandom } from "../../core/random.js";
-import { withoutCaptures } from "../../core/run-files.js";
+import { storedEnd, withoutCaptures } from "../../core/run-files.js";
+import { withArtefacts } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { decodeChanges, encodeChanges } from "../../storage/change-record.js";
@@ -79,6 +81,36 @@ t.test("a tombstone tells what is removed, also as the only end that is left", a
   for (const record of records) alone.verify(record);
   t.match(alone.verify(endOf(removed)), [{ extents: [], isRemoved: true }]);
   t.same(alone.inspection.namedAtEnd(), []);
+});
+
+t.test("another end names what was made of the captures since", async (t) => {
+  const [first, ...others] = run.frames.map((frame) => ({ ...frame, status: "complete" as const }));
+  const open: RunState = { ...run, frames: [first as NonNullable<typeof first>, ...others] };
+  const from = storedEnd(open, "captures");
+  const made = (offset: number) => ({ offset, lengthBytes: 4, crc32: offset });
+  const store = (state: RunState, format: "png" | "ply", ...offsets: number[]): RunState => {
+    const [lineCounts, mask = null] = offsets.map(made) as [Extent, Extent?];
+    const artefact: StoredArtefact =
+      format === "png" ? { kind: "picture", file: lineCounts } : { kind: "cloud", points: 1, lineCounts, mask };
+    const of = { frameId: (first as NonNullable<typeof first>).id, format };
+    return withArtefacts(state, [{ kind: "artefact_stored", runId: run.id, of, artefact }], state.updatedAtUs + 1);
+  };
+  const withPng = store(open, "png", from + 10);
+  const withPly = store(withPng, "ply", from + 20, from + 14);
+  const verifier = new RecordVerifier();
+  t.equal(verifier.verify(endOf(open)).length, 1);
+  t.match(verifier.verify(endOf(withPng)), [{ extents: [made(from + 10)] }]);
+  t.match(verifier.verify(endOf(withPly)), [{ extents: [made(from + 14), made(from + 20)] }]);
+  t.match(verifier.verify(endOf(withoutCaptures(withPly, 2 ** 52))), [{ extents: [], isRemoved: true }]);
+  t.match(
+    new RecordVerifier().verify(endOf(withPly))[0]?.extents.slice(-3),
+    [10, 14, 20].map((at) => made(from + at)),
+  );
+  const going = new RecordVerifier();
+  for (const record of records) going.verify(record);
+  const change = { kind: "artefact_failed", runId: run.id, of: { stepIndex: 1 }, code: "c", message: "m" } as const;
+  const failure = recordOf({ ...encodeChanges(null, [change], { ...run, status: "running" }), timeUs: 1 });
+  t.same(going.verify(failure), [], "a failure names nothing");
 });
 
 t.test("a dropped stretch must tell of producers", async (t) => {

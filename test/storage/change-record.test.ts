@@ -1,5 +1,6 @@
 import { encode } from "@msgpack/msgpack";
 import t from "tap";
+import { isProcessingOpen } from "../../core/artefact.js";
 import type { Change } from "../../core/change.js";
 import type { JsonObject } from "../../core/json.js";
 import { createRandom, type Random } from "../../core/random.js";
@@ -106,11 +107,16 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
   }
   t.same(decodeIndex(RECORD_TYPE.runEnded, unhex(cases[4]?.[3] ?? "")), {
     ...{ type: 19, origin: null, summary: summarizeRun(run), frameIds: [FRAME_ID] },
-    captures: { bytes: 9, removedAtUs: run.capturesRemovedAtUs },
+    captures: { bytes: 9, removedAtUs: run.capturesRemovedAtUs, isOpen: false },
   });
   t.match(decodeIndex(RECORD_TYPE.runEnded, unhex(cases[4]?.[3] ?? "").slice(0, -16)), {
-    ...{ frameIds: [FRAME_ID], captures: { bytes: null, removedAtUs: null } },
+    ...{ frameIds: [FRAME_ID], captures: { bytes: null, removedAtUs: null, isOpen: false } },
   });
+  const [frame] = run.frames as [RunState["frames"][0]];
+  const open: RunState = { ...run, frames: [{ ...frame, status: "complete" }], capturesRemovedAtUs: null };
+  const openIndex = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run: open }], undefined).index;
+  t.equal(hex(openIndex.slice(-16)), "09000000000000800000000000000000", "something is to be made of the captures");
+  t.match(decodeIndex(RECORD_TYPE.runEnded, openIndex), { captures: { bytes: 9, removedAtUs: null, isOpen: true } });
   t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases[2]?.[3] ?? "")), {
     ...{ type: 18, origin: ORIGIN, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
   });
@@ -122,7 +128,7 @@ t.test("every status and every change has the code that it had", async (t) => {
   const kinds = [
     ...["run_started", "step_started", "step_finished", "frame_begun", "frame_lines_stored", "frame_ended"],
     ...["series_appended", "check_added", "defect_added", "job_started", "job_finished", "file_stored"],
-    ...["event_added", "run_finalizing"],
+    ...["event_added", "run_finalizing", "artefact_stored", "artefact_failed"],
   ];
   const run = goldenRun();
   for (const [code, kind] of kinds.entries()) {
@@ -130,6 +136,8 @@ t.test("every status and every change has the code that it had", async (t) => {
     t.equal(encodeChanges(null, [change], run).index[9 + 16 + 1], code, kind);
   }
 });
+
+const EXTENT = { offset: 2 ** 40, lengthBytes: 2 ** 31, crc32: 2 ** 32 - 1 };
 
 function randomRun(random: Random): RunState {
   const text = (): string => random.pick([...TEXTS, "x".repeat(random.integer(0, 5_000))]);
@@ -150,6 +158,10 @@ function randomRun(random: Random): RunState {
     frames: Array.from({ length: random.chance(0.05) ? 1_000 : random.integer(0, 3) }, (_, n) => ({
       ...frame,
       ...{ id: idOf(n), metadata: maybe(randomObject(random)), jointPositions: maybe([random.normal(), 1e300, -0.5]) },
+      ...{ status: random.pick(["complete", "incomplete"]) },
+      ...(random.chance(0.5) && {
+        artefacts: { ply: { kind: "cloud", points: n, lineCounts: EXTENT, mask: maybe(EXTENT), atUs: time() } },
+      }),
     })),
   };
 }
@@ -164,7 +176,11 @@ t.test("random runs come back as they were, and so do their summaries", async (t
     const record = encodeChanges(origin, [{ kind: "run_ended", runId: run.id, run }], undefined);
     const expected = {
       ...{ type: 19, origin, summary: summarizeRun(run), frameIds: run.frames.map((frame) => frame.id) },
-      captures: { bytes: storedEnd(run, "captures"), removedAtUs: run.capturesRemovedAtUs },
+      captures: {
+        bytes: storedEnd(run, "captures"),
+        removedAtUs: run.capturesRemovedAtUs,
+        isOpen: isProcessingOpen(run),
+      },
     };
     const index = decodeIndex(record.type, record.index);
     const [change] = decodeChanges(record.type, record.body);
@@ -248,7 +264,7 @@ t.test("codes that there are not, broken UTF-8 and broken JSON are errors", asyn
   };
   t.notOk(broken(created, head + 32, 6), "a status");
   t.notOk(broken(delta, head + 16, 6), "a status of a delta");
-  t.notOk(broken(delta, head + 17, 14), "a change");
+  t.notOk(broken(delta, head + 17, 16), "a change");
   t.notOk(broken(ended, head + 101, 0xc3), "UTF-8 of the program's name");
   t.notOk(broken(created, created.index.length - 1, 0x20), "JSON of the metadata");
 });

@@ -3,6 +3,7 @@
  * counted, and any part of the file is made from the lines that it covers.
  */
 import { itemBytes, type Planes } from "../../core/capture.js";
+import { vertexBytes } from "../../core/ply-header.js";
 import type { LineSource } from "./frame-pictures.js";
 import type { GridGeometry } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
@@ -17,29 +18,6 @@ export interface CloudSource {
   luminance: LineSource;
   /** Bit (line x width + column), lowest first, of every point that is in the cloud; null for all points. */
   mask: Uint8Array | null;
-}
-
-export function vertexBytes(planes: Planes): number {
-  return planes.luminance === undefined ? 12 : 13;
-}
-
-/** Up to the first vertex. */
-export function plyHeader(frameId: string, planes: Planes, points: number, isFiltered: boolean): Uint8Array {
-  const filter = isFiltered
-    ? "filter statistical outlier removal, 20 neighbours, ratio 2.0"
-    : "filter none: every point that was measured";
-  const lines = [
-    "ply",
-    "format binary_little_endian 1.0",
-    `comment frame ${frameId}, units mm, ${filter}`,
-    `element vertex ${points}`,
-    "property float x",
-    "property float y",
-    "property float z",
-    ...(planes.luminance === undefined ? [] : ["property uchar intensity"]),
-    "end_header",
-  ];
-  return Buffer.from(`${lines.join("\n")}\n`, "latin1");
 }
 
 /** Points of the cloud in every line. */

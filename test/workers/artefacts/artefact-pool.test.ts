@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import type { LineBatch } from "../../../core/capture.js";
+import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
 import {
   ArtefactPool,
@@ -13,7 +14,6 @@ import {
 import type { FrameSource } from "../../../workers/artefacts/frame-source.js";
 import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
-import { vertexBytes } from "../../../workers/artefacts/point-cloud.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
 import { loadFrame, surfaceFrame } from "../../helpers/made-frames.js";
 import { readGreyPng } from "../../helpers/png-reader.js";

@@ -2,15 +2,10 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { itemBytes } from "../../../core/capture.js";
+import { plyHeader, vertexBytes } from "../../../core/ply-header.js";
 import { createRandom } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
-import {
-  type CloudSource,
-  countCloudPoints,
-  packCloud,
-  plyHeader,
-  vertexBytes,
-} from "../../../workers/artefacts/point-cloud.js";
+import { type CloudSource, countCloudPoints, packCloud } from "../../../workers/artefacts/point-cloud.js";
 import {
   frameOf,
   heightSource,

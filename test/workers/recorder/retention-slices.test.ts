@@ -33,7 +33,10 @@ class Stage {
     this.records.set(n, { type, flags: 0, sequence: n, timeUs: n, index, body });
     const location = { segmentBase: 1, offset: n, length: body.length };
     this.ledger.keep({
-      ...keptCaptures({ summary: { ...run, progress: {} } as never, captures: { bytes, removedAtUs: null } }, location),
+      ...keptCaptures(
+        { summary: { ...run, progress: {} } as never, captures: { bytes, removedAtUs: null, isOpen: false } },
+        location,
+      ),
     });
   }
 
