@@ -12,6 +12,7 @@ import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
 import { type FrameSource, openFrame } from "./frame-source.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "./kernel-memory.js";
+import { countLineBits } from "./line-counts.js";
 import { filterOutliers, type OutlierMask } from "./outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
@@ -23,9 +24,14 @@ export interface CloudTask {
   mask: Extent | null;
 }
 
+/** The filter's mask, and how many points of every line it keeps. */
+export interface FilteredCloud extends OutlierMask {
+  lineCounts: Uint32Array<ArrayBuffer>;
+}
+
 /** Name → input and output of every task. */
 export interface ArtefactTasks {
-  filter: { input: FrameSource; output: OutlierMask };
+  filter: { input: FrameSource; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: CloudTask; output: Uint32Array<ArrayBuffer> };
@@ -82,9 +88,11 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
 
   return {
     filter: (source) =>
-      withFrame(source, async (kernels, { heights }) =>
-        filterOutliers(kernels, await loadGrid(kernels, source.planes.height, source.geometry, heights)),
-      ),
+      withFrame(source, async (kernels, { heights }) => {
+        const { width, lines } = source.geometry;
+        const mask = filterOutliers(kernels, await loadGrid(kernels, source.planes.height, source.geometry, heights));
+        return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
+      }),
     heightMap: (source) =>
       withFrame(source, (kernels, { heights }) =>
         encodeHeightMap(kernels, source.planes.height, source.geometry, heights),

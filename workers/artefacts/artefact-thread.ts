@@ -3,6 +3,7 @@ import { FileSystemError } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
 import { moved } from "./piscina-threads.js";
+import { buffersOf } from "./task-buffers.js";
 
 export interface TaskErrorData {
   code: string;
@@ -26,11 +27,6 @@ export default async function runTask({ name, input }: TaskMessage): Promise<Tas
   } catch (error) {
     return { error: errorData(error) };
   }
-}
-
-function buffersOf(value: TaskOutput<TaskName>): ArrayBuffer[] {
-  const parts = ArrayBuffer.isView(value) ? [value] : Object.values(value).filter((part) => ArrayBuffer.isView(part));
-  return parts.map((part) => (part as Uint8Array<ArrayBuffer>).buffer);
 }
 
 function errorData(error: unknown): TaskErrorData {

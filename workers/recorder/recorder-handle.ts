@@ -4,6 +4,8 @@ import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
+import { buffersOf } from "../artefacts/task-buffers.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type {
   FrontToRecorder,
@@ -51,6 +53,8 @@ export interface RecorderCallbacks {
   onSegmentMoved(moves: SegmentMoves): Promise<void>;
   /** What is stored of a delivery, to be made; undefined for one that is unknown. A rejection is one that cannot be read, as without it. */
   onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
+  /** Computes what processing needs; without it nothing is processed. A rejection fails the artefact as a whole. */
+  onArtefactWanted?(task: TaskMessage): Promise<TaskAnswer>;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;
 }
@@ -80,7 +84,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
     workerData: options,
     name: "recorder",
   });
-  const post = (message: FrontToRecorder): void => worker.postMessage(message);
+  const post = (message: FrontToRecorder, transfer: ArrayBuffer[] = []): void => worker.postMessage(message, transfer);
 
   let resolveReady: (ready: RecorderReady) => void = () => {};
   let rejectReady: (error: RecorderError) => void = () => {};
@@ -136,6 +140,17 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
     );
   };
 
+  const makeArtefact = async (id: number, task: TaskMessage): Promise<void> => {
+    let answer: TaskAnswer;
+    try {
+      if (callbacks.onArtefactWanted === undefined) throw new Error("the front makes none");
+      answer = await callbacks.onArtefactWanted(task);
+    } catch (error) {
+      answer = { error: { code: "task_failed", message: error instanceof Error ? error.message : String(error) } };
+    }
+    post({ kind: "artefact_made", id, answer }, "value" in answer ? buffersOf(answer.value) : []);
+  };
+
   worker.on("message", (message: RecorderToFront) => {
     switch (message.kind) {
       case "batch":
@@ -189,6 +204,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         });
         return;
       }
+      case "artefact_wanted":
+        void makeArtefact(message.id, message.task);
+        return;
       case "reply":
         taken = taken.then(() => {
           const answer = waiting.get(message.id);

@@ -9,6 +9,7 @@ import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type { StoreCounters } from "./store-counters.js";
@@ -37,6 +38,8 @@ export interface RecorderOptions {
   retention: RetentionPolicy;
   /** When snapshots are made; without it the defaults. */
   snapshots?: SnapshotPolicy;
+  /** How many artefact tasks the front takes at a time; without it captures are not processed. */
+  artefactTasks?: number;
   /** Where deliveries may go; without it, wherever the house rules let them. */
   receivers?: ReceiverOptions;
 }
@@ -128,6 +131,8 @@ export type RecorderToFront =
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** What is stored of this delivery is needed to make it: the front answers with `delivery_content`. */
   | { kind: "delivery_wanted"; deliveryId: string }
+  /** The front's pool is to compute this: the answer is `artefact_made`. */
+  | { kind: "artefact_wanted"; id: number; task: TaskMessage }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is committed and closed. The last message. */
@@ -149,5 +154,7 @@ export type FrontToRecorder =
   | { kind: "request"; id: number; request: WebhookRequest }
   /** Null: unknown, or it cannot be read. */
   | { kind: "delivery_content"; deliveryId: string; content: DeliveryContent | null }
+  /** The answer to `artefact_wanted`; its buffers move to the recorder. */
+  | { kind: "artefact_made"; id: number; answer: TaskAnswer }
   /** Close the link, let attempts under way end within this time, commit what was taken, close the store, end the thread. */
   | { kind: "stop"; attemptGraceMs: number };

@@ -6,15 +6,19 @@ import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { startDispatcher } from "../dispatcher/dispatcher-handle.js";
 import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
+import { FrontArtefactMaker } from "./artefact-maker.js";
 import { Recorder } from "./recorder.js";
-import type { RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
+import type { FrontToRecorder, RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 
 const port = parentPort;
 if (port === null) throw new Error("recorder-thread is a worker's entry");
 const send = (message: RecorderToFront, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer);
 
+const options = workerData as RecorderOptions;
+const artefacts = options.artefactTasks === undefined ? undefined : new FrontArtefactMaker(options.artefactTasks, send);
+
 try {
-  const recorder = await Recorder.start(workerData as RecorderOptions, {
+  const recorder = await Recorder.start(options, {
     fileSystem: nodeFileSystem,
     timers: {
       set: (callback, delayMs) => setTimeout(callback, delayMs),
@@ -23,7 +27,13 @@ try {
     wallUs: wallClockUs,
     makeSnapshot: startSnapshotWorker,
     send,
-    onMessage: (receive) => port.on("message", receive),
+    onMessage: (receive) => {
+      port.on("message", (message: FrontToRecorder) => {
+        if (message.kind === "artefact_made") artefacts?.answered(message);
+        else receive(message);
+      });
+    },
+    ...(artefacts !== undefined && { artefacts }),
     startDispatcher,
   });
   await recorder.stopped;

@@ -14,6 +14,7 @@ import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispat
 import type { DispatcherOptions } from "../dispatcher/dispatcher-messages.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
+import type { ArtefactMaker } from "./artefact-maker.js";
 import { BatchStream } from "./batch-stream.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { ExclusiveWork } from "./exclusive-work.js";
@@ -46,6 +47,8 @@ export interface RecorderEnvironment {
   onMessage(receive: (message: FrontToRecorder) => void): void;
   /** Makes a snapshot beside the recorder; without it none is made. */
   makeSnapshot?(request: SnapshotRequest): SnapshotWork;
+  /** Computes what is made of captures; without it none are processed. */
+  artefacts?: ArtefactMaker;
   /** Without it deliveries are recorded and not made. */
   startDispatcher?(options: DispatcherOptions, callbacks: DispatcherCallbacks): DispatcherHandle;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
@@ -379,6 +382,9 @@ export class Recorder implements MessageIntake {
         return;
       case "figures":
         this.#environment.send({ kind: "figures", figures: this.#figures() });
+        return;
+      // Whoever has a maker by messages takes its answers from them before.
+      case "artefact_made":
         return;
       case "stop":
         void this.stop(message.attemptGraceMs);
