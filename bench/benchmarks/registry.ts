@@ -12,9 +12,12 @@ import { listSqlite1m } from "./list-sqlite-1m.js";
 import { memory1m } from "./memory-1m.js";
 import { open1m } from "./open-1m.js";
 import { outlierFilters } from "./outlier-filter.js";
+import { readsDuringDeliveries } from "./reads-during-deliveries.js";
 import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
 import { seriesCsv } from "./series-csv.js";
+import { webhookDeliveries } from "./webhook-deliveries.js";
+import { webhookLatency } from "./webhook-latency.js";
 
 /** Every benchmark, in the order in which they run. */
 export const BENCHMARKS: readonly Benchmark[] = [
@@ -22,6 +25,9 @@ export const BENCHMARKS: readonly Benchmark[] = [
   captureIngest,
   capturePaced,
   readsDuringIngest,
+  webhookDeliveries,
+  webhookLatency,
+  readsDuringDeliveries,
   runDetailHot,
   listPages10k,
   download20mb,

@@ -100,6 +100,31 @@ export async function produceRun(client: ProducerClient, random: Random, plan: R
   return id;
 }
 
+/** Sends `count` runs that end completed, of any of the programs; gives their ids. */
+export async function fillRuns(
+  client: ProducerClient,
+  random: Random,
+  programs: readonly ProducedProgram[],
+  count: number,
+  steps: number,
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const program = random.pick(programs);
+    const serialNumber = `SN-${i}`;
+    ids.push(
+      await produceRun(client, random, { program, serialNumber, outcome: "completed", steps, events: 2, checks: 4 }),
+    );
+  }
+  return ids;
+}
+
+/** Resolves when so many runs have completed. */
+export function allCompleted(base: string, count: number): Promise<void> {
+  const url = `${base}/runs?status=completed&limit=1`;
+  return waitUntil("the end of every run", async () => (await fetchTotal(url)) === count);
+}
+
 /** `total` of a list page. */
 export async function fetchTotal(url: string): Promise<number> {
   const { total } = JSON.parse((await getBody(url)).toString()) as { total: number };

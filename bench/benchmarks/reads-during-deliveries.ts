@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRandom } from "../../core/random.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
+import { startService } from "../load/service-process.js";
+import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
+
+const RUNS = { smoke: 60, full: 2_000 };
+const WEBHOOKS = { smoke: 5, full: 200 };
+const SLICE_SECONDS = { smoke: 0.25, full: 0.75 };
+const SLICES = { smoke: 2, full: 8 };
+/** Far above what a cell does: a run every 0.2 s, told to everybody. */
+const PACED_EVENTS_PER_SECOND = 5;
+/** Sent at once when a slice begins: more deliveries than can be made within it. */
+const FLAT_OUT_EVENTS = { smoke: 10, full: 60 };
+const DETAILS = 64;
+const LOADS = ["quiet", "paced", "flat-out"] as const;
+const GOAL = "p99 of reads beside deliveries at most 2 times the quiet one";
+
+async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const { size, seed } = context;
+  const closers: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+  try {
+    const receivers = await startDeliveryReceivers(context, WEBHOOKS[size]);
+    closers.push(() => receivers.stop());
+    const service = await startService(context);
+    closers.push(() => service.stop());
+    const random = createRandom(seed);
+    const client = await service.connect("bench-fill");
+    closers.push(() => client.close());
+    const programs = await putPrograms(client, 4, 8);
+    const [program] = programs;
+    if (program === undefined) throw new Error("no program was put");
+    const ids = await fillRuns(client, random, programs, RUNS[size], 8);
+    await allCompleted(service.url, ids.length);
+    const webhookIds = await subscribe(service.url, receivers.urls);
+    const detailIds = Array.from({ length: DETAILS }, () => random.pick(ids));
+    const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
+
+    /** Sends events at a pace until it is told to stop; resolves with how many. */
+    const pace = async (signal: AbortSignal): Promise<number> => {
+      let sent = 0;
+      for (; !signal.aborted; sent++) {
+        await produceEvents(client, random, program, 1);
+        await sleep(1000 / PACED_EVENTS_PER_SECOND, undefined, { signal }).catch(() => {});
+      }
+      return sent;
+    };
+    const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
+      const before = await receivers.figures();
+      const stop = new AbortController();
+      const pacing = load === "paced" ? pace(stop.signal) : undefined;
+      if (load === "flat-out") await produceEvents(client, random, program, FLAT_OUT_EVENTS[size]);
+      await slices.read(service.url, detailIds, count);
+      if (load === "quiet") return;
+      stop.abort();
+      const events = (await pacing) ?? FLAT_OUT_EVENTS[size];
+      const { total, seconds } = await receivers.received(before, events);
+      slices.addLoad("deliveries 1/s", total, seconds);
+      await settled(service.url, webhookIds);
+      service.assertNothingRefused();
+    };
+    return {
+      runners: alternatingSlices(LOADS, SLICES[size], measureSlice),
+      notes: [`${ids.length} runs in the store, ${WEBHOOKS[size]} webhooks, ${READS_PER_SECOND} reads a second`],
+      close,
+    };
+  } catch (error) {
+    await close().catch(() => {});
+    throw error;
+  }
+}
+
+export const readsDuringDeliveries: Benchmark = {
+  name: "reads-during-deliveries",
+  measures:
+    `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts ` +
+    "when it was meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of " +
+    `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
+    `and beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins. Reader, producer, receivers and service share the machine's cores.`,
+  metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
+  contestants: [
+    { name: "quiet", description: "no deliveries" },
+    { name: "paced", description: `${PACED_EVENTS_PER_SECOND} events to ${WEBHOOKS.full} webhooks a second` },
+    { name: "flat-out", description: "as many deliveries as the dispatcher makes" },
+  ],
+  peer: "quiet",
+  goals: [
+    { kind: "ratio", contestant: "paced", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL },
+    { kind: "ratio", contestant: "flat-out", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL },
+  ],
+  rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 5 } },
+  timeoutSeconds: { smoke: 90, full: 600 },
+  open,
+};

@@ -1,0 +1,118 @@
+import { Agent, get } from "node:http";
+import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { LatencyHistogram } from "../harness/latency-histogram.js";
+import { runOpenLoop } from "../harness/open-loop.js";
+import { machineCpuSeconds } from "./process-cpu.js";
+
+/** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
+export const READS_PER_SECOND = 200;
+/** Above it a read waits for a core, whatever the service does. */
+const SATURATED = 0.95;
+
+/** Reads the whole answer; only 200 counts. */
+function read(url: string, agent: Agent): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent }, (response) => {
+      response.on("error", reject);
+      response.on("end", () => {
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`GET ${url} answered ${response.statusCode}`));
+      });
+      response.resume();
+    }).on("error", reject);
+  });
+}
+
+/** What the slices of one contestant in one round gave, together. */
+export class ReadSlices {
+  readonly #all = new LatencyHistogram();
+  readonly #lists = new LatencyHistogram();
+  readonly #details = new LatencyHistogram();
+  #count = 0;
+  #seconds = 0;
+  #lateSends = 0;
+  #busySeconds = 0;
+  #cpuSeconds = 0;
+  readonly #loads = new Map<string, { amount: number; seconds: number }>();
+
+  /** Reads lists and details in turn at a fixed rate. */
+  async read(url: string, ids: readonly string[], count: number): Promise<void> {
+    const agent = new Agent({ keepAlive: true });
+    const before = machineCpuSeconds();
+    try {
+      const { seconds, lateSends } = await runOpenLoop({
+        ratePerSecond: READS_PER_SECOND,
+        count,
+        latency: this.#all,
+        send: async (index, intendedMs) => {
+          const isList = index % 2 === 0;
+          await read(isList ? `${url}/runs?limit=50` : `${url}/runs/${ids[index % ids.length]}`, agent);
+          (isList ? this.#lists : this.#details).record((performance.now() - intendedMs) * 1e6);
+        },
+      });
+      this.#count += count;
+      this.#seconds += seconds;
+      this.#lateSends += lateSends;
+    } finally {
+      agent.destroy();
+    }
+    const after = machineCpuSeconds();
+    this.#busySeconds += after.busy - before.busy;
+    this.#cpuSeconds += after.all - before.all;
+  }
+
+  /** What was done beside the reads; told as a rate of this name. */
+  addLoad(name: string, amount: number, seconds: number): void {
+    const load = this.#loads.get(name) ?? { amount: 0, seconds: 0 };
+    this.#loads.set(name, { amount: load.amount + amount, seconds: load.seconds + seconds });
+  }
+
+  sample(): RoundSample {
+    const p99Ms = (latency: LatencyHistogram): number => latency.percentileNs(0.99) / 1e6;
+    const busy = this.#busySeconds / this.#cpuSeconds;
+    const warnings: string[] = [];
+    if (this.#lateSends > this.#count / 100) warnings.push("the reader fell behind in over 1 % of its requests");
+    if (busy > SATURATED) warnings.push("all cores were busy: reads waited for a core, not for the service");
+    return {
+      value: p99Ms(this.#all),
+      seconds: this.#seconds,
+      latency: this.#all.toData(),
+      details: {
+        "list p50 ms": this.#lists.percentileNs(0.5) / 1e6,
+        "list p99 ms": p99Ms(this.#lists),
+        "detail p50 ms": this.#details.percentileNs(0.5) / 1e6,
+        "detail p99 ms": p99Ms(this.#details),
+        "late sends": this.#lateSends,
+        "cores busy %": busy * 100,
+        ...Object.fromEntries([...this.#loads].map(([name, { amount, seconds }]) => [name, amount / seconds])),
+      },
+      ...(warnings.length > 0 && { warnings }),
+    };
+  }
+}
+
+/** Runners whose rounds are slices that alternate: whoever is asked first has all of a round measured. */
+export function alternatingSlices<Name extends string>(
+  names: readonly Name[],
+  slicesPerRound: number,
+  measureSlice: (name: Name, slices: ReadSlices) => Promise<void>,
+): OpenBenchmark["runners"] {
+  let round = new Map<Name, RoundSample>();
+  const measureRound = async (): Promise<void> => {
+    const all = names.map((name) => ({ name, slices: new ReadSlices() }));
+    for (let turn = 0; turn < slicesPerRound; turn++) {
+      for (let at = 0; at < all.length; at++) {
+        const { name, slices } = all[(turn + at) % all.length] as (typeof all)[number];
+        await measureSlice(name, slices);
+      }
+    }
+    round = new Map(all.map(({ name, slices }) => [name, slices.sample()]));
+  };
+  const runnerOf = (name: Name) => async (): Promise<RoundSample> => {
+    if (!round.has(name)) await measureRound();
+    const sample = round.get(name) as RoundSample;
+    round.delete(name);
+    return sample;
+  };
+  return Object.fromEntries(names.map((name) => [name, runnerOf(name)]));
+}
