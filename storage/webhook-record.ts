@@ -35,7 +35,6 @@
  * | 0 | 4 | e, count of events |
  * | 4 | … | of each: id (16), name (1), three zeros, time (8), d, count of deliveries (4), then d times: id (16), webhook id (16), on_failure_mode (1), settled (1), two zeros |
  */
-import { encode } from "@msgpack/msgpack";
 import { DELIVERY_STATUSES, type Delivery, type DeliveryAttempt } from "../core/delivery.js";
 import type { EmittedDelivery, EmittedEvent } from "../core/emitted-event.js";
 import { isUuidV7, readUuid, writeUuid } from "../core/identifiers.js";
@@ -43,6 +42,7 @@ import { isPlainObject } from "../core/json.js";
 import { EVENT_NAMES, type EventName, ON_FAILURE_MODES, type Webhook } from "../core/webhook.js";
 import type { WebhookChange } from "../core/webhook-change.js";
 import { decodeMessagePack } from "./message-pack.js";
+import { MessagePackEncoder } from "./message-pack-encoder.js";
 import { RecordDecodeError } from "./record-decode-error.js";
 
 export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
@@ -68,20 +68,21 @@ export interface IndexedEvent {
   deliveries: EmittedDelivery[];
 }
 
+const encoder = new MessagePackEncoder();
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; index: Uint8Array; body: Uint8Array } {
   if (change.kind === "delivery_put") {
     const { history, payload } = change;
-    return { type: 22, index: encodeDelivery(change.delivery), body: encode({ history, payload }) };
+    return { type: 22, index: encodeDelivery(change.delivery), body: encoder.encode({ history, payload }) };
   }
   const shown = change.kind === "webhook_put" ? { webhook: change.webhook } : { deleted: change.webhook };
   const text = textEncoder.encode(JSON.stringify(shown satisfies WebhookIndex));
   const index = new Uint8Array(ORIGIN_BYTES + text.length);
   index.set(text, ORIGIN_BYTES);
   const secret = change.kind === "webhook_put" ? change.secret : null;
-  return { type: 21, index, body: encode({ secret }) };
+  return { type: 21, index, body: encoder.encode({ secret }) };
 }
 
 /** @throws RecordDecodeError */

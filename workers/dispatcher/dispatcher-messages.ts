@@ -27,7 +27,7 @@ export interface DeliveryJob {
   attempts: number;
   timeoutMs: number;
   backoffMs: number;
-  /** The frozen envelope, posted as it is. */
+  /** The frozen envelope, posted as it is; in shared memory, which nobody writes any more. */
   payload: Uint8Array;
 }
 

@@ -30,12 +30,13 @@ type LookupCallback = (error: Error | null, addresses: { address: string; family
  * connected socket is judged once more, by its own word, before a byte of the event is sent.
  */
 export function receiverConnector(options: ReceiverConnectorOptions): buildConnector.connector {
-  const policy = (): AddressPolicy => ({
-    allow: options.allow,
-    deny: options.deny,
-    own: Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address)),
-    ownPort: options.ownPort(),
-  });
+  const policy = (port: number): AddressPolicy => {
+    const ownPort = options.ownPort();
+    // Asked anew for each connection to that port: addresses come and go. For another port they do not matter.
+    const interfaces = port === ownPort ? Object.values(networkInterfaces()) : [];
+    const own = interfaces.flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
+    return { allow: options.allow, deny: options.deny, own, ownPort };
+  };
   /** Of names being resolved: one that takes long, or never answers, occupies one place of the system's resolver at most. */
   const resolving = new Map<string, LookupCallback[]>();
   const resolve = (hostname: string, callback: LookupCallback): void => {
@@ -58,8 +59,8 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
       lookup(hostname: string, wanted: { all?: boolean }, callback: (...results: unknown[]) => void): void {
         resolve(hostname, (error, addresses) => {
           if (error !== null) return callback(error);
-          const current = policy();
-          const port = isOwnPort ? (current.ownPort ?? ANOTHER_PORT) : ANOTHER_PORT;
+          const port = isOwnPort ? (options.ownPort() ?? ANOTHER_PORT) : ANOTHER_PORT;
+          const current = policy(port);
           const faults = addresses.map(({ address }) => addressFault(address, port, current));
           const fine = addresses.filter((_, at) => faults[at] === undefined);
           const [first] = fine;
@@ -77,13 +78,13 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
     const refuse = (fault: string): void => callback(new AddressRefusedError(fault), null);
     if (isIP(target.hostname) !== 0) {
       // An address is not looked up.
-      const fault = addressFault(target.hostname, port, policy());
+      const fault = addressFault(target.hostname, port, policy(port));
       if (fault !== undefined) return refuse(fault);
     }
     const connector = port === options.ownPort() ? toOwnPort : toOtherPorts;
     connector(target, (error, socket) => {
       if (error !== null) return callback(error, null);
-      const fault = addressFault(socket.remoteAddress ?? "", port, policy());
+      const fault = addressFault(socket.remoteAddress ?? "", port, policy(port));
       if (fault === undefined) return callback(null, socket);
       socket.destroy();
       refuse(fault);

@@ -10,6 +10,7 @@ import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
+import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
 import { webhookNotFound } from "./webhook-desk.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
@@ -38,10 +39,11 @@ export interface DeliveryDeskOptions {
 export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
 
 interface Tracked {
+  readonly id: string;
   readonly webhookId: string;
   /** Null while the front has not told. */
   delivery: Delivery | null;
-  content: { history: DeliveryAttempt[]; payload: Uint8Array; testPayload: string | null } | null;
+  content: { history: DeliveryAttempt[]; payload: EventPayload; testPayload: string | null } | null;
   /**
    * `unseen`: the front's view does not have it yet. `queued`: waits for its turn. `loading`: the front was asked. `running`: the
    * dispatcher has it. `idle`: nothing is under way.
@@ -57,8 +59,6 @@ interface Tracked {
   sequence: number;
   /** False: its outcome waits to be appended. */
   isRecorded: boolean;
-  /** Bytes of `content.payload` that count as kept. */
-  keptBytes: number;
 }
 
 /**
@@ -69,13 +69,13 @@ interface Tracked {
 export class DeliveryDesk {
   readonly #options: DeliveryDeskOptions;
   readonly #tracked = new Map<string, Tracked>();
-  readonly #queue = new DeliveryQueue<string>();
+  readonly #queue = new DeliveryQueue<Tracked>();
   /** In order of their records: what to do when the view has them. */
-  readonly #unseen: { sequence: number; deliveryId: string; isEnd: boolean }[] = [];
+  readonly #unseen: { sequence: number; tracked: Tracked; isEnd: boolean }[] = [];
   readonly #uncommitted: { sequence: number; resume: (isCommitted: boolean) => void }[] = [];
   #viewed = 0;
   #committed = 0;
-  #keptPayloadBytes = 0;
+  readonly #payloads = new EventPayloads();
   #inline = 0;
   #isServing = false;
   #isStopped = false;
@@ -96,23 +96,20 @@ export class DeliveryDesk {
     this.#options.dispatcher.serving(port);
     for (const delivery of this.#options.state.pending()) {
       if (this.#tracked.has(delivery.id)) continue;
-      this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0);
-      this.#queue.add(delivery.webhookId, delivery.id);
+      this.#queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
     }
     this.#pump();
   }
 
   /** A run's record with this event was appended. */
   emitted(event: EmittedEvent, runId: string, sequence: number): void {
-    const payload = new TextEncoder().encode(event.payload);
-    const isKept = this.#keptPayloadBytes + payload.length <= KEPT_PAYLOAD_BYTES;
-    for (const [nth, begun] of event.deliveries.entries()) {
-      const delivery = newDelivery(begun, event, runId);
+    const payload = eventPayload(event.payload);
+    const isKept = this.#payloads.keptBytes + payload.bytes.length <= KEPT_PAYLOAD_BYTES;
+    for (const begun of event.deliveries) {
+      const delivery = this.#options.state.pendingOne(begun.id) ?? newDelivery(begun, event, runId);
       const tracked = this.#track(delivery.id, delivery.webhookId, delivery, "unseen", sequence);
-      // Counted once for all deliveries of the event, with the last of them.
-      const isLast = nth === event.deliveries.length - 1;
-      if (isKept) this.#keep(tracked, [], payload, null, isLast ? payload.length : 0);
-      this.#unseen.push({ sequence, deliveryId: delivery.id, isEnd: false });
+      if (isKept) this.#keep(tracked, [], payload, null);
+      this.#unseen.push({ sequence, tracked, isEnd: false });
     }
   }
 
@@ -132,9 +129,9 @@ export class DeliveryDesk {
     const delivery = newDelivery(begun, { id: eventId, name: "WebhookTest", timeUs }, null);
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
-    this.#keep(tracked, [], new TextEncoder().encode(payload), payload, 0);
+    this.#keep(tracked, [], eventPayload(payload), payload);
     this.#want(tracked, answer);
-    this.#unseen.push({ sequence, deliveryId: delivery.id, isEnd: false });
+    this.#unseen.push({ sequence, tracked, isEnd: false });
   }
 
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
@@ -143,10 +140,10 @@ export class DeliveryDesk {
     const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, "", null, "idle", 0);
     this.#want(tracked, answer);
     if (tracked.phase === "idle") {
-      this.#serveInline(deliveryId, tracked);
-    } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, deliveryId)) {
+      this.#serveInline(tracked);
+    } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, tracked)) {
       tracked.phase = "idle";
-      this.#serveInline(deliveryId, tracked);
+      this.#serveInline(tracked);
     } else if (tracked.phase === "running" && tracked.current === null) {
       // Its automatic attempts end with the one under way.
       this.#options.dispatcher.release(deliveryId);
@@ -159,16 +156,16 @@ export class DeliveryDesk {
     if (tracked?.phase !== "loading") return;
     tracked.phase = "idle";
     if (content === null) {
-      this.#unreadable(deliveryId, tracked);
+      this.#unreadable(tracked);
       return;
     }
     const { delivery, history, payload } = content;
     // What is known here is newer than what the view had.
     tracked.delivery ??= delivery;
     const testPayload = delivery.runId === null ? payload : null;
-    this.#keep(tracked, history, new TextEncoder().encode(payload), testPayload, 0);
-    if (tracked.holdsPlace) this.#proceed(deliveryId, tracked);
-    else this.#serveInline(deliveryId, tracked);
+    this.#keep(tracked, history, eventPayload(payload), testPayload);
+    if (tracked.holdsPlace) this.#proceed(tracked);
+    else this.#serveInline(tracked);
     this.#flush();
   }
 
@@ -185,12 +182,10 @@ export class DeliveryDesk {
     this.#viewed = Math.max(this.#viewed, sequence);
     let count = 0;
     for (; count < this.#unseen.length; count++) {
-      const { sequence: of, deliveryId, isEnd } = this.#unseen[count]!;
+      const { sequence: of, tracked, isEnd } = this.#unseen[count]!;
       if (of > this.#viewed) break;
-      const tracked = this.#tracked.get(deliveryId);
-      if (tracked === undefined) continue;
-      if (isEnd) this.#forget(deliveryId, tracked);
-      else if (tracked.phase === "unseen") this.#seen(deliveryId, tracked);
+      if (isEnd) this.#forget(tracked);
+      else if (tracked.phase === "unseen") this.#seen(tracked);
     }
     this.#unseen.splice(0, count);
     this.#pump();
@@ -258,43 +253,45 @@ export class DeliveryDesk {
     sequence: number,
   ): Tracked {
     const tracked: Tracked = {
-      ...{ webhookId, delivery, phase, sequence, content: null, holdsPlace: false, inline: [], current: null },
-      keptBytes: 0,
+      id: deliveryId,
+      webhookId,
+      delivery,
+      content: null,
+      phase,
+      holdsPlace: false,
+      inline: [],
+      current: null,
+      sequence,
       isRecorded: true,
     };
     this.#tracked.set(deliveryId, tracked);
     return tracked;
   }
 
-  #keep(
-    tracked: Tracked,
-    history: DeliveryAttempt[],
-    payload: Uint8Array,
-    testPayload: string | null,
-    keptBytes: number,
-  ): void {
+  #keep(tracked: Tracked, history: DeliveryAttempt[], payload: EventPayload, testPayload: string | null): void {
     tracked.content = { history, payload, testPayload };
-    tracked.keptBytes = keptBytes;
-    this.#keptPayloadBytes += keptBytes;
+    this.#payloads.hold(payload);
   }
 
   /** The view has the record that it began with. */
-  #seen(deliveryId: string, tracked: Tracked): void {
+  #seen(tracked: Tracked): void {
     if (tracked.inline.length > 0) {
       tracked.phase = "idle";
-      this.#serveInline(deliveryId, tracked);
+      this.#serveInline(tracked);
       return;
     }
     tracked.phase = "queued";
-    this.#queue.add(tracked.webhookId, deliveryId);
+    this.#queue.add(tracked.webhookId, tracked);
   }
 
   /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
-  #forget(deliveryId: string, tracked: Tracked): void {
+  #forget(tracked: Tracked): void {
     const isAtRest = tracked.phase === "idle" && tracked.inline.length === 0 && tracked.isRecorded;
     if (!isAtRest || tracked.sequence > this.#viewed) return;
-    this.#tracked.delete(deliveryId);
-    this.#keptPayloadBytes -= tracked.keptBytes;
+    // It may have been forgotten before, and be asked about anew since.
+    if (this.#tracked.get(tracked.id) !== tracked) return;
+    this.#tracked.delete(tracked.id);
+    if (tracked.content !== null) this.#payloads.release(tracked.content.payload);
   }
 
   /** Jobs that go to the dispatcher together: the bytes of one event are then sent across once. */
@@ -302,11 +299,10 @@ export class DeliveryDesk {
 
   #pump(): void {
     if (!this.#isServing || this.#isStopped) return;
-    for (let deliveryId = this.#queue.take(); deliveryId !== undefined; deliveryId = this.#queue.take()) {
-      const tracked = this.#tracked.get(deliveryId) as Tracked;
+    for (let tracked = this.#queue.take(); tracked !== undefined; tracked = this.#queue.take()) {
       tracked.phase = "idle";
       tracked.holdsPlace = true;
-      this.#proceed(deliveryId, tracked);
+      this.#proceed(tracked);
     }
     this.#flush();
   }
@@ -317,71 +313,71 @@ export class DeliveryDesk {
     this.#jobs = [];
   }
 
-  #load(deliveryId: string, tracked: Tracked): void {
+  #load(tracked: Tracked): void {
     tracked.phase = "loading";
-    this.#options.askForContent(deliveryId);
+    this.#options.askForContent(tracked.id);
   }
 
   /** Its turn has come. */
-  #proceed(deliveryId: string, tracked: Tracked): void {
+  #proceed(tracked: Tracked): void {
     if (this.#isStopped) return;
     if (tracked.inline.length > 0) {
       this.#leavePlace(tracked);
-      this.#serveInline(deliveryId, tracked);
+      this.#serveInline(tracked);
       return;
     }
     const { delivery, content } = tracked;
     if (delivery === null || content === null) {
-      this.#load(deliveryId, tracked);
+      this.#load(tracked);
       return;
     }
     const kept = this.#options.state.get(delivery.webhookId);
     const isTest = delivery.eventName === "WebhookTest";
     if (kept === undefined) {
-      this.#giveUp(deliveryId, tracked, "the webhook was deleted");
+      this.#giveUp(tracked, "the webhook was deleted");
       return;
     }
     if (!kept.webhook.enabled && !isTest) {
-      this.#giveUp(deliveryId, tracked, "the webhook was disabled");
+      this.#giveUp(tracked, "the webhook was disabled");
       return;
     }
     const attempts = isTest ? 1 : 1 + kept.webhook.maxRetries;
-    this.#dispatch(deliveryId, tracked, kept, Math.max(1, attempts - delivery.attempts));
+    this.#dispatch(tracked, kept, Math.max(1, attempts - delivery.attempts));
   }
 
   /** The next inline attempt; nothing else is under way. */
-  #serveInline(deliveryId: string, tracked: Tracked): void {
+  #serveInline(tracked: Tracked): void {
     if (this.#isStopped || tracked.inline.length === 0) return;
     const { delivery, content } = tracked;
     if (delivery === null || content === null) {
-      this.#load(deliveryId, tracked);
+      this.#load(tracked);
       return;
     }
     if (delivery.status === "delivered") {
-      for (const answer of tracked.inline.splice(0)) this.#answerRecorded(deliveryId, tracked, answer);
-      this.#end(deliveryId, tracked);
+      for (const answer of tracked.inline.splice(0)) this.#answerRecorded(tracked, answer);
+      this.#end(tracked);
       return;
     }
     const kept = this.#options.state.get(delivery.webhookId);
     if (kept === undefined) {
-      const params = { field: "delivery_id", in: "path", value: deliveryId, webhook_id: delivery.webhookId };
+      const params = { field: "delivery_id", in: "path", value: tracked.id, webhook_id: delivery.webhookId };
       const error = new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
       for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
       // Nobody makes the attempts that were left any more.
-      if (delivery.status === "pending") this.#giveUp(deliveryId, tracked, "the webhook was deleted");
-      else this.#end(deliveryId, tracked);
+      if (delivery.status === "pending") this.#giveUp(tracked, "the webhook was deleted");
+      else this.#end(tracked);
       return;
     }
     tracked.current = tracked.inline.shift() as InlineAnswer;
-    this.#dispatch(deliveryId, tracked, kept, 1);
+    this.#dispatch(tracked, kept, 1);
     this.#flush();
   }
 
-  #dispatch(deliveryId: string, tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): void {
+  #dispatch(tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): void {
     const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
     tracked.phase = "running";
     this.#jobs.push({
-      deliveryId,
+      deliveryId: tracked.id,
       eventId: delivery.eventId,
       eventName: delivery.eventName,
       url: webhook.url,
@@ -390,11 +386,11 @@ export class DeliveryDesk {
       attempts,
       timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
       backoffMs: webhook.retryBackoffSeconds * 1000,
-      payload: content.payload,
+      payload: content.payload.bytes,
     });
   }
 
-  #report({ deliveryId, attempt, next }: DeliveryReport, tracked: Tracked): void {
+  #report({ attempt, next }: DeliveryReport, tracked: Tracked): void {
     const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
     const timeUs = this.#options.tick();
     const after: Delivery = { ...delivery, nextRetryAtUs: next.kind === "retry" ? next.atUs : null };
@@ -402,7 +398,7 @@ export class DeliveryDesk {
       after.attempts = attempt.attemptNumber;
       after.lastStatusCode = attempt.statusCode;
       after.lastError = attempt.error;
-      content.history = [...content.history, attempt].slice(-LIMITS.attemptsPerDelivery);
+      content.history = [...content.history.slice(1 - LIMITS.attemptsPerDelivery), attempt];
     }
     if (next.kind === "delivered") {
       after.status = "delivered";
@@ -414,24 +410,24 @@ export class DeliveryDesk {
     if (attempt !== null || after.status !== delivery.status || after.nextRetryAtUs !== delivery.nextRetryAtUs) {
       after.updatedAtUs = timeUs;
       tracked.delivery = after;
-      this.#record(deliveryId, tracked, timeUs);
+      this.#record(tracked, timeUs);
     }
-    if (next.kind !== "retry") this.#ended(deliveryId, tracked);
+    if (next.kind !== "retry") this.#ended(tracked);
   }
 
   /** The dispatcher has nothing of it any more. */
-  #ended(deliveryId: string, tracked: Tracked): void {
+  #ended(tracked: Tracked): void {
     tracked.phase = "idle";
     this.#leavePlace(tracked);
     const { current } = tracked;
     tracked.current = null;
-    if (current !== null) this.#answerRecorded(deliveryId, tracked, current);
-    if (tracked.inline.length > 0) this.#serveInline(deliveryId, tracked);
-    else this.#end(deliveryId, tracked);
+    if (current !== null) this.#answerRecorded(tracked, current);
+    if (tracked.inline.length > 0) this.#serveInline(tracked);
+    else this.#end(tracked);
   }
 
   /** It came to its end without a further attempt. */
-  #giveUp(deliveryId: string, tracked: Tracked, lastError: string): void {
+  #giveUp(tracked: Tracked, lastError: string): void {
     const timeUs = this.#options.tick();
     const { delivery } = tracked as { delivery: Delivery };
     tracked.delivery = {
@@ -439,22 +435,22 @@ export class DeliveryDesk {
       ...{ status: "failed", lastError, nextRetryAtUs: null, updatedAtUs: timeUs },
       firstFailedAtUs: delivery.firstFailedAtUs ?? timeUs,
     };
-    this.#record(deliveryId, tracked, timeUs);
-    this.#ended(deliveryId, tracked);
+    this.#record(tracked, timeUs);
+    this.#ended(tracked);
   }
 
-  #unreadable(deliveryId: string, tracked: Tracked): void {
-    const params = { field: "delivery_id", in: "path", value: deliveryId };
+  #unreadable(tracked: Tracked): void {
+    const params = { field: "delivery_id", in: "path", value: tracked.id };
     if (tracked.delivery === null) {
       const error = new ServiceError("delivery_not_found", "no delivery has this id", params);
       for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
-      this.#tracked.delete(deliveryId);
+      this.#tracked.delete(tracked.id);
       return;
     }
-    this.#keep(tracked, [], new Uint8Array(0), null, 0);
+    this.#keep(tracked, [], eventPayload(""), null);
     const error = new ServiceError("internal_error", "what is stored of the delivery cannot be read", params);
     for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
-    this.#giveUp(deliveryId, tracked, "what is stored of the event cannot be read");
+    this.#giveUp(tracked, "what is stored of the event cannot be read");
     this.#pump();
   }
 
@@ -465,21 +461,21 @@ export class DeliveryDesk {
   }
 
   /** Forgotten when the view has its last record; one that was released stays pending, and goes out again at the next start. */
-  #end(deliveryId: string, tracked: Tracked): void {
-    if (tracked.sequence <= this.#viewed) this.#forget(deliveryId, tracked);
-    else this.#unseen.push({ sequence: tracked.sequence, deliveryId, isEnd: true });
+  #end(tracked: Tracked): void {
+    if (tracked.sequence <= this.#viewed) this.#forget(tracked);
+    else this.#unseen.push({ sequence: tracked.sequence, tracked, isEnd: true });
   }
 
-  #answerRecorded(deliveryId: string, tracked: Tracked, answer: InlineAnswer): void {
+  #answerRecorded(tracked: Tracked, answer: InlineAnswer): void {
     const { isRecorded } = tracked;
     this.whenCommitted(tracked.sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
-      this.#answer(answer, isCommitted && isRecorded ? { deliveryId } : { error });
+      this.#answer(answer, isCommitted && isRecorded ? { deliveryId: tracked.id } : { error });
     });
   }
 
   /** Appends the delivery as it is. What is recorded is whole: one that could not be appended is made good by the next. */
-  #record(deliveryId: string, tracked: Tracked, timeUs: number): void {
+  #record(tracked: Tracked, timeUs: number): void {
     const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
     const { history, testPayload } = content;
     try {
@@ -489,13 +485,13 @@ export class DeliveryDesk {
     } catch (error) {
       tracked.isRecorded = false;
       this.#options.report("a delivery's outcome could not be recorded", error);
-      this.#options.timers.set(() => this.#recordAgain(deliveryId, tracked), RECORD_AGAIN_MS);
+      this.#options.timers.set(() => this.#recordAgain(tracked), RECORD_AGAIN_MS);
     }
   }
 
-  #recordAgain(deliveryId: string, tracked: Tracked): void {
+  #recordAgain(tracked: Tracked): void {
     if (this.#isStopped || tracked.isRecorded) return;
-    this.#record(deliveryId, tracked, this.#options.tick());
-    if (tracked.isRecorded && tracked.phase === "idle") this.#end(deliveryId, tracked);
+    this.#record(tracked, this.#options.tick());
+    if (tracked.isRecorded && tracked.phase === "idle") this.#end(tracked);
   }
 }

@@ -45,6 +45,10 @@ export class WebhookState {
     return this.#pending.values();
   }
 
+  pendingOne(deliveryId: string): Delivery | undefined {
+    return this.#pending.get(deliveryId);
+  }
+
   isPending(deliveryId: string): boolean {
     return this.#pending.has(deliveryId);
   }
