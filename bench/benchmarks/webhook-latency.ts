@@ -13,7 +13,7 @@ const EVENTS = { smoke: 4, full: 25 };
 const EVENTS_PER_SECOND = { smoke: 20, full: 5 };
 
 /** The p99, which is what a round tells. */
-function toSample({ latency, seconds }: ReceiverFigures): RoundSample {
+function toSample({ latency }: ReceiverFigures, seconds: number): RoundSample {
   const all = new LatencyHistogram();
   all.add(latency);
   return { value: all.percentileNs(0.99) / 1e6, seconds, latency };
@@ -46,10 +46,10 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const measure = async (send: () => Promise<unknown>): Promise<RoundSample> => {
       const before = await receivers.figures();
       const [count, ratePerSecond] = [EVENTS[size], EVENTS_PER_SECOND[size]];
-      await runOpenLoop({ count, ratePerSecond, latency: new LatencyHistogram(), send });
+      const { seconds } = await runOpenLoop({ count, ratePerSecond, latency: new LatencyHistogram(), send });
       const figures = await receivers.received(before, count);
       await settled(service.url, ids);
-      return toSample(figures);
+      return toSample(figures, seconds);
     };
     return {
       runners: {

@@ -17,7 +17,6 @@ const counts = new Array<number>(count).fill(0);
 const ports: number[] = [];
 const latency = new LatencyHistogram();
 let total = 0;
-let firstMs = 0;
 let lastMs = 0;
 
 function arrived(receiver: number, body: Buffer): void {
@@ -25,7 +24,7 @@ function arrived(receiver: number, body: Buffer): void {
   const [, timestamp = ""] = TIMESTAMP.exec(body.toString("latin1")) ?? [];
   latency.record((nowMs - Date.parse(timestamp)) * 1e6);
   counts[receiver] = (counts[receiver] as number) + 1;
-  if (total++ === 0) firstMs = nowMs;
+  total++;
   lastMs = nowMs;
 }
 
@@ -43,7 +42,7 @@ app.post("/:receiver", (response, request) => {
 });
 app.get("/*", (response) => {
   const figures: ReceiverFigures = {
-    ...{ ports, total, seconds: (lastMs - firstMs) / 1000, lastMs, latency: latency.toData() },
+    ...{ ports, total, lastMs, latency: latency.toData() },
     ...{ fewest: Math.min(...counts), most: Math.max(...counts) },
   };
   response.end(JSON.stringify(figures));

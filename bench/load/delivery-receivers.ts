@@ -14,8 +14,6 @@ export interface ReceiverFigures {
   /** Of the receiver that had the fewest, and the most. */
   fewest: number;
   most: number;
-  /** Between the first and the last. */
-  seconds: number;
   /** When the last one came, in milliseconds since the Unix epoch. */
   lastMs: number;
   /** From the event's `timestamp` to the last byte of its body. */
