@@ -14,6 +14,7 @@ import type {
   SeriesState,
   StoredArtefact,
 } from "./capture.js";
+import { frameFileName, sweepFileName } from "./manifest.js";
 import type { RunState } from "./run-state.js";
 
 /** In the order in which they are made. */
@@ -26,6 +27,11 @@ export const PROCESSED_FORMATS = [
 
 /** What an artefact is of: a format of a frame, or a step's series, whose CSV it is. */
 export type ArtefactSubject = { frameId: string; format: ProcessedFormat } | { stepIndex: number };
+
+/** The name of the file in the manifest. */
+export function artefactFileName(of: ArtefactSubject): string {
+  return "stepIndex" in of ? sweepFileName(of.stepIndex) : frameFileName(of.frameId, of.format);
+}
 
 /** Longest message of a failure: it stands in the run's document twice, for each format of each frame. */
 const FAILURE_CHARACTERS = 160;

@@ -84,6 +84,8 @@ export const LIMITS = {
   activeRuns: 10_000,
   /** Of all these runs' documents together: what keeps a few huge ones from taking the memory of both threads. */
   activeRunBytes: 256 * MIB,
+  /** Documents of ended runs whose captures are still processed, held by the recorder: beyond it captures wait, as for room. */
+  processedRunBytes: 64 * MIB,
   programs: 100_000,
   components: 1_000,
 

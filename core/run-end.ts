@@ -1,3 +1,4 @@
+import { artefactFileName, openArtefacts } from "./artefact.js";
 import type { EventLogEntry, RunState, StepStatus, TerminalRunStatus } from "./run-state.js";
 
 export interface RunEnding {
@@ -34,9 +35,19 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
   };
 }
 
-/** What keeps a finalizing run from its end: open jobs, and frames that still take lines. For the event log when time runs out. */
-export function openWork(run: RunState): { jobs: string[]; frames: string[] } {
+/** What keeps a finalizing run from its end. For the event log when time runs out. */
+export interface OpenWork {
+  jobs: string[];
+  /** That still take lines. */
+  frames: string[];
+  /** Names of the files that are still to be made of its captures. */
+  files: string[];
+}
+
+/** @param isProcessed false where nothing is made of captures */
+export function openWork(run: RunState, isProcessed: boolean): OpenWork {
   return {
+    files: isProcessed ? openArtefacts(run).map(artefactFileName) : [],
     jobs: run.jobs.filter((job) => job.status === "running").map((job) => job.id),
     frames: run.frames.filter((frame) => frame.status === "open").map((frame) => frame.id),
   };

@@ -356,8 +356,8 @@ t.test("endRun: what is open is closed as the status asks, and the run it came f
     t.strictSame(ended.frameIds, [FRAME_ID]);
     t.equal(ended.series[0]?.completedAtUs, 77);
     t.strictSame(ended.eventLog, [{ ...note, timestampUs: 77 }]);
-    t.strictSame(openWork(run), { jobs: [JOB_ID], frames: [FRAME_ID] });
-    t.strictSame(openWork(ended), { jobs: [JOB_ID], frames: [] });
+    t.strictSame(openWork(run, true), { files: [], jobs: [JOB_ID], frames: [FRAME_ID] });
+    t.strictSame(openWork(ended, false), { files: [], jobs: [JOB_ID], frames: [] });
   }
 });
 

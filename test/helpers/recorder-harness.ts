@@ -12,6 +12,7 @@ import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { ArtefactMaker } from "../../workers/recorder/artefact-maker.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
   FrontToRecorder,
@@ -30,6 +31,8 @@ export interface HarnessOptions extends Partial<RecorderOptions> {
   wallUs?: () => number;
   /** False: the front takes no batches until `takeBatches`. */
   takesBatches?: boolean;
+  /** Without it captures are not processed. */
+  artefacts?: ArtefactMaker;
   /** What the front does with what it is sent, beside what the harness notes. */
   front?: HarnessFront;
 }
@@ -87,6 +90,7 @@ export class RecorderHarness {
       wallUs = wallClockUs,
       takesBatches = true,
       front,
+      artefacts,
       ...recorderOptions
     } = options;
     const harness = new RecorderHarness(directory, takesBatches, front);
@@ -109,6 +113,7 @@ export class RecorderHarness {
         fileSystem,
         timers: harness.timers,
         wallUs,
+        ...(artefacts && { artefacts }),
         send: (message) => harness.#take(message),
         onMessage: (receive) => {
           harness.#receive = receive;

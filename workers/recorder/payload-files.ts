@@ -7,15 +7,15 @@ import type { CaptureFile } from "../../storage/capture-file.js";
 import { FILE_OF_KIND } from "../../storage/capture-path.js";
 import type { CaptureStore } from "../../storage/capture-store.js";
 
-/** The files of active runs. A file is looked up once a run, so that an append costs no walk over the run's extents. */
+/** The files of runs that go on, or whose captures are still processed. A file is looked up once a run, so that an append costs no walk over the run's extents. */
 export class PayloadFiles {
   readonly #store: CaptureStore;
-  readonly #activeRun: (id: string) => RunState | undefined;
+  readonly #run: (id: string) => RunState | undefined;
   readonly #files = new Map<string, Partial<Record<StoredKind, CaptureFile>>>();
 
-  constructor(store: CaptureStore, activeRun: (id: string) => RunState | undefined) {
+  constructor(store: CaptureStore, run: (id: string) => RunState | undefined) {
     this.#store = store;
-    this.#activeRun = activeRun;
+    this.#run = run;
   }
 
   get(runId: string, kind: StoredKind): CaptureFile {
@@ -26,7 +26,7 @@ export class PayloadFiles {
     }
     let file = files[kind];
     if (file === undefined) {
-      const run = this.#activeRun(runId);
+      const run = this.#run(runId);
       // What stands behind the bytes that records name was never acknowledged.
       const end = run === undefined ? 0 : storedEnd(run, kind);
       file = this.#store.file(runId, FILE_OF_KIND[kind], end);
@@ -35,7 +35,8 @@ export class PayloadFiles {
     return file;
   }
 
-  runEnded(runId: string): void {
+  /** The run stores nothing more. */
+  finish(runId: string): void {
     if (this.#files.delete(runId)) this.#store.finish(runId);
   }
 }

@@ -6,8 +6,8 @@ import { parseCellMessage } from "../../core/parse-cell-message.js";
 import { RefusedError } from "../../core/refusal.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
 import { withoutCaptures } from "../../core/run-files.js";
-import { foldRun } from "../../core/run-fold.js";
-import type { RunState, TerminalRunStatus } from "../../core/run-state.js";
+import { type ArtefactChange, foldRun, withArtefacts } from "../../core/run-fold.js";
+import { isTerminal, type RunState, type TerminalRunStatus } from "../../core/run-state.js";
 import type { ServiceClock } from "../../core/service-clock.js";
 import type { RunEventName } from "../../core/webhook.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
@@ -20,6 +20,7 @@ import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { boundedRefusal } from "../cell-link/bounded-refusal.js";
 import type { IncomingMessage } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
+import type { MadeArtefact } from "./make-artefact.js";
 import { MessagePayload, type PayloadFiles } from "./payload-files.js";
 import type { RecorderState } from "./recorder-state.js";
 
@@ -51,9 +52,11 @@ export interface RecordWriterOptions {
   spend(bytes: number): void;
   /** The record of a run's end was appended: a first one, or a tombstone. */
   endAppended(run: RunState, sequence: number): void;
+  /** Changes of one record were taken in; called before what follows from them run by run. */
+  changed(changes: readonly Change[]): void;
   /** A run that has not ended was created or moved on. */
   runChanged(run: RunState): void;
-  /** A run has ended and takes nothing any more. */
+  /** A run has ended, or has as an ended one been recorded once more. */
   runEnded(runId: string): void;
   /** What a record tells webhooks of; undefined when none subscribes. `run` is as it stands after the transition. */
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined;
@@ -121,7 +124,32 @@ export class RecordWriter {
     const timeUs = this.#options.clock.tick();
     const settled = this.#withSettled(withoutCaptures(run, timeUs));
     const tombstone: RunEnded = { kind: "run_ended", runId: run.id, run: settled };
-    return { sequence: this.#append(null, [tombstone], timeUs), timeUs };
+    const sequence = this.#append(null, [tombstone], timeUs);
+    this.#afterChanges([tombstone]);
+    return { sequence, timeUs };
+  }
+
+  /** Records what was made of the run's captures, its bytes stored before it; of a run that has ended, with the run as a whole once more. */
+  storeArtefacts(run: RunState, made: readonly MadeArtefact[]): void {
+    const { clock, files } = this.#options;
+    const file = files.get(run.id, "captures");
+    const timeUs = clock.tick();
+    let lengthBytes = 0;
+    const stored = made.map((one): ArtefactChange => {
+      if (one.kind === "failed") {
+        const { of, code, message } = one;
+        return { kind: "artefact_failed", runId: run.id, of, code, message };
+      }
+      const extents = one.parts.map((part) => file.append(part));
+      lengthBytes += extents.reduce((sum, extent) => sum + extent.lengthBytes, 0);
+      return { kind: "artefact_stored", runId: run.id, of: one.of, artefact: one.placed(extents) };
+    });
+    const payload = lengthBytes === 0 ? undefined : { file, lengthBytes };
+    const changes: Change[] = isTerminal(run.status)
+      ? [{ kind: "run_ended", runId: run.id, run: this.#withSettled(withArtefacts(run, stored, timeUs)) }]
+      : stored;
+    this.#append(null, changes, timeUs, payload);
+    this.#afterChanges(changes);
   }
 
   /** Records what becomes of a webhook or a delivery; gives the record's sequence number. */
@@ -205,7 +233,12 @@ export class RecordWriter {
   }
 
   /** Appends the record of these changes and takes them in, in one go. */
-  #append(origin: Origin | null, changes: readonly Change[], timeUs: number, payload?: MessagePayload): number {
+  #append(
+    origin: Origin | null,
+    changes: readonly Change[],
+    timeUs: number,
+    payload?: Pick<MessagePayload, "file" | "lengthBytes">,
+  ): number {
     const { log, endAppended, spend } = this.#options;
     const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
     const needs = payload?.file;
@@ -241,6 +274,7 @@ export class RecordWriter {
   }
 
   #afterChanges(changes: readonly Change[]): void {
+    this.#options.changed(changes);
     for (const change of changes) {
       if (!("runId" in change)) continue;
       if (change.kind === "run_ended") {

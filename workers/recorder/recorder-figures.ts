@@ -15,6 +15,8 @@ export interface RecorderFigures {
   /** Records that the log holds or has held. */
   records: number;
   activeRuns: number;
+  /** Artefacts of captures that are to be made, or being made. */
+  openArtefacts: number;
   /** Of ended runs that keep captures; null while retention is off, which alone keeps count of them. */
   capturedBytes: number | null;
 }

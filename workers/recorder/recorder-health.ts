@@ -16,6 +16,8 @@ export interface HealthSources {
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
+  /** Captures wait until more of those that are stored are processed. */
+  isProcessingBehind(): boolean;
   counters(): StoreCounters;
   /** What ended the dispatcher; null while it works. */
   dispatcherFailure(): string | null;
@@ -68,6 +70,9 @@ export class RecorderHealth {
     const { bytes, isBehind } = this.#sources.ahead();
     if (isBehind) {
       return row("recorder", "degraded", `producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
+    }
+    if (this.#sources.isProcessingBehind()) {
+      return row("recorder", "degraded", "captures wait: those of runs that have ended are not processed yet");
     }
     const { damagedRuns } = this.#sources;
     if (damagedRuns > 0) {

@@ -8,6 +8,7 @@
  * | frames: id and run | every frame, as above | 25 to 31 a frame |
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
+ * | ended runs whose captures are still processed, whole | `LIMITS.processedRunBytes`: beyond, captures wait | their documents |
  * | ended runs that keep captures (only with retention on) | the captures on the disk | 48 each |
  * | programs | `LIMITS.programs` | their documents |
  * | components | `LIMITS.components` | some 300 each |
@@ -22,6 +23,7 @@
  * revisions are not in it: every run keeps one record for ever (its creation until it ends, then the consolidated one), and its
  * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
  */
+import { isProcessingOpen } from "../../core/artefact.js";
 import type { CellIdentity, Change } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
 import { isUuidV7 } from "../../core/identifiers.js";
@@ -78,7 +80,10 @@ interface ActiveRun {
   lastProducer: string | null;
 }
 
-/** Records of a run that has not ended, kept while the log is read: most runs end in it, and their deltas are never decoded. */
+/**
+ * Records of a run that has not ended, kept while the log is read: most runs end in it, and their deltas are never decoded. Of one that has
+ * ended with something to be made of its captures, the last.
+ */
 interface UnfoldedRecord {
   type: number;
   timeUs: number;
@@ -138,6 +143,9 @@ export class RecorderState implements World {
   readonly #serialNumbers = new TextTable();
   readonly #lastRevisions = new TypedColumn(Uint32Array);
   readonly #active = new Map<string, ActiveRun>();
+  /** Runs that have ended while something is still to be made of their captures. */
+  readonly #processed = new Map<string, RunState>();
+  #processedDocumentBytes = 0;
   readonly #programs = new Map<string, ProgramDocument>();
   readonly #components = new Map<string, ComponentRow>();
   #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
@@ -209,6 +217,20 @@ export class RecorderState implements World {
     return [...this.#active.values()].map((run) => run.state);
   }
 
+  /** A run that has ended while something is still to be made of its captures. */
+  processedRun(id: string): RunState | undefined {
+    return this.#processed.get(id);
+  }
+
+  processedRuns(): Iterable<RunState> {
+    return [...this.#processed.values()];
+  }
+
+  /** The documents of these runs together. */
+  get processedDocumentBytes(): number {
+    return this.#processedDocumentBytes;
+  }
+
   /** Runs that have not ended and that this producer wrote to last. */
   runsLastWrittenBy(producer: string): RunState[] {
     const runs: RunState[] = [];
@@ -276,7 +298,7 @@ export class RecorderState implements World {
         this.#programs.delete(change.id);
         return;
       case "run_ended":
-        this.#endRun(change.runId);
+        this.#endRun(change.run);
         return;
       default: {
         const before = this.#active.get(change.runId);
@@ -301,10 +323,16 @@ export class RecorderState implements World {
     if (this.#lastRunId === null || id > this.#lastRunId) this.#lastRunId = id;
   }
 
-  #endRun(id: string): void {
+  #endRun(run: RunState): void {
+    const { id } = run;
     this.#addRun(id, ENDED);
     this.#activeDocumentBytes -= this.#active.get(id)?.state.documentBytes ?? 0;
     this.#active.delete(id);
+    this.#processedDocumentBytes -= this.#processed.get(id)?.documentBytes ?? 0;
+    this.#processed.delete(id);
+    if (!isProcessingOpen(run)) return;
+    this.#processed.set(id, run);
+    this.#processedDocumentBytes += run.documentBytes;
   }
 
   #noteRevision(serialNumber: string | null, revision: number): void {
@@ -378,7 +406,9 @@ export class RecorderState implements World {
       case RECORD_TYPE.runEnded: {
         this.#replaySummary(index.summary, ENDED);
         this.places.placeEnd(index.summary.id, location.segmentBase, location.length);
-        this.#unfolded.delete(index.summary.id);
+        // Its records are needed no more: it stays as a whole as long as something is to be made of its captures.
+        if (index.captures.isOpen) this.#unfolded.set(index.summary.id, [unfolded(record, origin)]);
+        else this.#unfolded.delete(index.summary.id);
         const entry = this.#runs.entryOf(index.summary.id);
         for (const frameId of index.frameIds) this.#frames.set(frameId, entry);
         const { removedAtUs } = index.captures;
@@ -510,7 +540,7 @@ export class RecorderState implements World {
   }
 
   /**
-   * Folds the runs that have not ended. Gives those of which the log lost records (damage that recovery has reported): a run goes on
+   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records (damage that recovery has reported): a run goes on
    * without what was lost, and one whose creation was lost is closed.
    * @throws StorageError `record_undecodable`
    */

@@ -1,5 +1,7 @@
+import type { RunState } from "../../core/run-state.js";
 import { createServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
+import { capturePath } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
@@ -16,6 +18,7 @@ import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { BatchStream } from "./batch-stream.js";
+import { CaptureProcessing } from "./capture-processing.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { ExclusiveWork } from "./exclusive-work.js";
 import { PayloadFiles } from "./payload-files.js";
@@ -96,6 +99,8 @@ export class Recorder implements MessageIntake {
   readonly #captures: CaptureStore;
   readonly #files: PayloadFiles;
   readonly #room: DiskRoom;
+  /** Undefined where captures are not processed. */
+  #processing: CaptureProcessing | undefined;
   readonly #messages = new MessageFigures();
   #roomLevel: RoomLevel = "enough";
   readonly #exclusiveWork = new ExclusiveWork();
@@ -141,6 +146,7 @@ export class Recorder implements MessageIntake {
     this.#endings = new RunEndings({
       timers: environment.timers,
       finalizeTimeoutMs: options.finalizeTimeoutMs,
+      processesCaptures: environment.artefacts !== undefined,
       orphanTimeoutMs: options.orphanTimeoutMs,
       activeRun: (id) => this.#state.activeRun(id),
       runsLastWrittenBy: (producer) => this.#state.runsLastWrittenBy(producer),
@@ -163,7 +169,7 @@ export class Recorder implements MessageIntake {
       onFailure: (failure) => this.#fail(failure.message),
       room: this.#room,
     });
-    this.#files = new PayloadFiles(this.#captures, (id) => this.#state.activeRun(id));
+    this.#files = new PayloadFiles(this.#captures, (id) => this.#runWithCaptures(id));
   }
 
   #newState(): RecorderState {
@@ -222,14 +228,16 @@ export class Recorder implements MessageIntake {
       files: this.#files,
       spend: (bytes) => this.#room.spend(bytes),
       endAppended: (run, sequence) => this.#upkeep?.endAppended(run, sequence),
+      changed: (changes) => this.#processing?.changed(changes),
       runChanged: (run) => this.#endings.runChanged(run),
       runEnded: (runId) => {
-        this.#files.runEnded(runId);
+        if (this.#processing === undefined || state.processedRun(runId) === undefined) this.#files.finish(runId);
         this.#endings.runEnded(runId);
       },
       emit: (name, run, timeUs) => this.#webhooks?.emit(name, run, timeUs),
       emitted: (event, runId, sequence) => this.#webhooks?.deliveries.emitted(event, runId, sequence),
     });
+    this.#processing = this.#createProcessing(this.#writer);
     const webhooks = this.#createWebhookKeeper(this.#writer, () => clock.tick());
     this.#webhooks = webhooks;
     this.#unavailable = null;
@@ -258,6 +266,7 @@ export class Recorder implements MessageIntake {
         damagedRuns: damagedRuns.length,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
+        isProcessingBehind: () => this.#processing?.isBehind ?? false,
         counters: () => ({ retention: upkeep.removed }),
         dispatcherFailure: () => webhooks.dispatcherFailure,
       },
@@ -265,9 +274,39 @@ export class Recorder implements MessageIntake {
     });
     await this.#room.start();
     this.#health.update();
+    this.#processing?.resume([...state.activeRuns(), ...state.processedRuns()]);
     await this.#listen(log);
     upkeep.start();
     this.#startSnapshots(log, snapshot);
+  }
+
+  /** A run that stores captures, or what is made of them. */
+  #runWithCaptures(id: string): RunState | undefined {
+    return this.#state.activeRun(id) ?? this.#state.processedRun(id);
+  }
+
+  #createProcessing(writer: RecordWriter): CaptureProcessing | undefined {
+    const { artefacts, timers } = this.#environment;
+    if (artefacts === undefined) return undefined;
+    return new CaptureProcessing({
+      maker: artefacts,
+      timers,
+      run: (id) => this.#runWithCaptures(id),
+      path: (id) => `${this.#directory.capturesPath}/${capturePath(id, "capture")}`,
+      whenWritten: (id) => this.#files.get(id, "captures").whenWritten(),
+      hasRoom: () => this.#room.level === "enough",
+      record: (run, made) => writer.storeArtefacts(run, made),
+      endedDocumentBytes: () => this.#state.processedDocumentBytes,
+      onBehind: () => this.#processingBehind(),
+      report: (error) => this.#report("what was made of captures could not be recorded", error, {}),
+    });
+  }
+
+  #processingBehind(): void {
+    this.#pauseLink();
+    if (this.#processing?.isBehind === true) this.#line("warn", "processing is behind: captures wait", {});
+    else this.#line("info", "processing has caught up: captures go on", {});
+    this.#health?.update();
   }
 
   #createWebhookKeeper(writer: RecordWriter, tick: () => number): WebhookKeeper {
@@ -338,7 +377,7 @@ export class Recorder implements MessageIntake {
   /** Low water holds captures back, critical water everything; reads go on. */
   #pauseLink(): void {
     this.#link.setPaused(this.#stream.isBehind || this.#room.level === "critical");
-    this.#link.setPayloadsHeld(this.#room.level !== "enough");
+    this.#link.setPayloadsHeld(this.#room.level !== "enough" || this.#processing?.isBehind === true);
   }
 
   #roomChanged(): void {
@@ -351,6 +390,7 @@ export class Recorder implements MessageIntake {
       else if (level === "low") this.#line("warn", "the disk has little room: captures wait", detail);
       else this.#line("error", "the disk is full: all messages wait", detail);
     }
+    this.#processing?.proceed();
     this.#upkeep?.roomChanged();
     this.#health?.update();
   }
@@ -411,6 +451,7 @@ export class Recorder implements MessageIntake {
     }
     this.#link.stopReading();
     this.#endings.stop();
+    this.#processing?.stop();
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
     await this.#upkeep?.stop();
@@ -507,6 +548,7 @@ export class Recorder implements MessageIntake {
       frontPendingBytes: this.#stream.aheadBytes,
       records: (this.#log?.nextSequence ?? 1) - 1,
       activeRuns: this.#state.activeRunCount,
+      openArtefacts: this.#processing?.open ?? 0,
       capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
     };
   }
@@ -538,6 +580,7 @@ export class Recorder implements MessageIntake {
     this.#writer?.abandon();
     this.#webhooks?.deliveries.abandon();
     this.#endings.stop();
+    this.#processing?.abandon();
     void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);
     this.#link.refuseAll(message);

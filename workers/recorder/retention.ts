@@ -59,8 +59,8 @@ export class Retention {
   readonly #ledger: CaptureLedger;
   #timer: unknown = null;
   #running: Promise<void> | null = null;
-  /** Sequence numbers of ends that are not committed yet. */
-  #endsInFlight: number[] = [];
+  /** Ends that are not committed yet, by sequence number. */
+  readonly #endsInFlight = new Map<number, RunState>();
   #isStarted = false;
   #isStopped = false;
   #isWoken = false;
@@ -91,16 +91,16 @@ export class Retention {
 
   /** A run's end was appended to the log; where it lies is known once it is committed. */
   endAppended(run: RunState, sequence: number): void {
-    if (this.#isOn && run.capturesRemovedAtUs === null) this.#endsInFlight.push(sequence);
+    if (this.#isOn && run.capturesRemovedAtUs === null) this.#endsInFlight.set(sequence, run);
   }
 
   /** These records are committed: of the runs that ended by them, the captures are retention's from now on. */
   committed(batch: CommittedBatch): void {
     const ends = this.#endsInFlight;
-    if (ends[0] === undefined || ends[0] > batch.lastSequence) return;
-    this.#endsInFlight = ends.filter((sequence) => sequence > batch.lastSequence);
+    const [first = Number.POSITIVE_INFINITY] = ends.keys();
+    if (first > batch.lastSequence) return;
     forEachRecord(batch, (record, location) => {
-      if (record.type !== RECORD_TYPE.runEnded || !ends.includes(record.sequence)) return;
+      if (record.type !== RECORD_TYPE.runEnded || !ends.delete(record.sequence)) return;
       const index = decodeIndex(record.type, record.index);
       if (index.type === RECORD_TYPE.runEnded) this.#ledger.keep(keptCaptures(index, location));
     });
@@ -181,12 +181,15 @@ export class Retention {
     while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
       const kept = this.#ledger.next(endedByUs, policy.bytes);
       if (kept === undefined) break;
-      const run = await this.#read(kept);
-      if (run === undefined) continue;
+      const stored = await this.#read(kept);
+      if (stored === undefined) continue;
       if (this.#isStopped) break;
+      const run = this.#inFlight(kept) ?? stored;
       try {
         const { sequence, timeUs } = appendTombstone(run);
         lastSequence = sequence;
+        // It is behind them: what they say of the run's captures counts no more.
+        for (const [end, { id }] of this.#endsInFlight) if (id === run.id) this.#endsInFlight.delete(end);
         this.#ledger.removed(kept.createdAtUs, run.id, timeUs);
       } catch (error) {
         // More is waiting than the log may hold: what is marked goes on, the rest has time.
@@ -215,13 +218,15 @@ export class Retention {
     try {
       const record = await this.#options.read(location);
       const [change] = decodeChanges(record.type, record.body);
-      if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) return change.run;
+      if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) {
+        const later = this.#movedFrom(kept);
+        return later === undefined ? change.run : this.#read(later);
+      }
       throw new StorageError("record_damaged", "another record stands where the run's was");
     } catch (error) {
       if (this.#isStopped) return undefined;
-      const now = this.#ledger.locationOf(kept.createdAtUs);
-      // Compaction has moved it while it was read.
-      if (now !== undefined && now.offset !== location.offset) return this.#read({ ...kept, location: now });
+      const later = this.#movedFrom(kept);
+      if (later !== undefined) return this.#read(later);
       this.#ledger.drop(kept.createdAtUs);
       const cause = error instanceof Error ? error.message : String(error);
       const created = formatTimeUs(kept.createdAtUs);
@@ -231,6 +236,21 @@ export class Retention {
       });
       return undefined;
     }
+  }
+
+  /** Where the run's record lies by now, if elsewhere: compaction has moved it while it was read, or processing recorded the run once more. */
+  #movedFrom(kept: KeptCaptures): KeptCaptures | undefined {
+    const now = this.#ledger.locationOf(kept.createdAtUs);
+    if (now === undefined) return undefined;
+    const { segmentBase, offset } = kept.location;
+    return now.offset === offset && now.segmentBase === segmentBase ? undefined : { ...kept, location: now };
+  }
+
+  /** The run by a record of its end that is not committed yet. */
+  #inFlight({ createdAtUs }: KeptCaptures): RunState | undefined {
+    let found: RunState | undefined;
+    for (const run of this.#endsInFlight.values()) if (run.createdAtUs === createdAtUs) found = run;
+    return found;
   }
 
   async #unlinkMarked(): Promise<void> {

@@ -1,4 +1,4 @@
-import { openWork, type RunEnding } from "../../core/run-end.js";
+import { type OpenWork, openWork, type RunEnding } from "../../core/run-end.js";
 import type { RunState } from "../../core/run-state.js";
 import type { Timers } from "../../storage/log-options.js";
 
@@ -8,6 +8,8 @@ const RETRY_MS = 1_000;
 export interface RunEndingsOptions {
   timers: Timers;
   finalizeTimeoutMs: number;
+  /** A finalizing run waits for what is made of its captures too. */
+  processesCaptures: boolean;
   /** Null: a run waits for its producer for ever. */
   orphanTimeoutMs: number | null;
   activeRun(id: string): RunState | undefined;
@@ -47,8 +49,7 @@ export class RunEndings {
   /** A run changed, or was taken over from an earlier process. */
   runChanged(run: RunState): void {
     if (run.status !== "finalizing" || this.#isStopped) return;
-    const open = openWork(run);
-    if (open.jobs.length === 0 && open.frames.length === 0) this.#complete(run, []);
+    if (isOver(openWork(run, this.#options.processesCaptures))) this.#complete(run, []);
     else if (!this.#finalizing.has(run.id)) this.#wait(run.id, this.#options.finalizeTimeoutMs);
   }
 
@@ -94,10 +95,11 @@ export class RunEndings {
     this.#finalizing.delete(runId);
     const run = this.#options.activeRun(runId);
     if (run?.status !== "finalizing") return;
-    const { jobs, frames } = openWork(run);
+    const open = openWork(run, this.#options.processesCaptures);
     const timeoutSeconds = this.#options.finalizeTimeoutMs / 1000;
-    const data = { timeout_seconds: timeoutSeconds, open_jobs: jobs, open_frames: frames };
-    this.#complete(run, jobs.length + frames.length === 0 ? [] : [{ eventType: "finalize_timeout", data }]);
+    const { jobs: open_jobs, frames: open_frames, files: open_files } = open;
+    const data = { timeout_seconds: timeoutSeconds, open_jobs, open_frames, open_files };
+    this.#complete(run, isOver(open) ? [] : [{ eventType: "finalize_timeout", data }]);
   }
 
   #complete(run: RunState, notes: RunEnding["notes"]): void {
@@ -128,4 +130,8 @@ export class RunEndings {
       }
     }
   }
+}
+
+function isOver({ jobs, frames, files }: OpenWork): boolean {
+  return jobs.length + frames.length + files.length === 0;
 }
