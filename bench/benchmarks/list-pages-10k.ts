@@ -1,51 +1,15 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { type FilledRun, fillRuns, OUTCOMES } from "../load/filled-runs.js";
 import { getBody, measureHttpLoad } from "../load/http-load.js";
-import { fetchTotal, produceRun, putPrograms, waitUntil } from "../load/run-producer.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 
 const CONNECTIONS = 16;
 const SECONDS = { smoke: 1, full: 3 };
 const RUNS = { smoke: 200, full: 10_000 };
-const PROGRAMS = 10;
 const PAGE = 50;
 /** Different offsets, serial numbers and so on of one kind of query, asked for in turn. */
 const VARIANTS = 64;
-const OUTCOMES = ["completed", "failed", "cancelled"] as const;
-
-interface FilledRun {
-  id: string;
-  programId: string;
-  serialNumber: string;
-  status: (typeof OUTCOMES)[number];
-}
-
-/** Fills the store over the cell link, pipelined; the runs come back in order of creation. */
-async function fill(service: ServiceProcess, context: BenchmarkContext, count: number): Promise<FilledRun[]> {
-  const random = createRandom(context.seed);
-  const client = await service.connect("bench-fill");
-  const programs = await putPrograms(client, PROGRAMS, 4);
-  const runs: FilledRun[] = [];
-  const startMs = performance.now();
-  for (let i = 0; i < count; i++) {
-    const roll = random.next();
-    const outcome = roll < 0.85 ? "completed" : roll < 0.95 ? "failed" : "cancelled";
-    const program = random.pick(programs);
-    // A fifth as many serial numbers as runs: parts are inspected again.
-    const serialNumber = `SN-${String(random.integer(1, Math.ceil(count / 5))).padStart(6, "0")}`;
-    const id = await produceRun(client, random, { program, serialNumber, outcome, steps: 4, events: 1, checks: 2 });
-    runs.push({ id, programId: program.id, serialNumber, status: outcome });
-  }
-  await client.close();
-  service.assertNothingRefused();
-  const completed = runs.filter(({ status }) => status === "completed").length;
-  await waitUntil(
-    "the end of every run",
-    async () => (await fetchTotal(`${service.url}/runs?status=completed&limit=1`)) === completed,
-  );
-  context.log(`${count} runs filled over the cell link in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
-  return runs;
-}
 
 interface Query {
   path: string;
@@ -100,7 +64,7 @@ async function verify(service: ServiceProcess, query: Query, newestFirst: readon
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const service = await startService(context);
   try {
-    const runs = await fill(service, context, RUNS[context.size]);
+    const runs = await fillRuns(service, context, RUNS[context.size]);
     const newestFirst = runs.toReversed();
     const queries = queriesOf(runs, context.seed);
     const runners: OpenBenchmark["runners"] = {};

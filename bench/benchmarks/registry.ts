@@ -3,10 +3,13 @@ import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
 import { download20mb } from "./download-20mb.js";
 import { durableAppends } from "./durable-appends.js";
+import { fastifyListPage, fastifyRunDetail } from "./fastify-peer.js";
+import { framingGuard } from "./framing-guard.js";
 import { heightMapPng } from "./height-map-png.js";
 import { list1m } from "./list-1m.js";
 import { listDepth1m } from "./list-depth-1m.js";
 import { listHttp1m } from "./list-http-1m.js";
+import { listPageHot } from "./list-page-hot.js";
 import { listPages10k } from "./list-pages-10k.js";
 import { listSqlite1m } from "./list-sqlite-1m.js";
 import { memory1m } from "./memory-1m.js";
@@ -29,6 +32,10 @@ export const BENCHMARKS: readonly Benchmark[] = [
   webhookLatency,
   readsDuringDeliveries,
   runDetailHot,
+  listPageHot,
+  framingGuard,
+  fastifyRunDetail,
+  fastifyListPage,
   listPages10k,
   download20mb,
   list1m,

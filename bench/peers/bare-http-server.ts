@@ -1,10 +1,13 @@
 /**
  * The peer of the HTTP benchmarks: uWebSockets.js with nothing around it, answering every GET with the bytes of one file.
- * A process of its own: `node bare-http-server.js FILE` prints `listening on http://…` and serves until SIGTERM.
+ * A process of its own: `node bare-http-server.js FILE` prints `listening on http://…` and serves until SIGTERM. With `guarded` behind
+ * the file it holds every request against the service's rules of framing first.
  */
 
 import uws from "uWebSockets.js";
 import { readFileSync } from "node:fs";
+import { framingFault } from "../../http/request-framing.js";
+import { RequestHeaders } from "../../http/request-headers.js";
 
 // The package falls back to a slow imitation in JavaScript where its native binary does not load: no peer to be compared with.
 if (!Function.prototype.toString.call(uws.App).includes("[native code]")) {
@@ -12,7 +15,17 @@ if (!Function.prototype.toString.call(uws.App).includes("[native code]")) {
 }
 const body = readFileSync(process.argv[2] as string);
 
-const app = uws.App().get("/*", (response) => {
+const isGuarded = process.argv[3] === "guarded";
+
+const app = uws.App().get("/*", (response, request) => {
+  if (isGuarded) {
+    const headers = new RequestHeaders();
+    request.forEach((name, value) => {
+      headers.add(name, value);
+    });
+    const fault = framingFault({ method: request.getMethod().toUpperCase(), path: request.getUrl() }, headers);
+    if (fault !== undefined) throw fault;
+  }
   response.end(body);
 });
 app.listen("127.0.0.1", 0, (socket) => {

@@ -1,6 +1,6 @@
 import type { ListQuery } from "../load/list-queries.js";
 import { PAGE } from "../load/list-queries.js";
-import { openDurableDatabase, type Sqlite, type SqliteStatement } from "./sqlite.js";
+import { openDurableDatabase, type Sqlite, type SqliteDatabase, type SqliteStatement } from "./sqlite.js";
 
 /** A run as the peer keeps it: what lists filter by, and its list entry as JSON, ready. */
 export interface SqliteRun {
@@ -40,6 +40,12 @@ export async function openSqliteLists(
   runs: AsyncIterable<SqliteRun>,
 ): Promise<SqliteLists> {
   const database = openDurableDatabase(sqlite, path);
+  await writeRuns(database, runs);
+  return listsOf(database);
+}
+
+/** @param runs in order of creation */
+export async function writeRuns(database: SqliteDatabase, runs: AsyncIterable<SqliteRun>): Promise<void> {
   database.exec(
     "CREATE TABLE run (ordinal INTEGER PRIMARY KEY, program_id TEXT, status TEXT, serial_number TEXT, updated_at INTEGER);" +
       "CREATE TABLE entry (ordinal INTEGER PRIMARY KEY, json BLOB)",
@@ -56,6 +62,10 @@ export async function openSqliteLists(
     database.exec(`CREATE INDEX run_${column} ON run (${column}, ordinal)`);
   }
   database.exec("COMMIT; ANALYZE");
+}
+
+/** Over a database that `writeRuns` has written to. */
+export function listsOf(database: SqliteDatabase): SqliteLists {
   const statements = new Map<string, { count: SqliteStatement; page: SqliteStatement }>();
   const statementsFor = (where: string): { count: SqliteStatement; page: SqliteStatement } => {
     const known = statements.get(where);

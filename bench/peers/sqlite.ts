@@ -21,12 +21,12 @@ export interface SqliteDatabase {
 export type Sqlite = new (path: string) => SqliteDatabase;
 
 /** Where it is installed, apart from what the service needs; this module runs in dist/bench/peers. */
-const PACKAGE = join(import.meta.dirname, "../../../.ci/peers/package.json");
+export const PEERS_PACKAGE = join(import.meta.dirname, "../../../.ci/peers/package.json");
 
 /** better-sqlite3, or why it cannot be used here. */
 export function loadSqlite(): { sqlite: Sqlite } | { why: string } {
   try {
-    const sqlite = createRequire(PACKAGE)("better-sqlite3") as Sqlite;
+    const sqlite = createRequire(PEERS_PACKAGE)("better-sqlite3") as Sqlite;
     // The native binary is loaded with the first database only.
     new sqlite(":memory:").close();
     return { sqlite };
