@@ -114,6 +114,11 @@ export const LIMITS = {
   answerHeaderBytes: 16 * KIB,
   /** Attempts that are kept of a delivery, the latest: automatic ones are 11 at most, manual ones any number. */
   attemptsPerDelivery: 32,
+  /**
+   * Deliveries that wait for their turn, at some 600 bytes each: a receiver that takes longer than events come must not take the memory.
+   * Beyond it, a further one of a receiver that has its part waiting already fails without an attempt; a manual retry can make it.
+   */
+  deliveryBacklog: { waiting: 500_000, waitingOfReceiver: 500 },
   /** Stands beside the run's document in one record. An event beyond it carries its lists empty, and says so. */
   eventPayloadBytes: 12 * MIB,
 } as const;

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../core/duration-counts.js";
+import { ATTEMPT_OUTCOMES } from "../workers/recorder/delivery-figures.js";
 import type { RecorderFigures } from "../workers/recorder/recorder-figures.js";
 import type { RequestDurations } from "./request-durations.js";
 
@@ -74,6 +75,7 @@ export class Metrics {
       "From taking a producer's message to its commit.",
       () => (this.#recorder === undefined ? [] : [{ labels: {}, durations: this.#recorder.commits }]),
     );
+    this.#deliveries();
     this.#counter("inspection_ingest_messages_total", "Messages taken from producers.", (of) => of.messages);
     this.#counter("inspection_ingest_bytes_total", "Bytes of these messages.", (of) => of.messageBytes);
     this.#counter("inspection_log_records_total", "Records that the log has been given.", (of) => of.records);
@@ -105,6 +107,32 @@ export class Metrics {
     this.#recorder = await this.#sources.recorder();
     this.#logBytes = await this.#sources.logBytes();
     return this.#registry.metrics();
+  }
+
+  #deliveries(): void {
+    const deliveries = () => this.#recorder?.deliveries ?? null;
+    this.#histogram(
+      "inspection_webhook_delivery_duration_seconds",
+      "From an event to its delivery, attempts that failed before among it.",
+      () => {
+        const figures = deliveries();
+        return figures === null ? [] : [{ labels: {}, durations: figures.latencies }];
+      },
+    );
+    this.#histogram("inspection_webhook_attempt_duration_seconds", "Of one attempt, by how it ended.", () => {
+      const figures = deliveries();
+      if (figures === null) return [];
+      return ATTEMPT_OUTCOMES.map((outcome) => ({ labels: { outcome }, durations: figures.attempts[outcome] }));
+    });
+    this.#counter("inspection_webhook_delivered_total", "Deliveries taken.", (of) => of.deliveries?.delivered ?? 0);
+    this.#counter("inspection_webhook_failed_total", "Deliveries failed.", (of) => of.deliveries?.failed ?? 0);
+    this.#gauge("inspection_webhook_waiting", "Deliveries that wait.", (of) => of.deliveries?.waiting ?? null);
+    this.#gauge("inspection_webhook_running", "Deliveries under way.", (of) => of.deliveries?.running ?? null);
+    this.#gauge(
+      "inspection_webhook_payload_bytes",
+      "Events held for their deliveries.",
+      (of) => of.deliveries?.payloadBytes ?? null,
+    );
   }
 
   #histogram(name: string, help: string, series: () => Series): void {

@@ -30,6 +30,11 @@ export class DeliveryQueue<Delivery> {
     return this.#waiting;
   }
 
+  waitingOf(receiverId: string): number {
+    const receiver = this.#receivers.get(receiverId);
+    return receiver === undefined ? 0 : receiver.waiting.length - receiver.next;
+  }
+
   add(receiverId: string, delivery: Delivery): void {
     let receiver = this.#receivers.get(receiverId);
     if (receiver === undefined) {

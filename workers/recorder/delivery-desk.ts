@@ -10,6 +10,7 @@ import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
+import { DeliveryCounts, type DeliveryFigures } from "./delivery-figures.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
 import { webhookNotFound } from "./webhook-desk.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
@@ -33,6 +34,8 @@ export interface DeliveryDeskOptions {
   /** Asks the front for what is stored of a delivery: `content` answers. */
   askForContent(deliveryId: string): void;
   report(what: string, error: unknown): void;
+  /** Default: those of `LIMITS`. */
+  backlog?: { waiting: number; waitingOfReceiver: number };
 }
 
 /** Who waits for an inline attempt; called when its outcome is committed. */
@@ -70,12 +73,15 @@ export class DeliveryDesk {
   readonly #options: DeliveryDeskOptions;
   readonly #tracked = new Map<string, Tracked>();
   readonly #queue = new DeliveryQueue<Tracked>();
+  /** Automatic ones that the dispatcher has. */
+  readonly #dispatched = new Set<Tracked>();
   /** In order of their records: what to do when the view has them. */
   readonly #unseen: { sequence: number; tracked: Tracked; isEnd: boolean }[] = [];
   readonly #uncommitted: { sequence: number; resume: (isCommitted: boolean) => void }[] = [];
   #viewed = 0;
   #committed = 0;
   readonly #payloads = new EventPayloads();
+  readonly #counts = new DeliveryCounts();
   #inline = 0;
   #isServing = false;
   #isStopped = false;
@@ -84,9 +90,9 @@ export class DeliveryDesk {
     this.#options = options;
   }
 
-  /** Deliveries that wait for their turn, and those that are being made. */
-  get counts(): { waiting: number; running: number } {
-    return { waiting: this.#queue.waitingCount, running: this.#queue.runningCount };
+  get figures(): DeliveryFigures {
+    const { waitingCount: waiting, runningCount: running } = this.#queue;
+    return this.#counts.figures({ waiting, running, payloadBytes: this.#payloads.keptBytes });
   }
 
   /** The service listens there, and its view has all that the log held: what was pending goes out again, in a new window. */
@@ -147,6 +153,16 @@ export class DeliveryDesk {
     } else if (tracked.phase === "running" && tracked.current === null) {
       // Its automatic attempts end with the one under way.
       this.#options.dispatcher.release(deliveryId);
+    }
+  }
+
+  /**
+   * The webhook's address, its secret or whether it is enabled has changed, or it was deleted: after the attempts under way, its
+   * deliveries go on with what it is now, in a new window.
+   */
+  webhookChanged(webhookId: string): void {
+    for (const tracked of this.#dispatched) {
+      if (tracked.webhookId === webhookId) this.#options.dispatcher.release(tracked.id);
     }
   }
 
@@ -280,6 +296,13 @@ export class DeliveryDesk {
       this.#serveInline(tracked);
       return;
     }
+    const { waiting, waitingOfReceiver } = this.#options.backlog ?? LIMITS.deliveryBacklog;
+    const ofReceiver = this.#queue.waitingOf(tracked.webhookId);
+    if (this.#queue.waitingCount >= waiting && ofReceiver >= waitingOfReceiver) {
+      if (tracked.content === null) this.#keep(tracked, [], eventPayload(""), null);
+      this.#giveUp(tracked, `not attempted: ${ofReceiver} deliveries wait for the receiver already`);
+      return;
+    }
     tracked.phase = "queued";
     this.#queue.add(tracked.webhookId, tracked);
   }
@@ -342,6 +365,7 @@ export class DeliveryDesk {
       return;
     }
     const attempts = isTest ? 1 : 1 + kept.webhook.maxRetries;
+    this.#dispatched.add(tracked);
     this.#dispatch(tracked, kept, Math.max(1, attempts - delivery.attempts));
   }
 
@@ -395,6 +419,7 @@ export class DeliveryDesk {
     const timeUs = this.#options.tick();
     const after: Delivery = { ...delivery, nextRetryAtUs: next.kind === "retry" ? next.atUs : null };
     if (attempt !== null) {
+      this.#counts.attempt(attempt);
       after.attempts = attempt.attemptNumber;
       after.lastStatusCode = attempt.statusCode;
       after.lastError = attempt.error;
@@ -403,7 +428,9 @@ export class DeliveryDesk {
     if (next.kind === "delivered") {
       after.status = "delivered";
       after.deliveredAtUs = timeUs;
+      this.#counts.delivered(timeUs - delivery.createdAtUs);
     } else if (next.kind === "failed") {
+      this.#counts.failed();
       after.status = "failed";
       after.firstFailedAtUs ??= timeUs;
     }
@@ -412,7 +439,11 @@ export class DeliveryDesk {
       tracked.delivery = after;
       this.#record(tracked, timeUs);
     }
-    if (next.kind !== "retry") this.#ended(tracked);
+    if (next.kind === "retry") return;
+    this.#dispatched.delete(tracked);
+    // Released for a manual retry, or because its webhook has changed.
+    if (next.kind === "released" && tracked.inline.length === 0 && tracked.holdsPlace) this.#proceed(tracked);
+    else this.#ended(tracked);
   }
 
   /** The dispatcher has nothing of it any more. */
@@ -430,6 +461,7 @@ export class DeliveryDesk {
   #giveUp(tracked: Tracked, lastError: string): void {
     const timeUs = this.#options.tick();
     const { delivery } = tracked as { delivery: Delivery };
+    this.#counts.failed();
     tracked.delivery = {
       ...delivery,
       ...{ status: "failed", lastError, nextRetryAtUs: null, updatedAtUs: timeUs },

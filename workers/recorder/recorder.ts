@@ -550,6 +550,7 @@ export class Recorder implements MessageIntake {
       activeRuns: this.#state.activeRunCount,
       openArtefacts: this.#processing?.open ?? 0,
       capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
+      deliveries: this.#webhooks?.deliveries.figures ?? null,
     };
   }
 

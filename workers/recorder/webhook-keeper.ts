@@ -14,6 +14,7 @@ import type { RecorderState } from "./recorder-state.js";
 import { UuidSource } from "./uuid-source.js";
 import { WebhookDesk } from "./webhook-desk.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
+import type { KeptWebhook } from "./webhook-state.js";
 
 export interface WebhookKeeperOptions {
   state: RecorderState;
@@ -31,6 +32,13 @@ export interface WebhookKeeperOptions {
   /** The dispatcher ended by itself. */
   onDispatcherFailure(message: string): void;
   report(what: string, error: unknown): void;
+}
+
+/** Whether a delivery that is under way should go on in another way, or not at all. */
+function isElsewhere(before: KeptWebhook, after: KeptWebhook | undefined): boolean {
+  if (after === undefined) return true;
+  const { url, enabled } = before.webhook;
+  return url !== after.webhook.url || enabled !== after.webhook.enabled || before.secret !== after.secret;
 }
 
 const NO_DISPATCHER: DispatcherHandle = {
@@ -139,7 +147,11 @@ export class WebhookKeeper {
       return;
     }
     const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.tick();
-    this.deliveries.whenCommitted(this.#options.append(change, timeUs), (isCommitted) => {
+    const { webhooks } = this.#options.state;
+    const before = webhooks.get(webhookId);
+    const sequence = this.#options.append(change, timeUs);
+    if (before !== undefined && isElsewhere(before, webhooks.get(webhookId))) this.deliveries.webhookChanged(webhookId);
+    this.deliveries.whenCommitted(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the log takes no more records", {});
       reply(isCommitted ? done : { ok: false, error: error.data });
     });

@@ -1,0 +1,204 @@
+import { newDelivery } from "../../core/emit-run-event.js";
+import type { EmittedEvent } from "../../core/emitted-event.js";
+import type { Random } from "../../core/random.js";
+import type { Webhook } from "../../core/webhook.js";
+import type { DeliveryPut, WebhookChange } from "../../core/webhook-change.js";
+import type { DeliveryContent } from "../../storage/delivery-records.js";
+import type { DispatcherHandle } from "../../workers/dispatcher/dispatcher-handle.js";
+import type { DeliveryJob, DeliveryReport } from "../../workers/dispatcher/dispatcher-messages.js";
+import { DeliveryDesk, type DeliveryDeskOptions } from "../../workers/recorder/delivery-desk.js";
+import { WebhookState } from "../../workers/recorder/webhook-state.js";
+import { ManualTimers } from "./manual-timers.js";
+import { WEBHOOK } from "./webhook-fixtures.js";
+
+/** What one record of the log says. */
+export type DeskRecord = { event: EmittedEvent; runId: string } | { change: WebhookChange };
+
+export const RUN_ID = "019bb000-0000-7000-8000-0000000000b1";
+const START_US = 1_800_000_000_000_000;
+
+/** A UUIDv7 that counts. */
+export function countedId(n: number): string {
+  return `019bb000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`;
+}
+
+export function webhookOf(n: number, more: Partial<Webhook> = {}): Webhook {
+  return { ...WEBHOOK, id: countedId(n), name: `w${n}`, url: `http://r${n}/`, onFailureMode: "IGNORE", ...more };
+}
+
+/**
+ * A delivery desk whose log, view and dispatcher are the test's: records are appended, committed and seen when it says so, and attempts
+ * end as it says. What is under way elsewhere (the front's answers, the dispatcher's reports) waits in `pending`.
+ */
+export class DeskBench {
+  readonly state = new WebhookState();
+  readonly timers = new ManualTimers();
+  readonly desk: DeliveryDesk;
+  readonly records: DeskRecord[];
+  /** Jobs that the dispatcher has. */
+  readonly jobs = new Map<string, DeliveryJob>();
+  readonly released = new Set<string>();
+  /** Content that the front was asked for. */
+  readonly wanted: string[] = [];
+  committed: number;
+  viewed: number;
+  /** The next append throws. */
+  isFull = false;
+  #timeUs: number;
+  #ids: number;
+
+  /** @param records the durable ones, at a start */
+  constructor(records: DeskRecord[] = [], options: Partial<DeliveryDeskOptions> = {}) {
+    this.records = [...records];
+    this.committed = this.viewed = records.length;
+    this.#timeUs = START_US + records.length * 1000;
+    this.#ids = 1000 + records.length * 100;
+    for (const record of records) this.#apply(record);
+    const dispatcher: DispatcherHandle = {
+      serving: () => {},
+      deliver: (jobs) => {
+        for (const job of jobs) {
+          if (this.jobs.has(job.deliveryId)) throw new Error(`${job.deliveryId} is being made already`);
+          this.jobs.set(job.deliveryId, job);
+        }
+      },
+      release: (id) => {
+        if (this.jobs.has(id)) this.released.add(id);
+      },
+      stop: () => Promise.resolve(),
+    };
+    this.desk = new DeliveryDesk({
+      ...{ state: this.state, dispatcher, timers: this.timers, tick: () => ++this.#timeUs },
+      newId: () => countedId(this.#ids++),
+      source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
+      append: (change) => {
+        if (this.isFull) throw new Error("the log is full");
+        return this.put(change);
+      },
+      askForContent: (id) => this.wanted.push(id),
+      report: () => {},
+      ...options,
+    });
+  }
+
+  #apply(record: DeskRecord): void {
+    if ("event" in record) this.state.begin(record.runId, [record.event]);
+    else this.state.apply(record.change);
+  }
+
+  /** Appends a record; gives its sequence number. */
+  put(change: WebhookChange): number {
+    this.records.push({ change });
+    this.state.apply(change);
+    return this.records.length;
+  }
+
+  putWebhook(webhook: Webhook, secret: string | null = null): void {
+    this.put({ kind: "webhook_put", webhook, secret });
+  }
+
+  emit(webhooks: readonly Webhook[]): EmittedEvent {
+    const id = countedId(this.#ids++);
+    const event: EmittedEvent = {
+      ...{ id, name: "ProgramCompleted", timeUs: ++this.#timeUs, payload: `{"event_id":"${id}"}` },
+      deliveries: webhooks.map((webhook) => ({
+        ...{ id: countedId(this.#ids++), webhookId: webhook.id, onFailureMode: webhook.onFailureMode },
+      })),
+    };
+    this.records.push({ event, runId: RUN_ID });
+    this.state.begin(RUN_ID, [event]);
+    this.desk.emitted(event, RUN_ID, this.records.length);
+    return event;
+  }
+
+  /** All that is appended becomes durable and is seen. */
+  settle(): void {
+    this.commit(this.records.length);
+    this.view(this.records.length);
+  }
+
+  commit(sequence: number): void {
+    this.committed = sequence;
+    this.desk.committed(sequence);
+  }
+
+  view(sequence: number): void {
+    this.viewed = sequence;
+    this.desk.viewed(sequence);
+  }
+
+  /** The delivery as the first `count` records have it. */
+  stored(deliveryId: string, count = this.records.length): DeliveryContent | undefined {
+    let content: DeliveryContent | undefined;
+    const payloads = new Map<string, string>();
+    for (const record of this.records.slice(0, count)) {
+      if ("event" in record) {
+        const { event, runId } = record;
+        payloads.set(event.id, event.payload);
+        const begun = event.deliveries.find(({ id }) => id === deliveryId);
+        if (begun !== undefined) {
+          content = { delivery: newDelivery(begun, event, runId), history: [], payload: event.payload };
+        }
+      } else if (record.change.kind === "delivery_put" && record.change.delivery.id === deliveryId) {
+        const { delivery, history, payload } = record.change as DeliveryPut;
+        content = { delivery, history, payload: payload ?? (payloads.get(delivery.eventId) as string) };
+      }
+    }
+    return content;
+  }
+
+  /** The front answers what it was asked for first. */
+  answerContent(): void {
+    const id = this.wanted.shift() as string;
+    this.desk.content(id, this.stored(id, this.viewed) ?? null);
+  }
+
+  /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
+  attempt(deliveryId: string, isTaken: boolean, isLast: boolean): void {
+    const job = this.jobs.get(deliveryId) as DeliveryJob;
+    const startedAtUs = ++this.#timeUs;
+    const error = isTaken ? null : "the receiver answered 500";
+    const attempt: DeliveryReport["attempt"] = {
+      ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: startedAtUs, error },
+      ...{ statusCode: isTaken ? 204 : 500, responseHeaders: {}, responseBody: "" },
+    };
+    const isRetried = !isTaken && !isLast && job.attempts > 1;
+    const next: DeliveryReport["next"] = isTaken
+      ? { kind: "delivered" }
+      : !isRetried
+        ? { kind: "failed" }
+        : this.released.has(deliveryId)
+          ? { kind: "released" }
+          : { kind: "retry", atUs: startedAtUs + 1_000_000 };
+    this.jobs.delete(deliveryId);
+    this.released.delete(deliveryId);
+    if (next.kind === "retry") {
+      const [firstAttemptNumber, attempts] = [job.firstAttemptNumber + 1, job.attempts - 1];
+      this.jobs.set(deliveryId, { ...job, firstAttemptNumber, attempts });
+    }
+    this.desk.reports([{ deliveryId, attempt, next }]);
+  }
+
+  /** A pause that was released ends without an attempt. */
+  endPause(deliveryId: string): void {
+    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
+    this.jobs.delete(deliveryId);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released" } }]);
+  }
+
+  /** One thing that may happen next, chosen at random; false when there is none. `onAttempt` decides whether the receiver takes it. */
+  step(random: Random, onAttempt: (job: DeliveryJob) => boolean): boolean {
+    const options: (() => void)[] = [];
+    if (this.committed < this.records.length) {
+      options.push(() => this.commit(random.integer(this.committed + 1, this.records.length)));
+    }
+    if (this.viewed < this.committed) options.push(() => this.view(random.integer(this.viewed + 1, this.committed)));
+    if (this.wanted.length > 0) options.push(() => this.answerContent());
+    for (const job of this.jobs.values()) {
+      options.push(() => this.attempt(job.deliveryId, onAttempt(job), random.chance(0.3)));
+    }
+    if (options.length === 0) return false;
+    random.pick(options)();
+    return true;
+  }
+}
