@@ -17,6 +17,8 @@ export interface ReceiverConnectorOptions {
   extraCa: string | null;
   /** Null before the service serves. */
   ownPort(): number | null;
+  /** Resolves a name; default: as the system does. */
+  lookup?: (hostname: string, options: { all: true }, callback: LookupCallback) => void;
 }
 
 /** Stands for every port that is not the service's own. */
@@ -46,7 +48,7 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
       return;
     }
     resolving.set(hostname, [callback]);
-    lookup(hostname, { all: true }, (error, addresses) => {
+    (options.lookup ?? lookup)(hostname, { all: true }, (error, addresses) => {
       const callbacks = resolving.get(hostname) ?? [];
       resolving.delete(hostname);
       for (const one of callbacks) one(error, addresses);

@@ -113,6 +113,7 @@ function historyWithCrash(seed: number, cut: number) {
       isOver = !one.step(random, isTaken) && left === 0;
     }
   }
+  if (isOver) ledger.judge(one);
   const durable = one.records.slice(0, random.integer(one.committed, one.records.length));
   const delivered = new Set<string>();
   for (const id of ledger.emitted.keys()) {
@@ -235,6 +236,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
     const { one, id } = begun();
     change(one, { url: "http://elsewhere/" }, "new");
     one.endPause(id);
+    t.match(one.stored(id)?.delivery, { nextRetryAtUs: null }, "no pause is left");
     t.match(one.jobs.get(id), { url: "http://elsewhere/", secret: "new", firstAttemptNumber: 2, attempts: 3 });
     one.attempt(id, true, true);
     t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2 });

@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { verifyWebhook } from "../../core/verify-webhook.js";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { startReceiver } from "../helpers/receiver.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../helpers/test-authority.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const SECRET = "a secret";
+
+async function start(t: Test, ...args: string[]) {
+  const service = await ServiceProcess.start({ args: ["serve", ...args] });
+  t.teardown(() => service.dispose());
+  return { service, client: new WebhookClient(t, service.port) };
+}
+
+/** Fails a run: one event. */
+async function failRun(t: Test, service: ServiceProcess): Promise<string> {
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  t.teardown(() => producer.destroy());
+  await producer.welcomed();
+  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+  await producer.deliver({ type: "program.put", program });
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+  await producer.deliver({ type: "run.fail", id, error_message: "collision" });
+  await producer.close();
+  return id;
+}
+
+t.test(
+  "a receiver with a certificate of the factory's own authority: with --webhook-ca only, and only under its name",
+  async (t) => {
+    let received = 0;
+    const server = createServer({ cert: RECEIVER_CERTIFICATE, key: RECEIVER_PRIVATE_KEY }, (request, response) => {
+      received++;
+      request.resume().on("end", () => response.writeHead(204).end());
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.teardown(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const folder = t.testdir();
+    const file = join(folder, "ca.pem");
+    writeFileSync(file, TEST_AUTHORITY);
+    const test = async (client: WebhookClient, url: string) => {
+      const body = { name: "mes", url, subscribed_events: ["ProgramFailed"], secret: SECRET };
+      const { id } = await client.expect("POST", "/webhooks", 201, "WebhookResponse", body);
+      return client.expect("POST", `/webhooks/${id}/test`, 200, "TestWebhookResponse");
+    };
+    const plain = await start(t);
+    t.match(await test(plain.client, `https://localhost:${port}/`), { delivered: false, error: /certificate/ });
+    t.equal(received, 0, "nothing was sent");
+    const trusting = await start(t, "--webhook-ca", file);
+    t.match(await test(trusting.client, `https://localhost:${port}/`), { delivered: true, status_code: 204 });
+    t.match(await test(trusting.client, `https://127.0.0.1:${port}/`), { delivered: true, status_code: 204 });
+    t.match(await test(trusting.client, `https://127.0.0.2:${port}/`), { delivered: false, status_code: null });
+    t.match(await test(trusting.client, `http://127.0.0.1:${port}/`), { delivered: false });
+    t.equal(received, 2);
+
+    writeFileSync(file, "no certificate");
+    const data = join(folder, "data");
+    const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
+    t.match(refused, { code: 1, stderr: /--webhook-ca: .*has no certificate in PEM/ });
+    const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
+    t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
+  },
+);
+
+for (const front of ["uws", "node"] as const) {
+  t.test(`the nine endpoints, a delivery and its metrics (${front})`, async (t) => {
+    const { service, client } = await start(t, "--front", front);
+    let status = 500;
+    const receiver = await startReceiver((_, response) => response.writeHead(status).end());
+    t.teardown(() => receiver.close());
+    const body = {
+      name: "mes",
+      url: receiver.url,
+      subscribed_events: ["ProgramFailed"],
+      secret: SECRET,
+      max_retries: 1,
+    };
+    const { id } = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+      ...body,
+      retry_backoff_seconds: 0,
+    });
+    const hook = await client.expect("GET", `/webhooks/${id}`, 200, "WebhookResponse");
+    t.same(await client.expect("GET", "/webhooks", 200, "WebhookResponseList"), [hook]);
+    const patched = await client.expect("PATCH", `/webhooks/${id}`, 200, "WebhookResponse", { name: "µ" });
+    t.match(patched, { ...hook, name: "µ", updated_at: String });
+    const runId = await failRun(t, service);
+    const failed = await client.until(`/runs/${runId}`, (json) => json.webhook_delivery.failed === 1);
+    const deliveryId = failed.webhook_deliveries[0].id;
+    const path = `/webhook-deliveries/${deliveryId}`;
+    t.match(await client.expect("GET", path, 200, "WebhookDeliveryDetailResponse"), { attempts: 2, status: "failed" });
+    status = 204;
+    t.match(await client.expect("POST", `${path}/retry`, 200, "WebhookDeliveryDetailResponse"), { attempts: 3 });
+    const listed = await client.expect("GET", `/webhooks/${id}/deliveries`, 200, "WebhookDeliveryResponseList");
+    t.match(listed, [{ id: deliveryId, status: "delivered" }]);
+    await client.expect("POST", `/webhooks/${id}/test`, 200, "TestWebhookResponse");
+    for (const { headers, body } of receiver.requests) verifyWebhook({ secret: SECRET, headers, body });
+
+    const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+    const value = (name: string): number =>
+      Number(new RegExp(`^inspection_webhook_${name} (\\S+)$`, "m").exec(metrics)?.[1]);
+    t.equal(value("delivered_total"), 2);
+    t.equal(value("failed_total"), 1);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="taken"\\}'), 2);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="refused"\\}'), 2);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="unanswered"\\}'), 0);
+    t.equal(value("delivery_duration_seconds_count"), 2);
+    t.same([value("waiting"), value("running"), value("payload_bytes")], [0, 0, 0]);
+    const ours = metrics.split("\n").filter((line) => line.startsWith("inspection_webhook_"));
+    t.notMatch(ours.join("\n"), new RegExp(`${id}|${receiver.port}|µ|secret`), "no label holds what a client made up");
+
+    t.equal((await client.send("DELETE", `/webhooks/${id}`)).status, 204);
+    t.same(await client.expect("GET", "/webhooks", 200, "WebhookResponseList"), []);
+    t.match(await service.end(), { code: 0 });
+  });
+}
