@@ -114,7 +114,12 @@ export class RecordedCell {
       request: () => Promise.reject(new Error("there is no recorder")),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-    this.#server = await startFront(options.front ?? "uws", { host: "127.0.0.1", port: 0, pipeline, log });
+    this.#server = await startFront(options.front ?? (process.env.TEST_FRONT as Front) ?? "uws", {
+      host: "127.0.0.1",
+      port: 0,
+      pipeline,
+      log,
+    });
     return this.#server.port;
   }
 

@@ -24,10 +24,11 @@ export interface ProcessOptions {
   binary?: string;
 }
 
-/** The environment without the service's own variables, of which the developer may have some. */
+/** The environment without the service's own variables, of which the developer may have some; TEST_FRONT chooses the front. */
 function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("INSPECTION_"));
-  return { ...Object.fromEntries(inherited), ...extra };
+  const front = process.env.TEST_FRONT;
+  return { ...Object.fromEntries(inherited), ...(front !== undefined && { INSPECTION_FRONT: front }), ...extra };
 }
 
 /** Runs the command to its end. */
