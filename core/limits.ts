@@ -112,6 +112,8 @@ export const LIMITS = {
   /** What is kept of a receiver's answer (decisions.md, Success): body, and as much of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,
+  /** An answer with more headers than this is none: far beyond what any server sends. */
+  answerHeaderMostBytes: 256 * KIB,
   /** Attempts that are kept of a delivery, the latest: automatic ones are 11 at most, manual ones any number. */
   attemptsPerDelivery: 32,
   /**

@@ -2,6 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { Agent } from "undici";
 import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
+import { LIMITS } from "../../core/limits.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {
@@ -27,6 +28,7 @@ const agent = new Agent({
   }),
   // As many connections as deliveries run; one request on each at a time.
   pipelining: 1,
+  maxHeaderSize: LIMITS.answerHeaderMostBytes,
 });
 
 /** Reports of one turn of the event loop go together. */

@@ -17,7 +17,11 @@ export class ReceiverAnswer {
     for (let i = 0; i + 1 < raw.length; i += 2) {
       const [name, value] = [raw[i] as Uint8Array, raw[i + 1] as Uint8Array];
       bytes += name.length + value.length;
-      if (bytes > LIMITS.answerHeaderBytes) break;
+      if (bytes > LIMITS.answerHeaderBytes) {
+        // No header's name can be this.
+        headers["…"] = `[cut: ${bytes - name.length - value.length} bytes kept]`;
+        break;
+      }
       const key = textOf(name).toLowerCase();
       headers[key] = headers[key] === undefined ? textOf(value) : `${headers[key]}, ${textOf(value)}`;
     }

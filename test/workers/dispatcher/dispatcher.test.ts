@@ -97,6 +97,53 @@ t.test("never answered: time-outs within the window, the last one trimmed", asyn
   );
 });
 
+t.test("a manual attempt is bounded by the window too, whatever its time-out", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  dispatcher.deliver({ ...JOB, attempts: 1, timeoutMs: 300_000 });
+  advance(9_900);
+  t.equal(reports.length, 0);
+  advance(100);
+  t.same([sent[0]?.timedOut, reports[0]?.next.kind], [10_000, "failed"]);
+});
+
+t.test("a wall clock that steps moves no attempt, and no attempt ends before it began", async (t) => {
+  for (const stepUs of [-3_600_000_000, 3_600_000_000]) {
+    const timers = new ManualTimers();
+    let [nowMs, wallUs] = [0, START_US];
+    const ends: ((outcome: DeliveryOutcome) => void)[] = [];
+    const stamps: number[] = [];
+    const reports: DeliveryReport[] = [];
+    const dispatcher = new Dispatcher({
+      ...{ timers, nowMs: () => nowMs, wallUs: () => wallUs, userAgent: "" },
+      send(request, onEnd) {
+        ends.push(onEnd);
+        stamps.push(request.timestampSeconds);
+        return { timeOut: () => t.fail("it answered in time") };
+      },
+      report: (report) => reports.push(report),
+    });
+    const pass = (ms: number): void => {
+      nowMs += ms;
+      wallUs += ms * 1000;
+      timers.advance(ms);
+    };
+    dispatcher.deliver({ ...JOB, attempts: 2 });
+    pass(500);
+    wallUs += stepUs;
+    ends[0]?.(BAD);
+    const [{ attempt, next } = {}] = reports;
+    t.ok(attempt && attempt.completedAtUs >= attempt.startedAtUs);
+    t.ok(next?.kind === "retry" && next.atUs === (attempt?.completedAtUs ?? 0) + 1_000_000);
+    pass(999);
+    t.equal(ends.length, 1);
+    pass(1);
+    t.equal(ends.length, 2, "after its pause, by the clock that does not step");
+    t.equal(stamps[1], Math.floor((START_US + stepUs + 1_500_000) / 1e6), "signed at the time that receivers have too");
+    ends[1]?.(OK);
+    t.match(reports[1], { attempt: { attemptNumber: 2 }, next: { kind: "delivered" } });
+  }
+});
+
 t.test("deliveries do not wait for each other", async (t) => {
   const { dispatcher, sent, reports } = bench();
   for (let i = 0; i < 100; i++) dispatcher.deliver({ ...JOB, deliveryId: `d${i}` });

@@ -1,0 +1,187 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import t, { type Test } from "tap";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { type Receiver, startReceiver } from "../helpers/receiver.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+
+async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const one = await startReceiver(...args);
+  t.teardown(() => one.close());
+  return one;
+}
+
+/** A receiver that speaks what it likes. */
+async function rawReceiver(t: Test, onRequest: (socket: Socket) => void): Promise<{ url: string; server: Server }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("data", () => onRequest(socket));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
+}
+
+t.test(
+  "one event, every kind of receiver: each ends as the rules say, the fast one while all slow ones are held",
+  async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"] });
+    t.teardown(() => service.dispose());
+    const client = new WebhookClient(t, service.port);
+
+    const held: (() => void)[] = [];
+    let onHeld = (): void => {};
+    const fast = await receiver(t);
+    const slow = await receiver(t, (_, response) => {
+      held.push(() => response.writeHead(200).end("late"));
+      onHeld();
+    });
+    const target = await receiver(t);
+    const redirecting = await receiver(t, (_, response) => response.writeHead(308, { Location: target.url }).end());
+    const failing = await receiver(t, (_, response) => response.writeHead(503).end("busy"));
+    const large = await receiver(t, (_, response) => response.end("x".repeat(1024 * 1024)));
+    const many = await receiver(t, (_, response) => {
+      for (let nth = 0; nth < 40; nth++) response.setHeader(`x-${nth}`, "v".repeat(1000));
+      response.end();
+    });
+    const silent = await rawReceiver(t, () => {});
+    const resetting = await rawReceiver(t, (socket) => socket.resetAndDestroy());
+    const garbage = await rawReceiver(t, (socket) => socket.end("\u0000what?\r\n\r\n"));
+    const trickling = await rawReceiver(t, (socket) => {
+      // A head that never ends: a byte is no answer.
+      socket.write("HTTP/1.1 200 OK\r\nX-A: ");
+      const timer = setInterval(() => socket.write("a"), 50);
+      socket.on("close", () => clearInterval(timer));
+    });
+    const drip = await rawReceiver(t, (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+      const timer = setInterval(() => socket.write("b"), 50);
+      socket.on("close", () => clearInterval(timer));
+    });
+    const endless = await rawReceiver(t, (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n");
+      const more = (): boolean => socket.write(`X: ${"h".repeat(8000)}\r\n`);
+      socket.on("drain", () => {
+        while (more());
+      });
+      while (more());
+    });
+    const refusing = await startReceiver();
+    await refusing.close();
+    const back = await startReceiver();
+    await back.close();
+
+    const settings = { subscribed_events: ["ProgramFailed"], max_retries: 0, retry_backoff_seconds: 0 };
+    const ids = new Map<string, string>();
+    const subscribe = async (name: string, url: string, more: object = {}): Promise<void> => {
+      const body = { ...settings, name, url, ...more };
+      ids.set(name, (await client.expect("POST", "/webhooks", 201, "WebhookResponse", body)).id);
+    };
+    await subscribe("slow", slow.url, { delivery_timeout_seconds: 9 });
+    await subscribe("silent", silent.url, { delivery_timeout_seconds: 1, max_retries: 1 });
+    await subscribe("trickling head", trickling.url, { delivery_timeout_seconds: 1 });
+    await subscribe("trickling body", drip.url, { delivery_timeout_seconds: 1 });
+    await subscribe("refusing", refusing.url, { max_retries: 2 });
+    await subscribe("resetting", resetting.url);
+    await subscribe("redirecting", redirecting.url, { max_retries: 1 });
+    await subscribe("failing", failing.url, { max_retries: 3 });
+    await subscribe("1 MB", large.url);
+    await subscribe("40 KB of headers", many.url);
+    await subscribe("headers without end", endless.url);
+    await subscribe("garbage", garbage.url);
+    await subscribe("down and back", back.url, { max_retries: 9, retry_backoff_seconds: 0.5 });
+    await subscribe("fast", fast.url);
+
+    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+    t.teardown(() => producer.destroy());
+    await producer.welcomed();
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+    const runId = producer.nextRunId();
+    await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+    await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
+    await producer.close();
+
+    // The fast one, of this event and of 50 tests, while the slow one and the silent one are held open.
+    if (held.length === 0) {
+      await new Promise<void>((resolve) => {
+        onHeld = resolve;
+      });
+    }
+    await fast.received(1);
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const test = await client.expect("POST", `/webhooks/${ids.get("fast")}/test`, 200, "TestWebhookResponse");
+        t.equal(test.delivered, true);
+      }),
+    );
+    const fastOf = ({ webhook_deliveries }: { webhook_deliveries: { webhook_name: string; status: string }[] }) =>
+      webhook_deliveries.find(({ webhook_name }) => webhook_name === "fast");
+    const during = await client.until(`/runs/${runId}`, (json) => fastOf(json)?.status === "delivered");
+    const statusOf = (name: string): string =>
+      during.webhook_deliveries.find((one: { webhook_name: string }) => one.webhook_name === name).status;
+    t.equal(statusOf("slow"), "pending", "which is still held");
+    t.equal(during.webhook_delivery.all_ok, false, "nothing failed, or not yet, and something is pending");
+    const returned = await receiver(t, undefined, back.port);
+    for (const answer of held) answer();
+
+    const run = await client.until(`/runs/${runId}`, (json) => json.webhook_delivery.pending === 0);
+    t.equal(run.status, "failed");
+    t.same(
+      run.event_log.filter((entry: { event_type: string }) => /webhook/.test(entry.event_type)),
+      [],
+      "IGNORE notes nothing",
+    );
+    const seen = new Map<string, string>();
+    for (const one of run.webhook_deliveries) {
+      const detail = await client.expect("GET", `/webhook-deliveries/${one.id}`, 200, "WebhookDeliveryDetailResponse");
+      const [last] = detail.attempt_history;
+      t.equal(detail.attempts, detail.attempt_history.length);
+      t.equal(detail.next_retry_at, null);
+      t.equal(detail.last_error, last.error);
+      t.equal(detail.delivered_at === null, detail.status === "failed");
+      const attempts = one.webhook_name === "down and back" ? "n" : detail.attempts;
+      seen.set(one.webhook_name, `${detail.status}, ${attempts}, ${last.status_code}, ${last.error}`);
+      t.comment(`${one.webhook_name}: ${detail.status} after ${detail.attempts}: ${last.status_code}, ${last.error}`);
+      if (one.webhook_name === "1 MB") t.match(last.response_body, /^x{16384}… \[cut: 16384 bytes kept\]$/);
+      if (one.webhook_name === "trickling body") t.match(last.response_body, /^b+… \[cut: \d+ bytes kept\]$/);
+      if (one.webhook_name === "40 KB of headers") {
+        t.match(last.response_headers, { "x-0": "v".repeat(1000), "…": /^\[cut: 1\d{4} bytes kept\]$/ });
+        t.notOk("x-39" in last.response_headers);
+      }
+      if (one.webhook_name === "slow") t.equal(last.response_body, "late");
+    }
+    t.same(Object.fromEntries(seen), {
+      fast: "delivered, 1, 204, null",
+      slow: "delivered, 1, 200, null",
+      silent: "failed, 2, null, no answer within 1 s",
+      "trickling head": "failed, 1, null, no answer within 1 s",
+      "trickling body": "delivered, 1, 200, null",
+      refusing: "failed, 3, null, the connection was refused (ECONNREFUSED)",
+      resetting: "failed, 1, null, the connection was reset (ECONNRESET)",
+      redirecting: "failed, 2, 308, the receiver answered 308: redirects are not followed",
+      failing: "failed, 4, 503, the receiver answered 503",
+      "1 MB": "delivered, 1, 200, null",
+      "40 KB of headers": "delivered, 1, 200, null",
+      "headers without end": "failed, 1, null, the answer's headers are too large (UND_ERR_HEADERS_OVERFLOW)",
+      garbage: "failed, 1, null, the answer is not HTTP (HPE_INVALID_CONSTANT)",
+      "down and back": "delivered, n, 204, null",
+    });
+    t.equal(target.requests.length, 0, "nobody followed");
+    // One event: its id and its bytes are the same for all, in every attempt.
+    const runEvents = [fast, slow, redirecting, failing, large, many, returned]
+      .flatMap(({ requests }) => requests)
+      .filter(({ headers }) => headers["x-service-event"] === "ProgramFailed");
+    t.equal(new Set(runEvents.map(({ headers }) => headers["webhook-id"])).size, 1);
+    t.equal(new Set(runEvents.map(({ body }) => body.toString())).size, 1);
+    t.match(await service.end(), { code: 0 });
+  },
+);
