@@ -6,7 +6,7 @@ import { capturePath } from "../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../storage/capture-reader.js";
 import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
 import { type FileSystem, isMissing, nodeFileSystem, writeFully } from "../storage/file-system.js";
-import { readRun } from "../storage/read-run.js";
+import { readRun, type StoredRun } from "../storage/read-run.js";
 import type { ExportCommandOptions } from "./command-options.js";
 import { entryBody, type OpenStoredSlices } from "./entry-body.js";
 import type { StreamBody } from "./reply.js";
@@ -31,12 +31,12 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
   if (to === null) throw new UsageError("--to is needed: the folder to write");
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   try {
-    const run = await readRun({ dataDirectory, runId });
-    if (run === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
+    const stored = await readRun({ dataDirectory, runId });
+    if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
     const target = to.length > 1 ? to.replace(/\/+$/, "") : to;
-    const counts = await writeRun(nodeFileSystem, dataDirectory, run, target);
+    const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
     console.log(
-      `run ${runId} (${run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target}` +
+      `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target}` +
         (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
     );
   } finally {
@@ -47,7 +47,7 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
 async function writeRun(
   fileSystem: FileSystem,
   dataDirectory: DataDirectory,
-  run: RunState,
+  { run, deliveries }: StoredRun,
   target: string,
 ): Promise<{ files: number; bytes: number; removed: number }> {
   const folder = `${target}${INCOMPLETE}`;
@@ -67,7 +67,7 @@ async function writeRun(
   try {
     await fileSystem.makeDirectory(`${folder}/files`);
     const answers = {
-      "run.json": runResponse(run, ""),
+      "run.json": runResponse(run, "", deliveries),
       "quality-report.json": qualityReportResponse(run),
       "defects.json": defectsResponse(run),
       "files.json": manifestResponse(run, ""),

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -91,6 +91,7 @@ for (const front of ["uws", "node"] as const) {
     const { id } = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
       ...body,
       retry_backoff_seconds: 0,
+      on_failure_mode: "WARN",
     });
     const hook = await client.expect("GET", `/webhooks/${id}`, 200, "WebhookResponse");
     t.same(await client.expect("GET", "/webhooks", 200, "WebhookResponseList"), [hook]);
@@ -123,6 +124,14 @@ for (const front of ["uws", "node"] as const) {
 
     t.equal((await client.send("DELETE", `/webhooks/${id}`)).status, 204);
     t.same(await client.expect("GET", "/webhooks", 200, "WebhookResponseList"), []);
+    const run = await client.expect("GET", `/runs/${runId}`, 200, "ProgramRunResponse");
+    t.match(run.webhook_deliveries, [{ id: deliveryId, webhook_name: "µ", status: "delivered", attempts: 3 }]);
+    t.equal(run.event_log.length, 1, "WARN notes the failure");
     t.match(await service.end(), { code: 0 });
+    const to = join(service.dataDirectory, "exported");
+    const exported = ["export", "--data", service.dataDirectory, "--run", runId, "--to", to];
+    t.match(await runCommand(exported), { code: 0 });
+    const written = JSON.parse(readFileSync(join(to, "run.json"), "utf8"));
+    for (const field of ["webhook_deliveries", "webhook_delivery", "event_log"]) t.same(written[field], run[field]);
   });
 }
