@@ -1,0 +1,99 @@
+import t from "tap";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { startReceiver } from "../helpers/receiver.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { sized } from "../helpers/test-size.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
+
+const RUNS = sized(24, 400);
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const SCRIPT = new URL("../helpers/compacting-service.js", import.meta.url).pathname;
+
+t.test(
+  "deliveries are the same across compaction, a snapshot and starts, and can be retried behind them",
+  async (t) => {
+    let status = 503;
+    const receiver = await startReceiver(({ path }, response) =>
+      response.writeHead(path === "/failing" ? status : 204).end(`${path} ${"answer ".repeat(50)}`),
+    );
+    t.teardown(() => receiver.close());
+    let service = await ServiceProcess.start({ script: SCRIPT });
+    const owner = service;
+    t.teardown(async () => {
+      await service.dispose();
+      await owner.dispose();
+    });
+    const client = () => new WebhookClient(t, service.port);
+    const ids: string[] = [];
+    for (const path of ["taking", "failing", "deleted"]) {
+      const settings = {
+        subscribed_events: ["ProgramStarted", "ProgramCompleted"],
+        max_retries: 1,
+        retry_backoff_seconds: 0,
+      };
+      const body = { ...settings, name: path, url: `${receiver.url}/${path}`, on_failure_mode: "WARN" };
+      ids.push((await client().expect("POST", "/webhooks", 201, "WebhookResponse", body)).id);
+    }
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.accept({ type: "program.put", program });
+    const runs: string[] = [];
+    for (let n = 0; n < RUNS; n++) {
+      const id = `019bb${String(n).padStart(3, "0")}-0000-7000-8000-000000000001`;
+      await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+      await producer.accept({ type: "run.start", id });
+      for (let k = 0; k < 6; k++) {
+        await producer.accept({ type: "event.add", run_id: id, event_type: "e", data: { padding: "x".repeat(300) } });
+      }
+      await producer.accept({ type: "run.finish", id });
+      runs.push(id);
+      if (n === RUNS / 2) await client().send("DELETE", `/webhooks/${ids[2]}`);
+    }
+    producer.socket.destroy();
+
+    /** Every delivery with its attempts, and every run. */
+    const answers = async (): Promise<Map<string, unknown>> => {
+      const all = new Map<string, unknown>();
+      for (const id of ids) {
+        const page = await client().until(`/webhooks/${id}/deliveries?limit=200`, (json) =>
+          json.every((one: { status: string }) => one.status !== "pending"),
+        );
+        all.set(id, page);
+        for (const one of page) all.set(one.id, (await client().send("GET", `/webhook-deliveries/${one.id}`)).text);
+      }
+      // Without the address, which is another one at each start.
+      for (const id of runs)
+        all.set(id, (await client().send("GET", `/runs/${id}`)).text.replaceAll(/127\.0\.0\.1:\d+/g, ""));
+      return all;
+    };
+    const first = await answers();
+    const failed = (first.get(ids[1] as string) as { id: string; status: string; attempts: number }[]).filter(
+      (one) => one.status === "failed" && one.attempts === 2,
+    );
+    t.equal(failed.length, Math.min(200, 2 * RUNS));
+    const { stderr } = await service.end();
+    const compactions = stderr.split("\n").filter((line) => line.includes("compacted a segment of the log")).length;
+    t.ok(compactions >= 3, `${compactions} compactions`);
+
+    for (const script of [SCRIPT, undefined]) {
+      service = await ServiceProcess.start({
+        dataDirectory: service.dataDirectory,
+        ...(script !== undefined && { script }),
+      });
+      const again = await answers();
+      t.equal(again.size, first.size);
+      for (const [key, answer] of first)
+        if (JSON.stringify(again.get(key)) !== JSON.stringify(answer)) t.fail(`${key} is another`);
+      status = 204;
+      const { id } = failed.pop() as { id: string };
+      const path = `/webhook-deliveries/${id}/retry`;
+      const retried = await client().expect("POST", path, 200, "WebhookDeliveryDetailResponse");
+      t.match(retried, { status: "delivered", attempts: 3, attempt_history: [{ attempt_number: 3 }, {}, {}] });
+      for (const [key, answer] of await answers()) first.set(key, answer);
+      t.match(await service.end(), { code: 0 });
+    }
+    t.comment(`${compactions} compactions, ${first.size - RUNS - ids.length} deliveries: the same behind each start`);
+    const check = await runCommand(["check", "--data", service.dataDirectory]);
+    t.match(check, { code: 0, stdout: /, 0 damages\nok/ });
+  },
+);
