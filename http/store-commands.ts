@@ -12,7 +12,7 @@ import type { RecoveryFinding } from "../storage/recovery-report.js";
 import { segmentName } from "../storage/segment.js";
 import { SnapshotError } from "../storage/snapshot-format.js";
 import { decodeDeliveryBody } from "../storage/webhook-record.js";
-import { SnapshotCheck } from "../workers/snapshot/check-snapshot.js";
+import { SnapshotCheck, type SnapshotSummary } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
 import { describeSnapshot } from "./describe-snapshot.js";
@@ -25,23 +25,32 @@ export async function check({ data, json }: CheckCommandOptions): Promise<boolea
   const progress = new CheckProgressLine();
   try {
     const verifier = new RecordVerifier();
+    const folds = await SnapshotCheck.open(nodeFileSystem, dataDirectory);
     const result = await checkStore({
       dataDirectory,
       understandsType: isKnownRecordType,
       ...verifier.inspection,
-      folds: await SnapshotCheck.open(nodeFileSystem, dataDirectory),
+      folds,
       onProgress: (state) => progress.update(state),
     });
     progress.end();
-    if (json) console.log(JSON.stringify({ ...result, summary: { runs: verifier.runs, ...result.summary } }));
-    else printCheck(result, verifier.runs);
+    const snapshot = folds?.summary ?? null;
+    if (json) console.log(JSON.stringify({ ...result, summary: { runs: verifier.runs, ...result.summary, snapshot } }));
+    else printCheck(result, verifier.runs, snapshot);
     return result.ok;
   } finally {
     await dataDirectory.release();
   }
 }
 
-function printCheck({ ok, findings, summary }: CheckResult, runs: number): void {
+const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {
+  agrees: "agrees with the log",
+  differs: "differs from the log",
+  not_compared: "not compared with a damaged log",
+  of_no_use: "of no use",
+};
+
+function printCheck({ ok, findings, summary }: CheckResult, runs: number, snapshot: SnapshotSummary | null): void {
   for (const { code, file, offset, lengthBytes, message } of findings) {
     console.log(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
   }
@@ -50,6 +59,7 @@ function printCheck({ ok, findings, summary }: CheckResult, runs: number): void 
   console.log(
     `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
       `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
+      `snapshot: ${snapshot === null ? "none" : `${snapshot.sizeBytes} bytes, ${VERDICTS[snapshot.verdict]}`}; ` +
       `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
       `${summary.findings} findings, ${summary.damages} damages`,
   );

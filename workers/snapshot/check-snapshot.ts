@@ -9,6 +9,14 @@ import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { foldTables } from "./fold-rows.js";
 import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
 
+/** The newest snapshot, and what was found of it; `not_compared`: the log is damaged. */
+export interface SnapshotSummary {
+  /** In the data directory. */
+  file: string;
+  sizeBytes: number;
+  verdict: "agrees" | "differs" | "not_compared" | "of_no_use";
+}
+
 /**
  * Checks the newest snapshot of a store while its log is read from the start: every CRC of it, that it is of this log, and that it and
  * the log behind it add up to what the whole log does.
@@ -33,6 +41,7 @@ export class SnapshotCheck implements FoldCheck {
     }
     try {
       check.#folds = { loaded: await readFolded(fileSystem, directory.metaPath, path), fresh: nothingFolded() };
+      check.#verdict = "not_compared";
     } catch (error) {
       check.#find("snapshot_unusable", messageOf(error));
     }
@@ -43,6 +52,7 @@ export class SnapshotCheck implements FoldCheck {
   readonly #findings: CheckFinding[] = [];
   #sizeBytes = 0;
   #folds: { loaded: Folded; fresh: Folded } | null = null;
+  #verdict: SnapshotSummary["verdict"] = "of_no_use";
 
   private constructor(file: string) {
     this.#file = file;
@@ -65,6 +75,7 @@ export class SnapshotCheck implements FoldCheck {
     let isFault = false;
     // What damage took from the log, the snapshot may still have.
     if (this.#folds !== null && isLogIntact) {
+      this.#verdict = "agrees";
       const [left, right] = [await columnsOf(this.#folds.loaded), await columnsOf(this.#folds.fresh)];
       this.#folds = null;
       const fresh = foldTables(right);
@@ -73,11 +84,17 @@ export class SnapshotCheck implements FoldCheck {
         const at = firstDifference(rows, expected);
         if (at === null) continue;
         isFault = true;
+        this.#verdict = "differs";
         const said = `${rows[at] ?? "nothing"}, and the log ${expected[at] ?? "nothing"}`;
         this.#find("snapshot_differs", `${name}, ${rows.length} rows, ${expected.length} by the log: it says ${said}`);
       }
     }
     return { findings: this.#findings, isFault };
+  }
+
+  /** Once `finish` has resolved. */
+  get summary(): SnapshotSummary {
+    return { file: this.#file, sizeBytes: this.#sizeBytes, verdict: this.#verdict };
   }
 
   #find(code: string, message: string): void {

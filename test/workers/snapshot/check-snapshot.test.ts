@@ -28,14 +28,25 @@ async function storeWithSnapshot(seed: number): Promise<{ disk: SimulatedDisk; p
 
 async function checked(disk: SimulatedDisk) {
   const folds = await SnapshotCheck.open(disk, DIRECTORY);
-  return checkStore({ dataDirectory: DIRECTORY, fileSystem: disk, understandsType: isChangeRecordType, folds });
+  const result = await checkStore({
+    dataDirectory: DIRECTORY,
+    fileSystem: disk,
+    understandsType: isChangeRecordType,
+    folds,
+  });
+  return { ...result, snapshot: folds?.summary };
 }
 
 t.test("an intact snapshot, an old one, and none: nothing is found", async (t) => {
   const { disk, path } = await storeWithSnapshot(1);
-  t.match(await checked(disk), { ok: true, findings: [], summary: { damages: 0 } });
+  const sizeBytes = disk.bytesOf(path).length;
+  const intact = await checked(disk);
+  t.match(intact, { ok: true, findings: [], summary: { damages: 0 } });
+  t.same(intact.snapshot, { file: path.slice("/data/".length), sizeBytes, verdict: "agrees" });
   disk.removeFile(path);
-  t.match(await checked(disk), { ok: true, findings: [] });
+  const without = await checked(disk);
+  t.match(without, { ok: true, findings: [] });
+  t.equal(without.snapshot, undefined);
 });
 
 t.test("a damaged snapshot is told, and no damage to the store", async (t) => {
@@ -43,8 +54,9 @@ t.test("a damaged snapshot is told, and no damage to the store", async (t) => {
   const bytes = disk.bytesOf(path);
   bytes[bytes.length - 10]! ^= 1;
   disk.setBytes(path, bytes);
-  const { ok, findings, summary } = await checked(disk);
+  const { ok, findings, summary, snapshot } = await checked(disk);
   t.equal(ok, true);
+  t.equal(snapshot?.verdict, "of_no_use");
   t.match(findings, [{ code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC/ }]);
   t.match(summary, { findings: 1, damages: 0 });
 });
@@ -54,8 +66,9 @@ t.test("a snapshot of another log is told, and no damage either", async (t) => {
   const other = await storeWithSnapshot(4);
   for (const name of disk.paths()) if (name.startsWith(META)) disk.removeFile(name);
   for (const name of other.disk.paths()) if (name.startsWith(META)) disk.setBytes(name, other.disk.bytesOf(name));
-  const { ok, findings } = await checked(disk);
+  const { ok, findings, snapshot } = await checked(disk);
   t.equal(ok, true);
+  t.equal(snapshot?.verdict, "of_no_use");
   t.match(findings, [{ code: "snapshot_unusable", file: path.slice("/data/".length) }]);
 });
 
@@ -100,8 +113,9 @@ t.test("a snapshot that says something else than the log is a fault, whichever t
     const forged = await forge((name, bytes) => {
       if (name === section && bytes.length > 0) bytes[at]! ^= 1;
     });
-    const { ok, findings, summary } = await checked(forged);
+    const { ok, findings, summary, snapshot } = await checked(forged);
     t.equal(ok, false, section);
+    t.equal(snapshot?.verdict, "differs", section);
     t.match(findings, [{ code: "snapshot_differs", message: expected }], section);
     t.equal(summary.damages, 0);
   }
@@ -114,7 +128,8 @@ t.test("of a damaged log the snapshot may know more: the damage is told, and no 
   const bytes = disk.bytesOf(segment);
   bytes[bytes.length >> 1]! ^= 1;
   disk.setBytes(segment, bytes);
-  const { ok, findings } = await checked(disk);
+  const { ok, findings, snapshot } = await checked(disk);
   t.equal(ok, false);
+  t.equal(snapshot?.verdict, "not_compared");
   t.match(findings, [{ code: "record_damaged" }]);
 });
