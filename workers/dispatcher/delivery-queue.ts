@@ -1,10 +1,11 @@
 /**
  * Which deliveries run at a time. Receivers are independent: each may always have one delivery under way, whatever the others do, and
  * more, up to `PER_RECEIVER`, while fewer than `IN_ALL` run in all. So at most one a webhook and `IN_ALL` run (`LIMITS.webhooks`), and a
- * receiver that never answers costs the others nothing. Within a receiver, oldest first.
+ * receiver that never answers costs the others nothing. Within a receiver, oldest first. With more in all, each only has more
+ * connections: measured, two hundred receivers are served no faster.
  */
 export const PER_RECEIVER = 8;
-export const IN_ALL = 512;
+export const IN_ALL = 128;
 
 interface Receiver<Delivery> {
   waiting: Delivery[];
