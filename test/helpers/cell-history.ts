@@ -2,13 +2,15 @@
  * A random history of a cell, as records of the log and beside it a plain model of what they add up to: every run, program and row as
  * an object in a Map, every list a filter over all of them.
  */
+import { type ArtefactSubject, isProcessingOpen, openArtefacts } from "../../core/artefact.js";
+import type { StoredArtefact } from "../../core/capture.js";
 import type { CellChange, CellIdentity, RunChange } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
 import { generateUuidV7, uuidV7TimeUs } from "../../core/identifiers.js";
 import type { ProgramDocument, ProgramState } from "../../core/program.js";
 import type { Random } from "../../core/random.js";
 import { endRun } from "../../core/run-end.js";
-import { foldRun } from "../../core/run-fold.js";
+import { type ArtefactChange, foldRun, withArtefacts } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
 
@@ -30,6 +32,8 @@ export class CellHistory {
   timeUs = FIRST_TIME_US;
   readonly #random: Random;
   readonly #activeIds: string[] = [];
+  /** Of ended runs of whose captures something is still to be made. */
+  readonly #processedIds: string[] = [];
   #lastId: string | null = null;
 
   constructor(random: Random) {
@@ -52,6 +56,7 @@ export class CellHistory {
     if (this.#activeIds.length === 0 || (this.#activeIds.length < MOST_ACTIVE_RUNS && this.#random.chance(0.12))) {
       return this.#createRun();
     }
+    if (this.#processedIds.length > 0 && this.#random.chance(0.08)) return this.#processEnded();
     const id = this.#random.pick(this.#activeIds);
     const run = this.runs.get(id)!;
     if (this.#random.chance(run.status === "finalizing" ? 0.5 : 0.05)) return this.#endRun(run);
@@ -164,6 +169,8 @@ export class CellHistory {
     if (run.status === "pending") {
       return random.chance(0.7) ? { kind: "run_started", runId } : { kind: "event_added", runId, entry: event };
     }
+    const [of] = openArtefacts(run);
+    if (of !== undefined && random.chance(0.3)) return this.#artefactOf(run, of);
     if (run.status === "finalizing") return { kind: "event_added", runId, entry: event };
     const pending = run.steps.findIndex((step) => step.status === "pending") + 1;
     const running = run.steps.findIndex((step) => step.status === "running") + 1;
@@ -210,6 +217,33 @@ export class CellHistory {
     return { kind: "event_added", runId, entry: event };
   }
 
+  #artefactOf({ id: runId }: RunState, of: ArtefactSubject): ArtefactChange {
+    const random = this.#random;
+    if (random.chance(0.1)) return { kind: "artefact_failed", runId, of, code: "capture_damaged", message: "bytes" };
+    const extent = () => ({ offset: random.integer(100, 200), lengthBytes: 8, crc32: random.integer(0, 2 ** 32 - 1) });
+    const isPicture = "format" in of && /png/.test(of.format);
+    const artefact: StoredArtefact = isPicture
+      ? { kind: "picture", file: extent() }
+      : { kind: "cloud", points: random.integer(0, 9), lineCounts: extent(), mask: null };
+    return { kind: "artefact_stored", runId, of, artefact };
+  }
+
+  /** An ended run, recorded once more with what was made of its captures. */
+  #processEnded(): HistoryRecord {
+    const at = this.#random.integer(0, this.#processedIds.length - 1);
+    const run = this.runs.get(this.#processedIds[at]!)!;
+    const made = openArtefacts(run).slice(0, this.#random.integer(1, 4));
+    const later = withArtefacts(
+      run,
+      made.map((of) => this.#artefactOf(run, of)),
+      this.timeUs,
+    );
+    if (!isProcessingOpen(later)) this.#processedIds.splice(at, 1);
+    this.runs.set(run.id, later);
+    const change = { kind: "run_ended" as const, runId: run.id, run: later };
+    return { ...encodeChanges(null, [change], undefined), timeUs: this.timeUs };
+  }
+
   #endRun(run: RunState): HistoryRecord {
     const status = run.status === "finalizing" ? "completed" : this.#random.pick(["failed", "cancelled"] as const);
     const ended = endRun(
@@ -218,6 +252,7 @@ export class CellHistory {
       this.timeUs,
     );
     this.#activeIds.splice(this.#activeIds.indexOf(run.id), 1);
+    if (isProcessingOpen(ended)) this.#processedIds.push(run.id);
     this.runs.set(run.id, ended);
     const change = { kind: "run_ended" as const, runId: run.id, run: ended };
     return { ...encodeChanges(this.#origin(), [change], undefined), timeUs: this.timeUs };

@@ -1,14 +1,16 @@
 import { type FileSystem, FileSystemError, nodeFileSystem, type StoreFile } from "../../storage/file-system.js";
 
-/** The machine's file system with a gate before every fdatasync: it can be held, and it can fail. */
+/** The machine's file system with a gate before every fdatasync, or every write: it can be held, and a sync can fail. */
 export class GatedFileSystem {
   #held: (() => void)[] | undefined;
   #failing: string | undefined;
+  #gated: { operation: "datasync" | "write"; pathPart: string } = { operation: "datasync", pathPart: "" };
   #onWaiting: (() => void)[] = [];
   datasyncs = 0;
 
-  /** fdatasync calls wait until `release`. */
-  hold(): void {
+  /** fdatasync calls, or writes, wait until `release`: of files whose path contains this. */
+  hold(operation: "datasync" | "write" = "datasync", pathPart = ""): void {
+    this.#gated = { operation, pathPart };
     this.#held ??= [];
   }
 
@@ -18,7 +20,7 @@ export class GatedFileSystem {
     for (const proceed of held) proceed();
   }
 
-  /** Resolves when some fdatasync waits at the gate. */
+  /** Resolves when something waits at the gate. */
   waiting(): Promise<void> {
     if ((this.#held?.length ?? 0) > 0) return Promise.resolve();
     return new Promise((resolve) => this.#onWaiting.push(resolve));
@@ -36,7 +38,10 @@ export class GatedFileSystem {
 
   #wrap(file: StoreFile, path: string): StoreFile {
     return {
-      write: (bytes, position) => file.write(bytes, position),
+      write: async (bytes, position) => {
+        await this.#pass("write", path);
+        return file.write(bytes, position);
+      },
       read: (into, position) => file.read(into, position),
       readSync: (into, position) => file.readSync(into, position),
       truncate: (sizeBytes) => file.truncate(sizeBytes),
@@ -44,7 +49,7 @@ export class GatedFileSystem {
       close: () => file.close(),
       datasync: async () => {
         this.datasyncs++;
-        await this.#pass();
+        await this.#pass("datasync", path);
         if (this.#failing !== undefined && path.includes(this.#failing))
           throw new FileSystemError("EIO", "fdatasync", path);
         await file.datasync();
@@ -52,8 +57,9 @@ export class GatedFileSystem {
     };
   }
 
-  #pass(): Promise<void> {
-    if (this.#held === undefined) return Promise.resolve();
+  #pass(operation: "datasync" | "write", path: string): Promise<void> {
+    const { operation: gated, pathPart } = this.#gated;
+    if (this.#held === undefined || operation !== gated || !path.includes(pathPart)) return Promise.resolve();
     const held = this.#held;
     return new Promise((resolve) => {
       held.push(resolve);

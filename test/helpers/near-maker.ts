@@ -16,6 +16,8 @@ export class NearMaker implements ArtefactMaker {
   readonly concurrency = 2;
   /** Names of the tasks that were asked for, in order. */
   readonly asked: TaskName[] = [];
+  /** Tasks that have a result. */
+  answered = 0;
   /** What it says in place of a result; undefined: the result. */
   answersWith: ((name: TaskName) => TaskErrorData | undefined) | undefined;
   /** Tasks that may be computed; the others wait. */
@@ -52,7 +54,9 @@ export class NearMaker implements ArtefactMaker {
     const made = this.#last.then(() => task(input));
     this.#last = made.catch(() => {});
     try {
-      return { value: await made };
+      const value = await made;
+      this.answered++;
+      return { value };
     } catch (error) {
       const { message } = error as Error;
       return { error: { code: error instanceof StorageError ? error.code : "task_failed", message } };

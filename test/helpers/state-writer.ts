@@ -87,6 +87,7 @@ export class StateWriter {
         }
         case 4:
           this.write(producer, frameLines(this.frameIds.at(-1) ?? runId, 0, 2), 2 * LINE_BYTES);
+          if (random.chance(0.5)) this.write(producer, { type: "frame.end", id: this.frameIds.at(-1) ?? runId });
           break;
         case 5:
           this.write(producer, { type: "component.put", key: `k${i % 7}`, status: "healthy" });
@@ -126,7 +127,8 @@ export function stateAnswers(state: RecorderState, written: StateWriter) {
     counts: [state.componentCount, state.programCount, state.activeRunCount, state.runCount],
     lastRunId: state.lastRunId,
     lastTimeUs: state.lastTimeUs,
-    documentBytes: state.activeDocumentBytes,
+    documentBytes: [state.activeDocumentBytes, state.processedDocumentBytes],
+    processed: [...state.processedRuns()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     runs: written.runIds.map((id) => [id, state.runHasEnded(id), state.activeRun(id)]),
     frames: written.frameIds.map((id) => [id, state.runOfFrame(id)]),
     revisions: Array.from({ length: 10 }, (_, at) => state.nextRevision(`SN-${at}`)),

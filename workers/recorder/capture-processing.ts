@@ -175,7 +175,7 @@ export class CaptureProcessing {
       const run = runOf(runId);
       if (run === undefined || this.#isStopped) return;
       const made = await makeArtefact(maker, run, of, path(runId));
-      if (this.#isStopped || !this.#isOpen(item)) return;
+      if (this.#isStopped) return;
       if (made.kind === "failed" && NO_FAILURES.has(made.code)) return;
       this.#take(runId, made.kind === "failed" ? { ...made, message: failureMessage(made.message) } : made);
     } catch (error) {
@@ -187,6 +187,7 @@ export class CaptureProcessing {
   #take(runId: string, made: MadeArtefact): void {
     const processed = this.#runs.get(runId);
     const run = this.#options.run(runId);
+    // Retention has removed its captures meanwhile.
     if (processed === undefined || run === undefined) return;
     processed.gathered.push(made);
     processed.gatheredBytes += made.kind === "failed" ? 0 : made.parts.reduce((sum, part) => sum + part.length, 0);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
@@ -9,6 +9,7 @@ import { reportOfRun } from "../../../core/run-response.js";
 import type { RunState } from "../../../core/run-state.js";
 import { capturePath } from "../../../storage/capture-path.js";
 import { checkDirectory } from "../../helpers/checked-directory.js";
+import { GatedFileSystem } from "../../helpers/gated-file-system.js";
 import { frameBegin, frameLines, nextId, PROGRAM_ID, programPut, seriesAppend } from "../../helpers/link-messages.js";
 import { NearMaker } from "../../helpers/near-maker.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
@@ -65,6 +66,15 @@ function stored(recorder: RecorderHarness, runId: string, { offset, lengthBytes,
   const bytes = readFileSync(pathOf(recorder, runId)).subarray(offset, offset + lengthBytes);
   if (crc32(bytes) !== wanted) throw new Error("other bytes than the extent's");
   return bytes;
+}
+
+/** What a descriptor is open on; empty for one that is closed meanwhile. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
 
 const has = (recorder: RecorderHarness, runId: string, frameId: string, formats: readonly string[]) => () =>
@@ -328,6 +338,14 @@ t.test("retention removes what is being processed: what comes back is dropped", 
   await recorder.until(() => recorder.run(next).capturesRemovedAtUs !== null);
   t.equal(recorder.run(runId).frames[0]?.artefacts, undefined);
   t.ok(recorder.recordTimesUs.length > records);
+  t.same(
+    recorder.lines.filter(({ level }) => level === "error"),
+    [],
+  );
+  if (existsSync("/proc/self/fd")) {
+    const open = () => readdirSync("/proc/self/fd").map((fd) => linkOf(`/proc/self/fd/${fd}`));
+    while (open().some((path) => path.includes(runId))) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
   await recorder.stop();
   t.match(await checkDirectory(recorder.directory), { ok: true, findings: [], summary: { captureFiles: 0 } });
 });
@@ -371,3 +389,81 @@ t.test("at low water nothing is made; with room again it goes on", async (t) => 
   recorder.timers.advance(5_000);
   await recorder.until(has(recorder, runId, frameId, ALL));
 });
+
+t.test("nothing is made of what is not written yet, also of a run that ends right behind its frame", async (t) => {
+  const disk = new GatedFileSystem();
+  const { maker, recorder, raw } = await start(t, { fileSystem: disk.fileSystem });
+  maker.hold();
+  const [before, runId] = [await startRun(raw), await startRun(raw)];
+  const first = await sendFrame(raw, before);
+  await recorder.until(() => maker.held === 2);
+  const frameId = nextId();
+  await raw.accept({ ...frameBegin(frameId, runId), width: WIDTH });
+  disk.hold("write", runId);
+  raw.message(frameLines(frameId, 0, LINES), surface());
+  raw.message({ type: "frame.end", id: frameId });
+  raw.message({ type: "run.fail", id: runId, error_message: "e" });
+  await disk.waiting();
+  await raw.untilPong();
+  maker.allow();
+  // The log waits for the frame's bytes, and says nothing meanwhile.
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  while (maker.answered < 4) await turn();
+  for (let nth = 0; nth < 50; nth++) await turn();
+  t.equal(maker.asked.length, 4, "those of the frame before it");
+  disk.release();
+  await recorder.until(() => recorder.runs.get(runId)?.frames[0]?.artefacts?.ply !== undefined);
+  t.same(formatsOf(frameOf(recorder.run(runId), frameId)), ALL);
+  t.same(formatsOf(frameOf(recorder.run(before), first)), ALL);
+});
+
+t.test("the bytes are durable before the record that names them, while the run goes on and later", async (t) => {
+  const disk = new GatedFileSystem();
+  const { maker, recorder, raw } = await start(t, { fileSystem: disk.fileSystem });
+  for (const isEnded of [false, true]) {
+    maker.hold();
+    const runId = await startRun(raw);
+    const frameId = await sendFrame(raw, runId);
+    if (isEnded) await raw.accept({ type: "run.fail", id: runId, error_message: "e" });
+    await recorder.until(() => maker.held === 2);
+    disk.hold("datasync", ".cap");
+    maker.allow();
+    await disk.waiting();
+    // Whatever is in the log is given to the front in order: no record of what is made comes before this.
+    for (let turn = 0; turn < 50; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+    t.same(formatsOf(frameOf(recorder.run(runId), frameId)), ["npy"]);
+    disk.release();
+    await recorder.until(has(recorder, runId, frameId, ALL));
+  }
+});
+
+t.test(
+  "captures wait when the documents of ended runs gather that are not processed, and all else goes on",
+  async (t) => {
+    const { maker, recorder, raw } = await start(t);
+    maker.hold();
+    const runs: string[] = [];
+    const text = "x".repeat(1_000_000);
+    while (!recorder.lines.some(({ message }) => message === "processing is behind: captures wait")) {
+      const runId = await startRun(raw);
+      runs.push(runId);
+      await sendFrame(raw, runId);
+      for (let nth = 0; nth < 14; nth++) {
+        await raw.accept({ type: "event.add", run_id: runId, event_type: "note", data: { text } });
+      }
+      await raw.accept({ type: "run.fail", id: runId, error_message: "e" });
+    }
+    t.equal(runs.length, 5, "64 MiB of them");
+    t.match(recorder.row("recorder"), { status: "degraded", detail: /captures wait/ });
+    const next = await startRun(raw);
+    const frameId = nextId();
+    await raw.accept({ ...frameBegin(frameId, next), width: WIDTH });
+    const head = await recorder.connect("head");
+    head.message(frameLines(frameId, 0, LINES), surface());
+    await raw.accept({ type: "event.add", run_id: next, event_type: "note", data: {} });
+    t.equal(frameOf(recorder.run(next), frameId).lines, 0);
+    maker.allow();
+    await recorder.until(() => frameOf(recorder.run(next), frameId).lines === LINES);
+    t.match(recorder.row("recorder"), { status: "healthy" });
+  },
+);

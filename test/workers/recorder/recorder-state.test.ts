@@ -12,6 +12,7 @@ const SEED = Number(process.env.TEST_SEED ?? 17);
 t.test("a replay gives the state that was live, and refuses nothing that it accepted", (t) => {
   t.comment(`TEST_SEED=${SEED}`);
   let records = 0;
+  let processed = 0;
   for (let round = 0; round < 20; round++) {
     const writer = new StateWriter();
     writer.fill(createRandom(SEED * 1_000 + round));
@@ -20,10 +21,12 @@ t.test("a replay gives the state that was live, and refuses nothing that it acce
     t.strictSame(stateAnswers(again, writer), stateAnswers(writer.state, writer));
     t.ok(again.activeRunCount > 0 && again.activeRunCount < again.runCount);
     records += writer.records.length;
+    processed += [...again.processedRuns()].length;
     const a = again.producers.get("a");
     t.equal(a?.committed, a?.taken, "what the log has is committed");
   }
-  t.comment(`${records} records`);
+  t.comment(`${records} records; ${processed} runs have ended with captures to be processed`);
+  t.ok(processed > 5);
   t.end();
 });
 

@@ -1,13 +1,15 @@
 import t from "tap";
 import type { RunState } from "../../../core/run-state.js";
 import { CaptureLedger, keptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/capture-ledger.js";
-import { encodeChanges } from "../../../storage/change-record.js";
-import type { LogRecord } from "../../../storage/log-batch.js";
+import { decodeChanges, encodeChanges } from "../../../storage/change-record.js";
+import type { CommittedBatch, LogRecord } from "../../../storage/log-batch.js";
+import { SEGMENT_HEADER_BYTES } from "../../../storage/segment.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine } from "../../../workers/recorder/recorder-messages.js";
 import { Retention, type RetentionOptions } from "../../../workers/recorder/retention.js";
 import { idOf, RUN_ID, worldWithRun } from "../../helpers/cell-messages.js";
 import { ManualTimers } from "../../helpers/manual-timers.js";
+import { bytesOfSegment } from "../../helpers/segment-bytes.js";
 
 const END_US = 1_000_000;
 
@@ -181,4 +183,49 @@ t.test("a tombstone that does not become durable: nothing is unlinked any more",
     [],
   );
   t.same(removed(stage), [], "and nothing is said to be removed");
+});
+
+/** The run as it was recorded, with something made of its captures since. */
+function recordedAgain(stage: Stage, n: number): { run: RunState; batch: CommittedBatch } {
+  const { type, body } = stage.records.get(n) as LogRecord;
+  const [change] = decodeChanges(type, body);
+  if (change?.kind !== "run_ended") throw new Error("no end");
+  const run = { ...change.run, summary: "again" };
+  const encoded = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined);
+  const record = { ...encoded, flags: 0, sequence: 1_000 + n, timeUs: 1_000 + n };
+  stage.records.set(1_000 + n, record);
+  const segment = bytesOfSegment({ base: 1, salt: 1, records: [{ ...record, durableUpTo: 0 }] });
+  const bytes = segment.subarray(SEGMENT_HEADER_BYTES);
+  return { run, batch: { bytes, segmentBase: 1, offset: 1_000 + n, lastSequence: 1_000 + n } as CommittedBatch };
+}
+
+t.test("a run that is recorded once more while it is read goes as it is then, and once", async (t) => {
+  for (const committedAt of ["while it is read", "behind its tombstone"] as const) {
+    const stage = new Stage();
+    stage.add(1, 9);
+    const { run, batch } = recordedAgain(stage, 1);
+    const tombstones: (string | null)[] = [];
+    let isAppended = false;
+    const retention: Retention = stage.start({
+      read: async ({ offset }) => {
+        const record = stage.records.get(offset) as LogRecord;
+        await Promise.resolve();
+        if (!isAppended) {
+          isAppended = true;
+          retention.endAppended(run, 1_001);
+          if (committedAt === "while it is read") retention.committed(batch);
+        }
+        return record;
+      },
+      appendTombstone: ({ summary }) => {
+        tombstones.push(summary);
+        return { sequence: 2_000, timeUs: 2_000 };
+      },
+      whenDurable: async () => retention.committed({ ...batch, lastSequence: 2_000 }),
+    });
+    await stage.until(() => removed(stage).length === 1);
+    t.same(tombstones, ["again"], committedAt);
+    t.equal(stage.ledger.runs, 0, "it is not kept once more");
+    await retention.stop();
+  }
 });
