@@ -1,8 +1,9 @@
 /** A module for threads of the artefact pool that does, by the path of its input, what a thread must not do. */
 import { appendFileSync, existsSync } from "node:fs";
 import type { TaskMessage } from "../../workers/artefacts/artefact-thread.js";
+import { threadTask } from "../../workers/artefacts/piscina-threads.js";
 
-export default async function runTask({ input }: TaskMessage): Promise<unknown> {
+export default threadTask(async ({ input }: TaskMessage): Promise<unknown> => {
   const { path } = input as { path: string };
   const [kind = "", file = ""] = path.split(":");
   const isFirst = file === "" || !existsSync(file);
@@ -13,5 +14,6 @@ export default async function runTask({ input }: TaskMessage): Promise<unknown> 
     while (!existsSync(`${file}.go`)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   if (kind === "refuse") return { error: { code: "capture_missing", message: "gone" } };
+  if (kind === "stray") setImmediate(() => Promise.reject(new Error("left behind")));
   return { value: Uint8Array.of(kind.length) };
-}
+});

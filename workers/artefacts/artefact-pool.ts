@@ -1,3 +1,4 @@
+import type { Timers } from "../../storage/log-options.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskErrorData, TaskMessage } from "./artefact-thread.js";
 import { startThreads, type Threads } from "./piscina-threads.js";
@@ -16,28 +17,46 @@ export class TaskError extends Error {
   }
 }
 
+/** What became of a task that was given to a thread. */
+export interface TaskOutcome {
+  name: TaskName;
+  priority: TaskPriority;
+  /** Undefined: done. A task that nobody wants any more by the time it ends is done as well. */
+  error: TaskErrorData | undefined;
+  /** From when a thread was there for it, with what it took again after a thread was lost. */
+  durationMs: number;
+}
+
 export interface ArtefactPoolOptions {
   /** Threads; see `poolSize`. */
   threads: number;
   /** Tasks that may wait, of each priority; more are refused with `queue_full`. */
   queueLimit: number;
-  /** A task that takes longer is taken for stuck: its thread is ended. */
-  taskTimeoutMs: number;
-  /** Something went wrong that the caller is not told of: a thread was lost and its task goes again. */
+  /** A task that takes longer once a thread has begun it is taken for stuck: its thread is ended. */
+  taskTimeoutMs(task: TaskMessage): number;
+  /** Something went wrong that the caller is not told of: a thread was lost, whose task goes again if it had one. */
   report(message: string, fields: Record<string, unknown>): void;
-  /** For tests: a module in place of artefact-thread.js. */
+  /** Told of every task that had a thread, once it has ended, unless the pool is closing. */
+  onOutcome?(outcome: TaskOutcome): void;
+  /** For tests: a module in place of artefact-thread.js, and other timers. */
   threadModule?: URL;
+  timers?: Timers;
 }
 
 export interface RunOptions {
   priority: TaskPriority;
   /** Aborted when nobody wants the result any more: a task that waits is dropped, of one that runs the result. */
   signal?: AbortSignal;
+  /** It goes on with what was taken on before: a full queue does not refuse it. */
+  isContinued?: boolean;
 }
+
+/** A thread takes a fraction of a second to start, on a machine that is busy some seconds. One that takes longer is lost. */
+const THREAD_START_MS = 60_000;
 
 interface QueuedTask {
   message: TaskMessage;
-  attempts: number;
+  priority: TaskPriority;
   isWanted: boolean;
   resolve(value: TaskOutput<TaskName>): void;
   reject(error: TaskError): void;
@@ -54,6 +73,7 @@ export function poolSize(cores: number): number {
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
+  readonly #timers: Timers;
   readonly #threads: Threads;
   readonly #queues: Record<TaskPriority, QueuedTask[]> = { client: [], background: [] };
   #running = 0;
@@ -61,24 +81,37 @@ export class ArtefactPool {
 
   constructor(options: ArtefactPoolOptions) {
     this.#options = options;
+    this.#timers = options.timers ?? SYSTEM_TIMERS;
     this.#threads = startThreads(
       options.threadModule ?? new URL("./artefact-thread.js", import.meta.url),
       options.threads,
+      (error) => options.report("a thread of the artefact pool failed without a task", { message: error.message }),
     );
   }
 
-  /** Tasks that wait or run. */
-  get pending(): number {
-    return this.#running + this.#queues.client.length + this.#queues.background.length;
+  /** Threads at most. */
+  get threads(): number {
+    return this.#options.threads;
+  }
+
+  /** Tasks that threads have. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Tasks that wait for a thread. */
+  waiting(priority: TaskPriority): number {
+    return this.#queues[priority].length;
   }
 
   /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `worker_crashed`, `worker_stuck`, or what the task itself said */
-  run<N extends TaskName>(name: N, input: TaskInput<N>, { priority, signal }: RunOptions): Promise<TaskOutput<N>> {
+  run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
+    const { priority, signal, isContinued = false } = options;
     return new Promise((resolve, reject) => {
       const queue = this.#queues[priority];
-      if (this.#isClosed) return reject(new TaskError({ code: "closed", message: "the service is ending" }));
+      if (this.#isClosed) return reject(new TaskError(CLOSED));
       if (signal?.aborted) return reject(cancelled());
-      if (queue.length >= this.#options.queueLimit) {
+      if (queue.length >= this.#options.queueLimit && !isContinued) {
         return reject(new TaskError({ code: "queue_full", message: `${queue.length} tasks wait already` }));
       }
       const settle = (finish: () => void): void => {
@@ -87,7 +120,7 @@ export class ArtefactPool {
       };
       const task: QueuedTask = {
         message: { name, input },
-        attempts: 0,
+        priority,
         isWanted: true,
         resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
         reject: (error) => settle(() => reject(error)),
@@ -108,8 +141,7 @@ export class ArtefactPool {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const queue of Object.values(this.#queues)) {
-      for (const task of queue.splice(0))
-        task.reject(new TaskError({ code: "closed", message: "the service is ending" }));
+      for (const task of queue.splice(0)) task.reject(new TaskError(CLOSED));
     }
     await this.#threads.destroy();
   }
@@ -128,35 +160,53 @@ export class ArtefactPool {
 
   /** Never rejects. */
   async #execute(task: QueuedTask): Promise<void> {
-    for (;;) {
-      task.attempts++;
-      const stuck = new AbortController();
-      const timer = setTimeout(() => stuck.abort(), this.#options.taskTimeoutMs);
-      try {
-        const answer = (await this.#threads.run(task.message, stuck.signal)) as TaskAnswer;
-        if ("error" in answer) task.reject(new TaskError(answer.error));
-        else task.resolve(answer.value);
-        return;
-      } catch (error) {
-        if (this.#isClosed) return task.reject(new TaskError({ code: "closed", message: "the service is ending" }));
-        const failure = stuck.signal.aborted
-          ? { code: "worker_stuck", message: `${task.message.name} took more than ${this.#options.taskTimeoutMs} ms` }
-          : {
-              code: "worker_crashed",
-              message: `${task.message.name}: ${error instanceof Error ? error.message : error}`,
-            };
-        this.#options.report("a thread of the artefact pool was lost", {
-          task: task.message.name,
-          attempt: task.attempts,
-          ...failure,
-        });
-        if (task.attempts > 1 || !task.isWanted) return task.reject(new TaskError(failure));
-      } finally {
-        clearTimeout(timer);
+    const { name } = task.message;
+    const startedMs = performance.now();
+    let answer: TaskAnswer | undefined;
+    for (let attempt = 1; answer === undefined; attempt++) {
+      const ended = await this.#attempt(task.message);
+      if (this.#isClosed) return task.reject(new TaskError(CLOSED));
+      if (!("lost" in ended)) answer = ended;
+      else {
+        this.#options.report("a thread of the artefact pool was lost", { task: name, attempt, ...ended.lost });
+        if (attempt > 1 || !task.isWanted) answer = { error: ended.lost };
       }
+    }
+    const error = "error" in answer ? answer.error : undefined;
+    this.#options.onOutcome?.({ name, priority: task.priority, error, durationMs: performance.now() - startedMs });
+    if ("error" in answer) task.reject(new TaskError(answer.error));
+    else task.resolve(answer.value);
+  }
+
+  /** Never rejects. */
+  async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
+    const taskTimeoutMs = this.#options.taskTimeoutMs(message);
+    const ended = new AbortController();
+    let lateness = `no thread began it within ${THREAD_START_MS} ms`;
+    let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
+    const onBegun = (): void => {
+      lateness = `it took more than ${taskTimeoutMs} ms`;
+      this.#timers.clear(timer);
+      timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
+    };
+    try {
+      return (await this.#threads.run(message, { signal: ended.signal, onBegun })) as TaskAnswer;
+    } catch (error) {
+      if (ended.signal.aborted) return { lost: { code: "worker_stuck", message: `${message.name}: ${lateness}` } };
+      const reason = error instanceof Error ? error.message : error;
+      return { lost: { code: "worker_crashed", message: `${message.name}: ${reason}` } };
+    } finally {
+      this.#timers.clear(timer);
     }
   }
 }
+
+const SYSTEM_TIMERS: Timers = {
+  set: (callback, delayMs) => setTimeout(callback, delayMs),
+  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+};
+
+const CLOSED: TaskErrorData = { code: "closed", message: "the service is ending" };
 
 function cancelled(): TaskError {
   return new TaskError({ code: "cancelled", message: "nobody waits for the result any more" });

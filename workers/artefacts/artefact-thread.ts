@@ -2,7 +2,7 @@
 import { FileSystemError } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
-import { moved } from "./piscina-threads.js";
+import { moved, threadTask } from "./piscina-threads.js";
 import { buffersOf } from "./task-buffers.js";
 
 export interface TaskErrorData {
@@ -19,7 +19,7 @@ export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorDat
 
 const tasks = artefactTasks();
 
-export default async function runTask({ name, input }: TaskMessage): Promise<TaskAnswer> {
+export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {
   try {
     const run = tasks[name] as (input: unknown) => Promise<TaskOutput<TaskName>>;
     const value = await run(input);
@@ -27,7 +27,7 @@ export default async function runTask({ name, input }: TaskMessage): Promise<Tas
   } catch (error) {
     return { error: errorData(error) };
   }
-}
+});
 
 function errorData(error: unknown): TaskErrorData {
   if (error instanceof StorageError) return { code: error.code, message: error.message };

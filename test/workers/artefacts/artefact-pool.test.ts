@@ -1,10 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import type { LineBatch } from "../../../core/capture.js";
 import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
+import type { Timers } from "../../../storage/log-options.js";
 import {
   ArtefactPool,
   type ArtefactPoolOptions,
@@ -20,17 +22,50 @@ import { readGreyPng } from "../../helpers/png-reader.js";
 
 const ODD_TASKS = new URL("../../helpers/odd-tasks-thread.js", import.meta.url);
 
-function startPool(t: Test, options: Partial<ArtefactPoolOptions> = {}): { pool: ArtefactPool; reports: unknown[] } {
+const TASK_TIMEOUT_MS = 59_000;
+
+/** Timers of one length run out when the test says so; others never do. */
+class ArmedTimers implements Timers {
+  readonly #delayMs: number;
+  readonly #callbacks: (() => void)[] = [];
+
+  constructor(delayMs: number) {
+    this.#delayMs = delayMs;
+  }
+
+  get armed(): number {
+    return this.#callbacks.length;
+  }
+
+  set(callback: () => void, delayMs: number): unknown {
+    if (delayMs === this.#delayMs) this.#callbacks.push(callback);
+    return callback;
+  }
+
+  clear(handle: unknown): void {
+    const at = this.#callbacks.indexOf(handle as () => void);
+    if (at >= 0) this.#callbacks.splice(at, 1);
+  }
+
+  async letOneRunOut(): Promise<void> {
+    while (this.#callbacks.length === 0) await turn();
+    this.#callbacks.shift()?.();
+  }
+}
+
+function startPool(t: Test, options: Partial<ArtefactPoolOptions> = {}) {
   const reports: unknown[] = [];
+  const outcomes: string[] = [];
   const pool = new ArtefactPool({
     threads: 1,
     queueLimit: 100,
-    taskTimeoutMs: 60_000,
-    report: (_message, fields) => reports.push(fields.code),
+    taskTimeoutMs: () => TASK_TIMEOUT_MS,
+    report: (_message, fields) => reports.push(fields.code ?? fields.message),
+    onOutcome: ({ error }) => outcomes.push(error?.code ?? "done"),
     ...options,
   });
   t.teardown(() => pool.close());
-  return { pool, reports };
+  return { pool, reports, outcomes };
 }
 
 const odd = (path: string) => ({ path, channels: 1, appends: [] });
@@ -146,16 +181,43 @@ t.test("a task whose thread crashes goes again once, then fails; the next is ser
   t.equal(readFileSync(join(folder, "always"), "utf8"), "xx");
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
   t.same(reports, ["worker_crashed", "worker_crashed", "worker_crashed"]);
-  t.equal(pool.pending, 0);
+  t.equal(pool.running, 0);
 });
 
 t.test("a task that never ends loses its thread, goes again once, then fails; the next is served", async (t) => {
-  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, taskTimeoutMs: 6000 });
+  const limits = new ArmedTimers(TASK_TIMEOUT_MS);
+  const options = { threadModule: ODD_TASKS, timers: limits };
+  const { pool, reports, outcomes } = startPool(t, options);
   const folder = t.testdir();
-  t.equal(await codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background)), "done");
-  t.equal(await codeOf(pool.run("indexSeries", odd("spin"), background)), "worker_stuck");
+  const once = codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background));
+  await limits.letOneRunOut();
+  t.equal(await once, "done");
+  const always = codeOf(pool.run("indexSeries", odd("spin"), background));
+  await limits.letOneRunOut();
+  await limits.letOneRunOut();
+  t.equal(await always, "worker_stuck");
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
   t.same(reports, ["worker_stuck", "worker_stuck", "worker_stuck"]);
+  t.same(outcomes, ["done", "worker_stuck", "done"]);
+  t.equal(limits.armed, 0, "no timer is left");
+});
+
+t.test("a thread that does not start in time is lost as one that gets stuck", async (t) => {
+  const limits = new ArmedTimers(60_000);
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, timers: limits });
+  const code = codeOf(pool.run("indexSeries", odd("fine"), background));
+  await limits.letOneRunOut();
+  await limits.letOneRunOut();
+  t.equal(await code, "worker_stuck");
+  t.same(reports, ["worker_stuck", "worker_stuck"]);
+});
+
+t.test("an error that a task leaves behind costs its thread, not the process", async (t) => {
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
+  t.equal(await codeOf(pool.run("indexSeries", odd("stray"), background)), "done");
+  while (reports.length === 0) await turn();
+  t.same(reports, ["left behind"]);
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
 });
 
 t.test("clients go first, a full queue refuses, and what nobody waits for is dropped", async (t) => {
@@ -169,13 +231,16 @@ t.test("clients go first, a full queue refuses, and what nobody waits for is dro
   const gone = new AbortController();
   const tasks = [start("one", background), start("two", { ...background, signal: gone.signal })];
   t.equal(await start("three", background), "queue_full");
+  t.equal(pool.waiting("background"), 2);
   tasks.push(start("client", client));
   gone.abort();
   t.equal(await tasks[1], "cancelled");
   tasks.push(start("four", background));
+  t.equal(await start("five", background), "queue_full");
+  tasks.push(start("six", { ...background, isContinued: true }));
   writeFileSync(file("held.go"), "");
-  t.same(await Promise.all([held, ...tasks]), ["done", "done", "cancelled", "done", "done"]);
-  t.same(order, ["three", "two", "client", "one", "four"]);
+  t.same(await Promise.all([held, ...tasks]), ["done", "done", "cancelled", "done", "done", "done"]);
+  t.same(order, ["three", "two", "five", "client", "one", "four", "six"]);
   t.notOk(existsSync(file("two")), "what was dropped never ran");
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), { ...client, signal: gone.signal })), "cancelled");
   t.equal(await codeOf(pool.run("indexSeries", odd("refuse"), client)), "capture_missing", "errors are data");
