@@ -303,7 +303,9 @@ class Connections {
         await ended(exchange, null);
         return undefined;
       }
-      next = readSlice(body, 0);
+      const gone = new AbortController();
+      response.once("close", () => gone.abort());
+      next = readSlice(body, 0, gone.signal);
       while (next !== undefined) {
         const slice: Uint8Array = await next;
         next = undefined;
@@ -314,7 +316,7 @@ class Connections {
           await ended(exchange, slice);
           return undefined;
         }
-        next = readSlice(body, position);
+        next = readSlice(body, position, gone.signal);
         // It is awaited only after this slice is out: until then a failure must not count as unhandled.
         next.catch(() => {});
         if (!response.write(slice)) await drained(response);

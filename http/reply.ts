@@ -1,8 +1,11 @@
 /** A body of known length that is read piece by piece, so that any size is sent with bounded memory. */
 export interface StreamBody {
   totalBytes: number;
-  /** Bytes from `position` on: at least one, at most `lengthBytes`. May be called ahead of what the client has taken. */
-  read(position: number, lengthBytes: number): Promise<Uint8Array>;
+  /**
+   * Bytes from `position` on: at least one, at most `lengthBytes`. May be called ahead of what the client has taken.
+   * @param signal aborted when the client is gone: the read may then reject at once
+   */
+  read(position: number, lengthBytes: number, signal?: AbortSignal): Promise<Uint8Array>;
   /** Called once, when the last byte is handed over, the client is gone, or a read failed. No read follows. */
   release(): void;
 }

@@ -7,9 +7,9 @@ import type { StreamBody } from "./reply.js";
 export const SLICE_BYTES = 256 * 1024;
 
 /** The slice at `position`: what one read gives, one byte at least. */
-export async function readSlice(body: StreamBody, position: number): Promise<Uint8Array> {
+export async function readSlice(body: StreamBody, position: number, signal: AbortSignal): Promise<Uint8Array> {
   const wanted = Math.min(SLICE_BYTES, body.totalBytes - position);
-  const slice = await body.read(position, wanted);
+  const slice = await body.read(position, wanted, signal);
   if (slice.byteLength === 0 || slice.byteLength > wanted) {
     throw new Error(`a read at ${position} gave ${slice.byteLength} bytes of ${wanted}`);
   }

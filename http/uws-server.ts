@@ -106,6 +106,8 @@ class Exchange implements IncomingRequest {
   #aborted = false;
   /** Wakes who waits for the client. */
   onAborted: (() => void) | undefined;
+  /** Of who reads on the client's behalf: aborted when it is gone. */
+  gone: AbortController | undefined;
 
   constructor(response: HttpResponse, request: HttpRequest) {
     this.response = response;
@@ -145,6 +147,7 @@ class Exchange implements IncomingRequest {
       this.#aborted = true;
       exchanges.delete(this);
       this.onAborted?.();
+      this.gone?.abort();
     });
   }
 }
@@ -272,14 +275,15 @@ class Sender {
         });
         return;
       }
-      next = readSlice(body, 0);
+      const { signal } = (exchange.gone = new AbortController());
+      next = readSlice(body, 0, signal);
       while (next !== undefined) {
         const slice: Uint8Array = await next;
         const end = position + slice.byteLength;
         next = undefined;
         if (exchange.isAborted()) return;
         if (end < totalBytes) {
-          next = readSlice(body, end);
+          next = readSlice(body, end, signal);
           // It is awaited only after this slice is out: until then a failure must not count as unhandled.
           next.catch(() => {});
         }
