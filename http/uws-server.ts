@@ -106,6 +106,9 @@ class Exchange implements IncomingRequest {
   #aborted = false;
   /** Wakes who waits for the client. */
   onAborted: (() => void) | undefined;
+  /** Gives the client more when there is room; undefined while nothing waits for it. */
+  #offer: (() => boolean) | undefined;
+  #hearsOfRoom = false;
   /** Of who reads on the client's behalf: aborted when it is gone. */
   gone: AbortController | undefined;
 
@@ -138,6 +141,18 @@ class Exchange implements IncomingRequest {
         if (isLast) resolve(body);
       });
     });
+  }
+
+  /**
+   * From now on called when there is room. One listener for the whole answer: while one is being called, the library takes it for the one that
+   * stays, and drops another that is registered meanwhile.
+   */
+  whenWritable(offer: (() => boolean) | undefined): void {
+    this.#offer = offer;
+    if (this.#hearsOfRoom || offer === undefined) return;
+    this.#hearsOfRoom = true;
+    // It stays registered: the socket can become writable once more while the next slice is still being read.
+    this.response.onWritable(() => this.#offer === undefined || this.#offer());
   }
 
   /** Must be called in the request's own callback when it returns without the whole answer given. */
@@ -329,6 +344,7 @@ class Sender {
     const end = () => {
       waits = false;
       exchange.onAborted = undefined;
+      exchange.whenWritable(undefined);
       this.#stalled.remove(client);
       done();
     };
@@ -348,8 +364,7 @@ class Sender {
     };
     exchange.onAborted = end;
     this.#stalled.add(client, response.getWriteOffset());
-    // It stays registered: the socket can become writable once more while the next slice is still being read.
-    response.onWritable(() => !waits || offer());
+    exchange.whenWritable(offer);
   }
 }
 

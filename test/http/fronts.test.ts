@@ -617,3 +617,26 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   });
   await t.rejects(serve(t, handlers, { tls: { ...tls, certPath: "/nowhere.pem" } }), { message: /nowhere\.pem/ });
 });
+
+onEveryFront(
+  t,
+  "bytes that are at hand go out whenever there is room, without a look at what waits",
+  async (t, serve) => {
+    const totalBytes = 12 * MIB + 77;
+    const bytes = new Uint8Array(totalBytes);
+    for (let i = 0; i < totalBytes; i++) bytes[i] = patternByte(i);
+    const body: StreamBody = {
+      totalBytes,
+      read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
+      release: () => {},
+    };
+    const { port } = await serve(t, { "/a": () => download(body) });
+    // What waits is offered anew now and then: here that never comes, and an event that is missed is waited for without end.
+    const { setInterval } = globalThis;
+    globalThis.setInterval = (() => undefined) as never;
+    t.teardown(() => {
+      globalThis.setInterval = setInterval;
+    });
+    for (let nth = 0; nth < 10; nth++) t.ok((await rawRequest(port, GET("/a")))?.body.equals(bytes), `download ${nth}`);
+  },
+);
