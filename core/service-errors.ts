@@ -13,7 +13,11 @@ export const ERROR_CATALOGUE = {
   webhook_not_found: { status: 404, retryable: false, summary: "No webhook has this id." },
   delivery_not_found: { status: 404, retryable: false, summary: "No webhook delivery has this id." },
   route_not_found: { status: 404, retryable: false, summary: "The interface has no such path." },
-  format_not_available: { status: 404, retryable: true, summary: "The frame does not have this format, or not yet." },
+  format_not_available: {
+    status: 404,
+    retryable: true,
+    summary: "The frame or step does not have this format, or not yet.",
+  },
   method_not_allowed: { status: 405, retryable: false, summary: "The path exists, but not with this method." },
   webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
   file_removed: {

@@ -213,6 +213,13 @@ export const SERVE_OPTIONS = {
     fallback: null,
     shownFallback: "off",
   }),
+  "artefact-threads": integer<number | null>(
+    "threads that make formats of captures",
+    1,
+    256,
+    null,
+    "one less than there are cores",
+  ),
   "disk-low-bytes": roomAmount("captures wait while less room is left on the disk", "1GiB, at most 5%"),
   "disk-critical-bytes": roomAmount("all messages wait while less room is left on the disk", "256MiB, at most 1%"),
   "retain-days": bound("remove captures of runs that ended so many days ago; records and reports stay", 36_500),

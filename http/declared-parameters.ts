@@ -17,6 +17,11 @@ export const FRAME_ID: PathParameter = {
   schema: UUID,
   notFound: "frame_not_found",
 };
+export const STEP_INDEX: PathParameter = {
+  description: "Index of the step in its run, from 1.",
+  schema: { type: "integer", minimum: 1 },
+  notFound: "step_not_found",
+};
 
 export const WEBHOOK_ID: PathParameter = {
   description: "Id of the webhook.",

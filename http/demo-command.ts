@@ -97,7 +97,9 @@ function showUrls(
     `${base}/runs/${runId}`,
     `${base}/runs/${runId}/quality-report`,
     `${base}/runs/${runId}/files`,
-    ...(frameId === undefined ? [] : [`${base}/sensor/frames/${frameId}/file.npy`]),
+    ...(frameId === undefined
+      ? []
+      : [`${base}/sensor/frames/${frameId}/files`, `${base}/sensor/frames/${frameId}/file.npy`]),
     ...(webhookId === undefined ? [] : [`${base}/webhooks/${webhookId}/deliveries`]),
     `${base}/health`,
   ];

@@ -1,42 +1,49 @@
-import { csvOf, pictureOf } from "../core/artefact.js";
+import { cloudOf, csvOf, pictureOf } from "../core/artefact.js";
 import { type FrameState, lineBytes } from "../core/capture.js";
-import type { FrameFormat } from "../core/manifest.js";
 import { npyHeader } from "../core/npy-header.js";
 import type { ManifestEntry } from "../core/run-files.js";
 import type { RunState } from "../core/run-state.js";
 import { type CaptureKind, FILE_OF_KIND } from "../storage/capture-path.js";
 import type { Slice, SliceReader } from "../storage/capture-reader.js";
+import type { MadeFiles } from "./made-files.js";
 import { type StreamBody, storedValidators, type Validators } from "./reply.js";
-import { storedStream } from "./stored-stream.js";
+import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
 
-/** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
-export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Slice[]) => Promise<SliceReader>;
-
-/** The bytes of a manifest entry; it has not been removed. */
-export function entryBody(run: RunState, { source }: ManifestEntry, open: OpenStoredSlices): Promise<StreamBody> {
-  if (source.kind === "frame") return frameBody(run, source.frame, source.format, open);
-  if (source.kind === "series") return Promise.reject(new Error("the pool makes it"));
-  const { offset, lengthBytes, crc32, storedIn = "reports" } = source.file;
-  return body(run, FILE_OF_KIND[storedIn], [{ offset, lengthBytes }], NOTHING, open, crc32);
+/** Where the bytes of entries come from. */
+export interface EntrySources {
+  open: OpenStoredSlices;
+  made: MadeFiles;
 }
 
-function frameBody(run: RunState, frame: FrameState, format: FrameFormat, open: OpenStoredSlices): Promise<StreamBody> {
-  switch (format) {
-    case "npy":
-      return npyBody(run, frame, open);
-    case "png":
-    case "luminance.png": {
+/** What a download needs to know of an entry. */
+export type DownloadEntry = Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs" | "source">;
+
+/** The bytes of a manifest entry; it has not been removed. @throws StorageError `capture_missing` when its file is not there */
+export async function entryBody(
+  run: RunState,
+  { source }: Pick<DownloadEntry, "source">,
+  { open, made }: EntrySources,
+): Promise<StreamBody> {
+  switch (source.kind) {
+    case "frame": {
+      const { frame, format } = source;
+      if (format === "npy") return npyBody(run, frame, open);
+      if (format === "ply" || format === "raw.ply") return made.cloud(run, frame, format);
       const picture = pictureOf(frame, format);
       if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
       return body(run, "capture", [picture.file], NOTHING, open, picture.file.crc32);
     }
-    default:
-      return Promise.reject(new Error("the pool makes it"));
+    case "series":
+      return made.csv(run, source.series);
+    case "stored": {
+      const { offset, lengthBytes, crc32, storedIn = "reports" } = source.file;
+      return body(run, FILE_OF_KIND[storedIn], [{ offset, lengthBytes }], NOTHING, open, crc32);
+    }
   }
 }
 
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
-export function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
+function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
   const heightLineBytes = lineBytes(frame.planes, frame.width).height;
   const slices = frame.batches.map(({ offset, lineCount }) => ({ offset, lengthBytes: lineCount * heightLineBytes }));
   const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
@@ -60,22 +67,32 @@ async function body(
 const NOTHING = new Uint8Array(0);
 const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
 
-/** What tells the version of an entry's bytes: they never change at their place. */
-export function entryValidators({ source, sizeBytes, createdAtUs }: ManifestEntry): Validators {
-  return storedValidators(crc32Of(source), sizeBytes ?? 0, createdAtUs);
-}
+/**
+ * Of what encodes PLY and CSV, which are made anew for every reader: to be raised when the same points or rows become other bytes, so that a client
+ * does not join two versions.
+ */
+const ENCODING = 1;
 
-/** Of what is stored of it. */
-function crc32Of(source: ManifestEntry["source"]): number {
+/** What tells the version of an entry's bytes: what is stored never changes at its place. */
+export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntry): Validators {
+  const bytes = sizeBytes ?? 0;
   switch (source.kind) {
     case "stored":
-      return source.file.crc32;
+      return storedValidators(source.file.crc32, bytes, createdAtUs);
     case "series":
-      return csvOf(source.series)?.offsets.crc32 ?? 0;
+      return madeValidators(csvOf(source.series)?.offsets.crc32 ?? 0, bytes, createdAtUs);
     case "frame": {
       const { frame, format } = source;
-      if (format === "png" || format === "luminance.png") return pictureOf(frame, format)?.file.crc32 ?? 0;
-      return frame.batches.at(-1)?.heightCrc32 ?? 0;
+      if (format === "ply" || format === "raw.ply") {
+        return madeValidators(cloudOf(frame, format)?.lineCounts.crc32 ?? 0, bytes, createdAtUs);
+      }
+      const crc32 = format === "npy" ? frame.batches.at(-1)?.heightCrc32 : pictureOf(frame, format)?.file.crc32;
+      return storedValidators(crc32 ?? 0, bytes, createdAtUs);
     }
   }
+}
+
+function madeValidators(crc32: number, sizeBytes: number, createdAtUs: number): Validators {
+  const { etag, modifiedAtUs } = storedValidators(crc32, sizeBytes, createdAtUs);
+  return { etag: etag.replace(/"$/, `-${ENCODING}"`), modifiedAtUs };
 }

@@ -2,17 +2,22 @@ import { fileNameFault } from "../core/manifest.js";
 import { manifestOf } from "../core/run-files.js";
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
-import { capturePath } from "../storage/capture-path.js";
+import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../storage/capture-reader.js";
 import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
 import { type FileSystem, isMissing, nodeFileSystem, writeFully } from "../storage/file-system.js";
 import { readRun, type StoredRun } from "../storage/read-run.js";
+import { artefactTasks } from "../workers/artefacts/artefact-tasks.js";
 import type { ExportCommandOptions } from "./command-options.js";
-import { entryBody, type OpenStoredSlices } from "./entry-body.js";
+import { entryBody } from "./entry-body.js";
+import { MadeFiles, type MakeArtefact } from "./made-files.js";
 import type { StreamBody } from "./reply.js";
 import { UsageError } from "./resolve-options.js";
+import type { OpenStoredSlices } from "./stored-stream.js";
 
 const PIECE_BYTES = 1024 * 1024;
+/** Pieces of PLY and CSV that are made at a time: reads need not meet their ends. */
+const MADE_BYTES = 32 * 1024 * 1024;
 /** Names in a folder, of all file systems in use. */
 const MAXIMUM_NAME_BYTES = 255;
 const INCOMPLETE = ".incomplete";
@@ -61,8 +66,11 @@ async function writeRun(
   await refuseDamaged(fileSystem, dataDirectory, run);
 
   const reader = new CaptureReader({ fileSystem });
-  const open: OpenStoredSlices = (id, kind, slices) =>
-    reader.openSlices(`${dataDirectory.capturesPath}/${capturePath(id, kind)}`, slices);
+  const pathOf = (id: string, kind: CaptureKind): string => `${dataDirectory.capturesPath}/${capturePath(id, kind)}`;
+  const open: OpenStoredSlices = (id, kind, slices) => reader.openSlices(pathOf(id, kind), slices);
+  const tasks = artefactTasks(fileSystem);
+  const make: MakeArtefact = (name, input) => tasks[name](input);
+  const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
   let bytes = 0;
   try {
     await fileSystem.makeDirectory(`${folder}/files`);
@@ -76,7 +84,7 @@ async function writeRun(
       await writeFile(fileSystem, `${folder}/${name}`, bodyOf(Buffer.from(`${JSON.stringify(answer, null, 2)}\n`)));
     }
     for (const [at, entry] of kept.entries()) {
-      const body = await entryBody(run, entry, open);
+      const body = await entryBody(run, entry, { open, made });
       try {
         await writeFile(fileSystem, `${folder}/files/${names[at]}`, body);
       } finally {

@@ -1,21 +1,58 @@
-import type { FrameState } from "../core/capture.js";
+import { csvOf } from "../core/artefact.js";
+import type { FrameState, SeriesState } from "../core/capture.js";
 import { frameFilesResponse, frameResponse } from "../core/frame-response.js";
-import { frameFileName } from "../core/manifest.js";
-import { availableFormats, manifestOf } from "../core/run-files.js";
+import {
+  FORMAT_TYPES,
+  FRAME_FORMATS,
+  type FrameFormat,
+  frameFileName,
+  SWEEP_TYPE,
+  sweepFileName,
+} from "../core/manifest.js";
+import { availableFormats, formatBytes, formatCreatedAtUs, manifestOf } from "../core/run-files.js";
 import { manifestResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
 import { StorageError } from "../storage/storage-error.js";
 import type { View } from "../storage/view.js";
-import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID } from "./declared-parameters.js";
-import { entryBody, entryValidators, npyBody, type OpenStoredSlices } from "./entry-body.js";
-import { downloadReply, jsonReply, type Reply, storedValidators } from "./reply.js";
+import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID, STEP_INDEX } from "./declared-parameters.js";
+import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "./entry-body.js";
+import { downloadReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { requireRun } from "./run-routes.js";
 
 const BINARY = "application/octet-stream";
 
-export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Route[] {
+/** What each format's route is called, and what it gives. */
+const FORMAT_ROUTES: Record<FrameFormat, { operationId: string; summary: string; response: string }> = {
+  npy: {
+    operationId: "downloadFrameNpy",
+    summary: "The raw height plane as an NPY array of shape (lines, width), values untouched.",
+    response: "The array in NPY format 1.0.",
+  },
+  ply: {
+    operationId: "downloadFramePly",
+    summary: "The point cloud without statistical outliers.",
+    response: "Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance.",
+  },
+  "raw.ply": {
+    operationId: "downloadFrameRawPly",
+    summary: "The point cloud of every point that was measured.",
+    response: "Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance.",
+  },
+  png: {
+    operationId: "downloadFramePng",
+    summary: "The height map as a picture; its text chunks say how samples become millimetres.",
+    response: "16-bit greyscale PNG; 0 is no measurement.",
+  },
+  "luminance.png": {
+    operationId: "downloadFrameLuminance",
+    summary: "The luminance as a picture.",
+    response: "8-bit greyscale PNG.",
+  },
+};
+
+export function fileRoutes(view: View, sources: EntrySources): Route[] {
   async function fileReply(runId: string, name: string): Promise<Reply> {
     const run = await requireRun(view, runId);
     const entry = manifestOf(run).find((one) => one.name === name);
@@ -24,24 +61,44 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
     if (entry.deletedAtUs !== null) {
       throw new ServiceError("file_removed", "retention removed the file's bytes", shown);
     }
-    const body = await entryBody(run, entry, openStoredSlices);
-    return downloadReply(body, BINARY, entry.name, entryValidators(entry));
+    return entryReply(run, entry, BINARY);
   }
 
-  async function npyReply(frameId: string): Promise<Reply> {
+  async function formatReply(frameId: string, format: FrameFormat): Promise<Reply> {
     const { run, frame } = await requireFrame(frameId);
-    const available = availableFormats(run, frame);
-    if (!available.includes("npy")) {
-      throw new ServiceError("format_not_available", "the frame does not have this format, or not yet", {
-        frame_id: frame.id,
-        format: "npy",
-        available_formats: available,
+    if (!availableFormats(run, frame).includes(format)) throw formatNotAvailable(run, frame, format);
+    const entry: DownloadEntry = {
+      name: frameFileName(frame.id, format),
+      sizeBytes: formatBytes(frame, format),
+      createdAtUs: formatCreatedAtUs(frame, format),
+      source: { kind: "frame", frame, format },
+    };
+    return entryReply(run, entry, FORMAT_TYPES[format].contentType);
+  }
+
+  async function sweepReply(runId: string, step: string): Promise<Reply> {
+    const run = await requireRun(view, runId);
+    const series = seriesOf(run, step);
+    const csv = run.capturesRemovedAtUs === null ? csvOf(series) : undefined;
+    if (csv === undefined) {
+      throw new ServiceError("format_not_available", "the step does not have this format, or not yet", {
+        run_id: run.id,
+        step_index: series.stepIndex,
+        format: "csv",
+        available_formats: [],
       });
     }
-    const body = await npyBody(run, frame, openStoredSlices);
-    const crc32 = frame.batches.at(-1)?.heightCrc32 ?? 0;
-    const validators = storedValidators(crc32, body.totalBytes, frame.completedAtUs ?? run.createdAtUs);
-    return downloadReply(body, BINARY, frameFileName(frame.id, "npy"), validators);
+    const entry: DownloadEntry = {
+      name: sweepFileName(series.stepIndex),
+      sizeBytes: csv.totalBytes,
+      createdAtUs: csv.atUs,
+      source: { kind: "series", series },
+    };
+    return entryReply(run, entry, SWEEP_TYPE.contentType);
+  }
+
+  async function entryReply(run: RunState, entry: DownloadEntry, contentType: string): Promise<Reply> {
+    return downloadReply(await entryBody(run, entry, sources), contentType, entry.name, entryValidators(entry));
   }
 
   async function requireFrame(id: string): Promise<{ run: RunState; frame: FrameState }> {
@@ -116,20 +173,81 @@ export function fileRoutes(view: View, openStoredSlices: OpenStoredSlices): Rout
         return jsonReply(frameFilesResponse(run, frame, baseUrl));
       },
     }),
+    ...FRAME_FORMATS.map((format) => {
+      const { operationId, summary, response } = FORMAT_ROUTES[format];
+      return defineRoute({
+        method: "GET",
+        path: `/sensor/frames/{frame_id}/file.${format}`,
+        operationId,
+        tag: "frames",
+        summary,
+        pathParameters: { frame_id: FRAME_ID },
+        query: {},
+        responses: { 200: binaryResponse(FORMAT_TYPES[format].contentType, response) },
+        errors: ["format_not_available"],
+        scope: "read",
+        handle: ({ params }) => lookingAgain(() => formatReply(params.frame_id as string, format)),
+      });
+    }),
     defineRoute({
       method: "GET",
-      path: "/sensor/frames/{frame_id}/file.npy",
-      operationId: "downloadFrameNpy",
+      path: "/sensor/frames/{frame_id}/{file}",
+      operationId: "downloadFrameFile",
       tag: "frames",
-      summary: "The raw height plane as an NPY array of shape (lines, width), values untouched.",
-      pathParameters: { frame_id: FRAME_ID },
+      summary: "Tells of a format that no frame has which ones this frame has.",
+      pathParameters: {
+        frame_id: FRAME_ID,
+        file: { description: "Anything else.", schema: { type: "string" }, notFound: "route_not_found" },
+      },
       query: {},
-      responses: { 200: binaryResponse(BINARY, "The array in NPY format 1.0.") },
+      responses: {},
       errors: ["format_not_available"],
       scope: "read",
-      handle: ({ params }) => lookingAgain(() => npyReply(params.frame_id as string)),
+      isUndocumented: true,
+      async handle({ params }) {
+        const { frame_id: frameId, file } = params as { frame_id: string; file: string };
+        if (!file.startsWith("file.")) {
+          const path = `/sensor/frames/${frameId}/${file}`.slice(0, 2048);
+          throw new ServiceError("route_not_found", "the interface has no such path", { path });
+        }
+        const { run, frame } = await requireFrame(frameId);
+        throw formatNotAvailable(run, frame, file.slice("file.".length));
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}/steps/{step_index}/cl_sweep.csv",
+      operationId: "downloadSweep",
+      tag: "files",
+      summary: "The step's measurement series, with a column for each channel; an invalid value is an empty cell.",
+      pathParameters: { run_id: RUN_ID, step_index: STEP_INDEX },
+      query: {},
+      responses: { 200: binaryResponse(SWEEP_TYPE.contentType, "Columns timestamp, channel_1, channel_2 and so on.") },
+      errors: ["format_not_available"],
+      scope: "read",
+      handle: ({ params }) => lookingAgain(() => sweepReply(params.run_id as string, params.step_index as string)),
     }),
   ];
+}
+
+function formatNotAvailable(run: RunState, frame: FrameState, format: string): ServiceError {
+  return new ServiceError("format_not_available", "the frame does not have this format, or not yet", {
+    frame_id: frame.id,
+    format,
+    available_formats: availableFormats(run, frame),
+  });
+}
+
+/** @throws ServiceError step_not_found */
+function seriesOf(run: RunState, step: string): SeriesState {
+  const shown = { field: "step_index", in: "path", value: step };
+  const index = /^[1-9]\d{0,9}$/.test(step) ? Number(step) : undefined;
+  if (index === undefined || run.steps[index - 1] === undefined) {
+    throw new ServiceError("step_not_found", "the run has no such step", shown);
+  }
+  const series = run.series.find(({ stepIndex }) => stepIndex === index);
+  if (series === undefined) throw new ServiceError("step_not_found", "the step has no measurement series", shown);
+  return series;
 }
 
 /**

@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "pr
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../core/duration-counts.js";
 import { ATTEMPT_OUTCOMES } from "../workers/recorder/delivery-figures.js";
 import type { RecorderFigures } from "../workers/recorder/recorder-figures.js";
+import type { ArtefactFigures } from "./artefact-work.js";
 import type { RequestDurations } from "./request-durations.js";
 
 /** Where the metrics come from; each is asked when somebody reads them. */
@@ -12,6 +13,9 @@ export interface MetricSources {
   front(): FrontFigures;
   logBytes(): Promise<number>;
   runs(): number;
+  artefacts(): ArtefactFigures;
+  /** Of made pieces of files. */
+  madeBytes(): number;
 }
 
 export interface FrontFigures {
@@ -76,6 +80,28 @@ export class Metrics {
       () => (this.#recorder === undefined ? [] : [{ labels: {}, durations: this.#recorder.commits }]),
     );
     this.#deliveries();
+    this.#histogram(
+      "inspection_artefact_task_duration_seconds",
+      "Tasks of the artefact pool by name and outcome: what a thread took.",
+      () => sources.artefacts().tasks,
+    );
+    this.#gauge("inspection_open_artefacts", "Formats that processing has still to make.", (of) => of.openArtefacts);
+    this.#plainGauge(
+      "inspection_artefact_tasks_running",
+      "Tasks that threads have.",
+      () => sources.artefacts().running,
+    );
+    this.#plainGauge(
+      "inspection_artefact_clients_waiting",
+      "Tasks that a client waits for and no thread has yet.",
+      () => sources.artefacts().waitingClients,
+    );
+    this.#plainGauge(
+      "inspection_artefact_background_waiting",
+      "Tasks of processing that no thread has yet.",
+      () => sources.artefacts().waitingBackground,
+    );
+    this.#plainGauge("inspection_made_bytes", "Pieces of PLY and CSV that are kept.", () => sources.madeBytes());
     this.#counter("inspection_ingest_messages_total", "Messages taken from producers.", (of) => of.messages);
     this.#counter("inspection_ingest_bytes_total", "Bytes of these messages.", (of) => of.messageBytes);
     this.#counter("inspection_log_records_total", "Records that the log has been given.", (of) => of.records);

@@ -1,5 +1,7 @@
+import { availableParallelism } from "node:os";
 import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import { ApiKeys } from "./api-keys.js";
@@ -32,6 +34,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
+    artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism()),
     tls: tlsFiles(options),
     baseUrl: options["base-url"],
     apiKeys: keys,

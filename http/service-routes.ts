@@ -3,13 +3,14 @@ import type { View } from "../storage/view.js";
 import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
 import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
-import type { OpenStoredSlices } from "./entry-body.js";
 import { fileRoutes } from "./file-routes.js";
+import type { MadeFiles } from "./made-files.js";
 import type { Metrics } from "./metrics.js";
 import { programRoutes } from "./program-routes.js";
 import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";
 import { runRoutes } from "./run-routes.js";
+import type { OpenStoredSlices } from "./stored-stream.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 import { webhookRoutes } from "./webhook-routes.js";
 
@@ -19,6 +20,7 @@ const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
 export interface ServiceRouteOptions {
   view: View;
   openStoredSlices: OpenStoredSlices;
+  madeFiles: MadeFiles;
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
@@ -28,11 +30,11 @@ export interface ServiceRouteOptions {
 
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
-  const { view, openStoredSlices, health, serviceVersion, metrics, request } = options;
+  const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request } = options;
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES)),
     ...programRoutes(view),
-    ...fileRoutes(view, openStoredSlices),
+    ...fileRoutes(view, { open: openStoredSlices, made: madeFiles }),
     ...webhookRoutes(view, request),
     ...deliveryRoutes(view, request),
     ...systemRoutes(health, serviceVersion),

@@ -10,22 +10,30 @@ import { View } from "../storage/view.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { ApiKeys } from "./api-keys.js";
+import { ArtefactWork } from "./artefact-work.js";
 import type { CrossOrigin } from "./cross-origin.js";
 import { startFront } from "./front.js";
 import type { Front } from "./front-name.js";
 import type { HttpServer, TlsFiles } from "./http-server.js";
+import { MadeFiles } from "./made-files.js";
 import { Metrics } from "./metrics.js";
 import { RequestDurations } from "./request-durations.js";
 import { RequestPipeline } from "./request-pipeline.js";
 import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import type { ServiceLog } from "./service-log.js";
 import { serviceRoutes } from "./service-routes.js";
+import type { OpenStoredSlices } from "./stored-stream.js";
+
+/** Pieces of PLY and CSV for the next client: a frame or two. */
+const MADE_FILES_BYTES = 64 * 1024 * 1024;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
   front: Front;
   host: string;
   port: number;
+  /** Threads of the artefact pool. */
+  artefactThreads: number;
   /** Undefined: plain HTTP. */
   tls: TlsFiles | undefined;
   /** What absolute links start with; undefined: the request's Host. */
@@ -59,40 +67,58 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let view = newView();
   let ownRows: ComponentRow[] = [];
   let isServing = false;
-
-  const recorder = startRecorder(recorderOptions, {
-    async onSnapshot(path, sequence, moves) {
-      const reader = await SnapshotReader.open(nodeFileSystem, path);
-      try {
-        await view.loadSnapshot(reader, sequence, moves);
-      } finally {
-        await reader.close();
-      }
-    },
-    onSnapshotDiscarded() {
-      view = newView();
-    },
-    // While the store is read, nobody else wants the thread.
-    onBatch: (batch) => (isServing ? view.applyBatchInSlices(batch, eventLoopTurn) : view.applyBatch(batch)),
-    onHealth: (rows) => {
-      ownRows = rows;
-    },
-    onLog: ({ level, message, fields }) => log[level](fields, message),
-    onCapturesRemoved: (runIds) => {
-      for (const runId of runIds) captureReader.forget(capturePathOf(runId, "capture"));
-    },
-    onHoldSegment: (segmentBase) => logReader.hold(segmentBase),
-    onSegmentMoved: async (moves) => {
-      logReader.replaced(moves.segmentBase);
-      await view.applyMoves(moves, eventLoopTurn);
-      logReader.letGo(moves.segmentBase);
-    },
-    onDeliveryWanted: (deliveryId) => view.delivery(deliveryId),
-    onFailure: (error) => {
-      log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
-      ownRows = rowsWithoutRecorder(ownRows, error);
-    },
+  const artefacts = new ArtefactWork({
+    threads: options.artefactThreads,
+    report: (message, fields) => log.warn(fields, message),
+    onReadDamage: (error) => readDamage.note(error),
+    nowUs: () => Date.now() * 1000,
   });
+  const openStoredSlices: OpenStoredSlices = (runId, kind, slices) =>
+    captureReader.openSlices(capturePathOf(runId, kind), slices);
+  const madeFiles = new MadeFiles({
+    make: artefacts.makeForClient,
+    open: openStoredSlices,
+    capturePathOf: (runId) => capturePathOf(runId, "capture"),
+    keptBytes: MADE_FILES_BYTES,
+  });
+
+  const recorder = startRecorder(
+    { ...recorderOptions, artefactTasks: options.artefactThreads + 1 },
+    {
+      async onSnapshot(path, sequence, moves) {
+        const reader = await SnapshotReader.open(nodeFileSystem, path);
+        try {
+          await view.loadSnapshot(reader, sequence, moves);
+        } finally {
+          await reader.close();
+        }
+      },
+      onSnapshotDiscarded() {
+        view = newView();
+      },
+      // While the store is read, nobody else wants the thread.
+      onBatch: (batch) => (isServing ? view.applyBatchInSlices(batch, eventLoopTurn) : view.applyBatch(batch)),
+      onHealth: (rows) => {
+        ownRows = rows;
+      },
+      onLog: ({ level, message, fields }) => log[level](fields, message),
+      onCapturesRemoved: (runIds) => {
+        for (const runId of runIds) captureReader.forget(capturePathOf(runId, "capture"));
+      },
+      onHoldSegment: (segmentBase) => logReader.hold(segmentBase),
+      onSegmentMoved: async (moves) => {
+        logReader.replaced(moves.segmentBase);
+        await view.applyMoves(moves, eventLoopTurn);
+        logReader.letGo(moves.segmentBase);
+      },
+      onArtefactWanted: (task) => artefacts.makeForRecorder(task),
+      onDeliveryWanted: (deliveryId) => view.delivery(deliveryId),
+      onFailure: (error) => {
+        log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
+        ownRows = rowsWithoutRecorder(ownRows, error);
+      },
+    },
+  );
   const stopReading = () => {
     logReader.close();
     captureReader.close();
@@ -114,12 +140,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       front: () => server?.figures() ?? { openRequests: 0, heldBytes: 0 },
       logBytes: () => directoryBytes(nodeFileSystem, `${dataDirectory}/meta`),
       runs: () => view.runCount,
+      artefacts: () => artefacts.figures(),
+      madeBytes: () => madeFiles.keptBytes,
     });
     const routes = serviceRoutes({
       metrics,
       view,
-      openStoredSlices: (runId, kind, slices) => captureReader.openSlices(capturePathOf(runId, kind), slices),
-      health: () => [...withReadDamage(ownRows, readDamage.detail), ...view.components()],
+      openStoredSlices,
+      madeFiles,
+      health: () => [...withReadDamage(ownRows, readDamage.detail), artefacts.row(), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
       request: (request) => recorder.request(request),
     });
@@ -143,12 +172,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       async stop(graceMs) {
         const startedMs = performance.now();
         await listening.close(graceMs);
+        await artefacts.close();
         // Attempts under way have what is left of the same time.
         await recorder.stop(Math.max(0, graceMs - (performance.now() - startedMs)));
         stopReading();
       },
     };
   } catch (error) {
+    await artefacts.close();
     await recorder.stop();
     stopReading();
     throw error;

@@ -1,6 +1,10 @@
 import { crc32 } from "node:zlib";
-import type { SliceReader } from "../storage/capture-reader.js";
+import type { CaptureKind } from "../storage/capture-path.js";
+import type { Slice, SliceReader } from "../storage/capture-reader.js";
 import type { StreamBody } from "./reply.js";
+
+/** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
+export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Slice[]) => Promise<SliceReader>;
 
 export interface StoredStreamOptions {
   /** The stored bytes; closed on release. */

@@ -290,15 +290,16 @@ class Sender {
         });
         return;
       }
-      const { signal } = (exchange.gone = new AbortController());
-      next = readSlice(body, 0, signal);
+      const gone = new AbortController();
+      exchange.gone = gone;
+      next = readSlice(body, 0, gone.signal);
       while (next !== undefined) {
         const slice: Uint8Array = await next;
         const end = position + slice.byteLength;
         next = undefined;
         if (exchange.isAborted()) return;
         if (end < totalBytes) {
-          next = readSlice(body, end, signal);
+          next = readSlice(body, end, gone.signal);
           // It is awaited only after this slice is out: until then a failure must not count as unhandled.
           next.catch(() => {});
         }

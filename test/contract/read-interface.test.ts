@@ -856,7 +856,8 @@ t.test("GET /sensor/frames/{frame_id}/files and file.npy", async (t) => {
     t.strictSame(params, { frame_id: frame, format: "npy", available_formats: [] });
     t.equal(retryable, true);
   }
-  await client.error(`/sensor/frames/${FRAME}/file.stl`, 404, "route_not_found");
+  await client.error(`/sensor/frames/${FRAME}/file.stl`, 404, "format_not_available");
+  await client.error(`/sensor/frames/${FRAME}/stl`, 404, "route_not_found");
   t.equal(cell.openFiles, 0);
 });
 

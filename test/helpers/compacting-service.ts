@@ -20,6 +20,7 @@ const service = await startService({
     retention: { days: null, bytes: 4_000 },
     segmentBytes: 32 * 1024,
   },
+  artefactThreads: 1,
   front: "uws",
   tls: undefined,
   host: "127.0.0.1",

@@ -225,6 +225,91 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sensor/frames/{frame_id}/file.ply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The point cloud without statistical outliers. */
+        get: operations["downloadFramePly"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/file.raw.ply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The point cloud of every point that was measured. */
+        get: operations["downloadFrameRawPly"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/file.png": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The height map as a picture; its text chunks say how samples become millimetres. */
+        get: operations["downloadFramePng"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/file.luminance.png": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The luminance as a picture. */
+        get: operations["downloadFrameLuminance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs/{run_id}/steps/{step_index}/cl_sweep.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The step's measurement series, with a column for each channel; an invalid value is an empty cell. */
+        get: operations["downloadSweep"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks": {
         parameters: {
             query?: never;
@@ -2842,9 +2927,728 @@ export interface operations {
                 };
             };
             /**
-             * @description `format_not_available`: The frame does not have this format, or not yet.
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
              *
              *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFramePly: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ply": string;
+                };
+            };
+            /** @description The range that was asked for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ply": string;
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFrameRawPly: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ply": string;
+                };
+            };
+            /** @description The range that was asked for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ply": string;
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFramePng: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description 16-bit greyscale PNG; 0 is no measurement. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The range that was asked for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFrameLuminance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description 8-bit greyscale PNG. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The range that was asked for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadSweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+                /** @description Index of the step in its run, from 1. */
+                step_index: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Columns timestamp, channel_1, channel_2 and so on. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description The range that was asked for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description The client has it already, by If-None-Match. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description Tells this version from others; for If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `run_not_found`: No run has this id.
+             *
+             *     `step_not_found`: The run has no such step, or the step no such data.
              */
             404: {
                 headers: {

@@ -7,14 +7,19 @@ import type { RunState } from "../../core/run-state.js";
 import { startFront } from "../../http/front.js";
 import type { Front } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
+import { MadeFiles, type MakeArtefact } from "../../http/made-files.js";
 import { Metrics } from "../../http/metrics.js";
 import { RequestDurations } from "../../http/request-durations.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { serviceRoutes } from "../../http/service-routes.js";
+import type { OpenStoredSlices } from "../../http/stored-stream.js";
 import { encodeChanges } from "../../storage/change-record.js";
+import type { FileSystem, StoreFile } from "../../storage/file-system.js";
+import { FileSystemError } from "../../storage/file-system.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
 import { View } from "../../storage/view.js";
+import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
@@ -30,9 +35,13 @@ export class RecordedCell {
   /** Stored bytes by `<run id>/capture` and `<run id>/report`. */
   readonly files = new Map<string, Uint8Array>();
   openFiles = 0;
+  /** Where what makes pieces finds the stored bytes: with a slash at its end, or empty. */
+  folder = "";
+  /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
+  make: MakeArtefact;
   readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
-  #server: HttpServer | undefined;
+  readonly #servers: HttpServer[] = [];
 
   constructor() {
     const read = async ({ offset }: RecordLocation) => {
@@ -45,6 +54,14 @@ export class RecordedCell {
     const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
     this.view = new View({ reader: { read, readMany } });
     this.view.finishOpening();
+    const tasks = artefactTasks({ open: async (path: string) => this.#openStored(path) } as unknown as FileSystem);
+    // They share a memory: one at a time.
+    let last: Promise<unknown> = Promise.resolve();
+    this.make = (name, input) => {
+      const done = last.then(() => tasks[name](input));
+      last = done.catch(() => {});
+      return done;
+    };
   }
 
   /** One record of these changes, at `timeUs`. */
@@ -82,7 +99,7 @@ export class RecordedCell {
     return run;
   }
 
-  async listen(options: { baseUrl?: string; front?: Front } = {}): Promise<number> {
+  async listen(options: { baseUrl?: string; front?: Front; keptBytes?: number } = {}): Promise<number> {
     const log = pino({ level: "silent" });
     const metrics = new Metrics({
       requests: new RequestDurations(),
@@ -90,40 +107,58 @@ export class RecordedCell {
       front: () => ({ openRequests: 0, heldBytes: 0 }),
       logBytes: async () => 0,
       runs: () => this.view.runCount,
+      artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
+      madeBytes: () => 0,
     });
+    const open: OpenStoredSlices = async (runId, kind, slices) => {
+      const file = this.files.get(`${runId}/${kind}`);
+      if (file === undefined) throw new Error(`no stored file of ${runId}`);
+      const bytes = Buffer.concat(slices.map(({ offset, lengthBytes }) => file.subarray(offset, offset + lengthBytes)));
+      this.openFiles++;
+      return {
+        sizeBytes: bytes.length,
+        read: async (position, length) => bytes.subarray(position, position + length),
+        close: () => {
+          this.openFiles--;
+        },
+      };
+    };
+    const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
+    const make: MakeArtefact = (name, input, request) => this.make(name, input, request);
     const routes = serviceRoutes({
       metrics,
       view: this.view,
-      openStoredSlices: async (runId, kind, slices) => {
-        const file = this.files.get(`${runId}/${kind}`);
-        if (file === undefined) throw new Error(`no stored file of ${runId}`);
-        const bytes = Buffer.concat(
-          slices.map(({ offset, lengthBytes }) => file.subarray(offset, offset + lengthBytes)),
-        );
-        this.openFiles++;
-        return {
-          sizeBytes: bytes.length,
-          read: async (position, length) => bytes.subarray(position, position + length),
-          close: () => {
-            this.openFiles--;
-          },
-        };
-      },
+      openStoredSlices: open,
+      // Nothing is kept: a test sees what is made.
+      madeFiles: new MadeFiles({ make, open, capturePathOf, keptBytes: options.keptBytes ?? 1 }),
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
       request: () => Promise.reject(new Error("there is no recorder")),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-    this.#server = await startFront(options.front ?? (process.env.TEST_FRONT as Front) ?? "uws", {
-      host: "127.0.0.1",
-      port: 0,
-      pipeline,
-      log,
-    });
-    return this.#server.port;
+    const front = options.front ?? (process.env.TEST_FRONT as Front) ?? "uws";
+    const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log });
+    this.#servers.push(server);
+    return server.port;
+  }
+
+  #openStored(path: string): StoreFile {
+    const file = this.files.get(path);
+    if (file === undefined) throw new FileSystemError("ENOENT", "open", path);
+    this.openFiles++;
+    return {
+      read: async (into: Uint8Array, position: number) => {
+        const part = file.subarray(position, position + into.length);
+        into.set(part);
+        return part.length;
+      },
+      close: async () => {
+        this.openFiles--;
+      },
+    } as StoreFile;
   }
 
   async close(): Promise<void> {
-    await this.#server?.close(0);
+    await Promise.all(this.#servers.map((server) => server.close(0)));
   }
 }

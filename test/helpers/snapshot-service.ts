@@ -21,6 +21,7 @@ const service = await startService({
     segmentBytes: 64 * 1024,
     snapshots: { logBytes: 8 * 1024, intervalMs: 50, stopLogBytes: 1, stopMs: 60_000 },
   },
+  artefactThreads: 1,
   front: "uws",
   tls: undefined,
   host: "127.0.0.1",

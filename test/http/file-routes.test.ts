@@ -2,6 +2,7 @@ import t from "tap";
 import { withoutCaptures } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
 import { fileRoutes } from "../../http/file-routes.js";
+import { MadeFiles } from "../../http/made-files.js";
 import type { Reply } from "../../http/reply.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { FRAME_ID, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
@@ -15,11 +16,14 @@ function routesOver(onOpen: (run: RunState) => RunState) {
     run: async () => run,
     frame: async () => ({ run, frame: run.frames.find(({ id }) => id === FRAME_ID) }),
   };
-  const routes = fileRoutes(view as never, async () => {
+  const open = async () => {
     opens++;
     run = onOpen(run);
     throw new StorageError("capture_missing", "it is not there");
-  });
+  };
+  const make = () => Promise.reject(new Error("nothing is made of a file that is not there"));
+  const made = new MadeFiles({ make, open, capturePathOf: () => "x", keptBytes: 1 });
+  const routes = fileRoutes(view as never, { open, made });
   const get = (operationId: string, params: Record<string, string>) =>
     routes.find((route) => route.operationId === operationId)?.handle({ params } as never) as Promise<Reply>;
   return { get, opens: () => opens };

@@ -5,6 +5,7 @@
  * - heightMap, luminance: 2 MiB, the picture, and a line
  * - countPoints: a line, the mask, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and the mask
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw and twice as text
+ * - verify: 1 MiB
  */
 import type { Extent } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
@@ -16,7 +17,7 @@ import { countLineBits } from "./line-counts.js";
 import { filterOutliers, type OutlierMask } from "./outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
-import { readStored } from "./stored-bytes.js";
+import { readStored, verifyStored } from "./stored-bytes.js";
 
 /** Points of a frame, all of them or those of a stored mask. */
 export interface CloudTask {
@@ -38,6 +39,7 @@ export interface ArtefactTasks {
   packPoints: { input: CloudTask & { firstLine: number; endLine: number }; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
+  verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
 }
 
 export type TaskName = keyof ArtefactTasks;
@@ -107,5 +109,6 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     packPoints: (task) => withCloud(task, (kernels, cloud) => packCloud(kernels, cloud, task.firstLine, task.endLine)),
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeStretch(fileSystem, source, source.stretch),
+    verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

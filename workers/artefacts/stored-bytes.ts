@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture.js";
+import { verifyExtents } from "../../storage/capture-reader.js";
 import { type FileSystem, isMissing, readFully, type StoreFile } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 
@@ -29,6 +30,17 @@ export async function readStored(
   } finally {
     await file.close();
   }
+}
+
+/** Reads stored bytes for their CRCs only. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function verifyStored(
+  fileSystem: FileSystem,
+  path: string,
+  extents: readonly Extent[],
+): Promise<{ verifiedBytes: number }> {
+  const [damage] = await verifyExtents(fileSystem, path, extents);
+  if (damage !== undefined) throw damagedCapture(path, damage.extent.offset, damage.reason);
+  return { verifiedBytes: extents.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0) };
 }
 
 export function damagedCapture(path: string, offset: number, reason: string): StorageError {

@@ -6,7 +6,6 @@ import t, { type Test } from "tap";
 import type { LineBatch } from "../../../core/capture.js";
 import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
-import type { Timers } from "../../../storage/log-options.js";
 import {
   ArtefactPool,
   type ArtefactPoolOptions,
@@ -17,41 +16,13 @@ import type { FrameSource } from "../../../workers/artefacts/frame-source.js";
 import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
+import { ArmedTimers } from "../../helpers/armed-timers.js";
 import { loadFrame, surfaceFrame } from "../../helpers/made-frames.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
 
 const ODD_TASKS = new URL("../../helpers/odd-tasks-thread.js", import.meta.url);
 
 const TASK_TIMEOUT_MS = 59_000;
-
-/** Timers of one length run out when the test says so; others never do. */
-class ArmedTimers implements Timers {
-  readonly #delayMs: number;
-  readonly #callbacks: (() => void)[] = [];
-
-  constructor(delayMs: number) {
-    this.#delayMs = delayMs;
-  }
-
-  get armed(): number {
-    return this.#callbacks.length;
-  }
-
-  set(callback: () => void, delayMs: number): unknown {
-    if (delayMs === this.#delayMs) this.#callbacks.push(callback);
-    return callback;
-  }
-
-  clear(handle: unknown): void {
-    const at = this.#callbacks.indexOf(handle as () => void);
-    if (at >= 0) this.#callbacks.splice(at, 1);
-  }
-
-  async letOneRunOut(): Promise<void> {
-    while (this.#callbacks.length === 0) await turn();
-    this.#callbacks.shift()?.();
-  }
-}
 
 function startPool(t: Test, options: Partial<ArtefactPoolOptions> = {}) {
   const reports: unknown[] = [];

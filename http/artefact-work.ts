@@ -1,0 +1,149 @@
+import { countDuration, createDurationCounts, type DurationCounts } from "../core/duration-counts.js";
+import type { ComponentRow } from "../core/health.js";
+import { ServiceError } from "../core/service-errors.js";
+import { formatTimeUs } from "../core/timestamps.js";
+import { StorageError } from "../storage/storage-error.js";
+import {
+  ArtefactPool,
+  type ArtefactPoolOptions,
+  TaskError,
+  type TaskOutcome,
+} from "../workers/artefacts/artefact-pool.js";
+import type { TaskName } from "../workers/artefacts/artefact-tasks.js";
+import type { TaskAnswer, TaskMessage } from "../workers/artefacts/artefact-thread.js";
+import type { MakeArtefact } from "./made-files.js";
+
+/** Clients that wait for a first piece: with a piece or two in a few milliseconds, the last of them has its own within a second or so. */
+const WAITING_CLIENTS = 256;
+
+/** What a client is told that comes beyond them. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** Any task but the filter reads once through at most some gigabytes. */
+const TASK_MS = 120_000;
+/** The filter over heights that are nothing but noise, on a slow core: 20 times what it takes on a usual one. */
+const FILTERED_POSITION_MS = 0.1;
+
+/** What the pool did and has to do, for metrics. */
+export interface ArtefactFigures {
+  running: number;
+  waitingClients: number;
+  waitingBackground: number;
+  tasks: Iterable<{ labels: { task: string; outcome: string }; durations: DurationCounts }>;
+}
+
+export interface ArtefactWorkOptions
+  extends Pick<ArtefactPoolOptions, "threads" | "report" | "threadModule" | "timers"> {
+  /** Told of stored bytes that a task found damaged or missing. */
+  onReadDamage(error: StorageError): void;
+  nowUs(): number;
+  /** For tests: another bound of clients that wait. */
+  waitingClients?: number;
+}
+
+/** The pool of the service: who gives it tasks, what becomes of them, and what health and metrics say of it. */
+export class ArtefactWork {
+  readonly #options: ArtefactWorkOptions;
+  readonly #pool: ArtefactPool;
+  readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
+  #failures: { count: number; sinceUs: number; last: string } | undefined;
+
+  constructor(options: ArtefactWorkOptions) {
+    const { onReadDamage: _, nowUs: __, waitingClients = WAITING_CLIENTS, ...pool } = options;
+    this.#options = options;
+    this.#pool = new ArtefactPool({
+      ...pool,
+      queueLimit: waitingClients,
+      taskTimeoutMs: taskLimitMs,
+      onOutcome: (outcome) => this.#note(outcome),
+    });
+  }
+
+  /** For a client that waits. */
+  readonly makeForClient: MakeArtefact = async (name, input, { signal, isContinued }) => {
+    try {
+      const options = { priority: "client", isContinued, ...(signal !== undefined && { signal }) } as const;
+      return await this.#pool.run(name, input, options);
+    } catch (error) {
+      throw error instanceof TaskError ? clientError(error) : error;
+    }
+  };
+
+  /** For the recorder, beside what clients wait for. Never rejects. */
+  async makeForRecorder({ name, input }: TaskMessage): Promise<TaskAnswer> {
+    try {
+      return { value: await this.#pool.run(name, input, { priority: "background" }) };
+    } catch (error) {
+      const { code, message } = error as TaskError;
+      if (code === "capture_damaged") this.#options.onReadDamage(new StorageError(code, message));
+      return { error: { code, message } };
+    }
+  }
+
+  /** Row of health. A format that cannot be made is not tried again, so it stays degraded until a restart. */
+  row(): ComponentRow {
+    const row = { key: "artefacts", id: null, enabled: null, required: true } as const;
+    const failures = this.#failures;
+    if (failures === undefined) return { ...row, status: "healthy", detail: null };
+    const { count, sinceUs, last } = failures;
+    const failed = count === 1 ? "a task" : `${count} tasks`;
+    return { ...row, status: "degraded", detail: `since ${formatTimeUs(sinceUs)} ${failed} failed, last ${last}` };
+  }
+
+  figures(): ArtefactFigures {
+    return {
+      running: this.#pool.running,
+      waitingClients: this.#pool.waiting("client"),
+      waitingBackground: this.#pool.waiting("background"),
+      tasks: this.#durations.values(),
+    };
+  }
+
+  /** Ends all tasks, and whatever comes after, at once: `closed`. */
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  #note({ name, error, durationMs }: TaskOutcome): void {
+    this.#count(name, error?.code ?? "done", durationMs);
+    // A capture that is not there was removed meanwhile; where it is lost, those who read it say so.
+    if (error === undefined || error.code === "capture_missing") return;
+    const last = `${name}: ${error.message} (${error.code})`;
+    const { count, sinceUs } = this.#failures ?? { count: 0, sinceUs: this.#options.nowUs() };
+    this.#failures = { count: count + 1, sinceUs, last };
+  }
+
+  #count(task: TaskName, outcome: string, durationMs: number): void {
+    const key = `${task} ${outcome}`;
+    let known = this.#durations.get(key);
+    if (known === undefined) {
+      known = { labels: { task, outcome }, durations: createDurationCounts() };
+      this.#durations.set(key, known);
+    }
+    countDuration(known.durations, durationMs / 1000);
+  }
+}
+
+function taskLimitMs({ name, input }: TaskMessage): number {
+  if (name !== "filter" || !("geometry" in input)) return TASK_MS;
+  return TASK_MS + input.geometry.width * input.geometry.lines * FILTERED_POSITION_MS;
+}
+
+/** What a download that waits for a piece fails with. */
+function clientError({ code, message }: TaskError): Error {
+  switch (code) {
+    case "queue_full":
+      return new ServiceError("unavailable", "too many clients wait for files that are being made", {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
+    case "closed":
+      return new ServiceError("unavailable", "the service is ending");
+    case "capture_missing":
+      // Retention removed it after it was looked up: the same request is told so.
+      return new ServiceError("unavailable", "the capture was removed while it was read");
+    case "capture_damaged":
+      return new StorageError(code, message);
+    default:
+      return new Error(`${code}: ${message}`);
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * The formats that are made again whenever somebody reads them: PLY of a frame, CSV of a series. What is stored of them says how long they are and
+ * where each piece begins, so that Content-Length and ranges hold; a piece is made from the lines or rows that it covers.
+ */
+import { crc32 } from "node:zlib";
+import { cloudOf, csvOf } from "../core/artefact.js";
+import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../core/capture.js";
+import { plyHeader, vertexBytes } from "../core/ply-header.js";
+import type { RunState } from "../core/run-state.js";
+import { StorageError } from "../storage/storage-error.js";
+import type { TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
+import { csvHeader } from "../workers/artefacts/csv-encoder.js";
+import { frameSource } from "../workers/artefacts/frame-source.js";
+import { ROWS_PER_STRETCH, type SeriesSource } from "../workers/artefacts/series-source.js";
+import { MadePieces } from "./made-pieces.js";
+import { madeStream, type PieceRequest } from "./made-stream.js";
+import type { StreamBody } from "./reply.js";
+import type { OpenStoredSlices } from "./stored-stream.js";
+
+/** Runs a task of the pool for a client that waits. @throws StorageError, ServiceError */
+export type MakeArtefact = <N extends TaskName>(
+  name: N,
+  input: TaskInput<N>,
+  request: PieceRequest,
+) => Promise<TaskOutput<N>>;
+
+export interface MadeFilesOptions {
+  make: MakeArtefact;
+  open: OpenStoredSlices;
+  /** Of the run's capture file. */
+  capturePathOf(runId: string): string;
+  /** Bound of the pieces that are kept for the next client. */
+  keptBytes: number;
+}
+
+/** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
+const PIECE_BYTES = 1024 * 1024;
+
+export class MadeFiles {
+  readonly #options: MadeFilesOptions;
+  readonly #pieces: MadePieces;
+
+  constructor(options: MadeFilesOptions) {
+    this.#options = options;
+    this.#pieces = new MadePieces(options.keptBytes);
+  }
+
+  /** Of pieces that are kept. */
+  get keptBytes(): number {
+    return this.#pieces.keptBytes;
+  }
+
+  /** @throws StorageError `capture_missing`, `capture_damaged` */
+  async cloud(run: RunState, frame: FrameState, format: "ply" | "raw.ply"): Promise<StreamBody> {
+    const cloud = cloudOf(frame, format);
+    if (cloud === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
+    const { planes, width, lines } = frame;
+    const { mask } = cloud;
+    const stored = await this.#read(run.id, cloud.lineCounts);
+    const counts = new Uint32Array(stored.buffer);
+    const head = plyHeader(frame.id, planes, cloud.points, mask !== null);
+    const linesPerPiece = Math.max(1, Math.floor(PIECE_BYTES / (width * vertexBytes(planes))));
+    const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));
+    const path = this.#options.capturePathOf(run.id);
+    const source = frameSource(frame, path);
+    const piece = (nth: number, request: PieceRequest): Promise<Uint8Array> => {
+      const firstLine = nth * linesPerPiece;
+      const endLine = Math.min(firstLine + linesPerPiece, lines);
+      const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
+      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, async (own) => {
+        await this.#verify(frame.id, path, frame.batches, own);
+        const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
+        return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, own);
+      });
+    };
+    return madeStream({ head, ends, piece });
+  }
+
+  /** @throws StorageError `capture_missing`, `capture_damaged` */
+  async csv(run: RunState, series: SeriesState): Promise<StreamBody> {
+    const csv = csvOf(series);
+    const { stepIndex, channels, appends } = series;
+    if (csv === undefined) throw new Error(`step ${stepIndex} of run ${run.id} has no CSV`);
+    const offsets = new Float64Array((await this.#read(run.id, csv.offsets)).buffer);
+    const path = this.#options.capturePathOf(run.id);
+    const piece = (stretch: number, request: PieceRequest): Promise<Uint8Array> => {
+      const lengthBytes = (offsets[stretch + 1] as number) - (offsets[stretch] as number);
+      const id = `${run.id} ${stepIndex}`;
+      return this.#piece(`${id} ${stretch}`, lengthBytes, request, async (own) => {
+        await this.#verify(id, path, appends, own);
+        const task: SeriesSource = { path, channels, appends: rowsOnly(appends, stretch) };
+        return this.#options.make("writeSeries", { ...task, stretch }, own);
+      });
+    };
+    return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
+  }
+
+  /** What is stored in one extent of the run's captures, in a buffer of its own. */
+  async #read(runId: string, extent: Extent): Promise<Uint8Array<ArrayBuffer>> {
+    const { offset, lengthBytes } = extent;
+    // A run of which no byte was stored has no file.
+    if (lengthBytes === 0) return new Uint8Array(0);
+    const reader = await this.#options.open(runId, "capture", [extent]);
+    try {
+      const bytes = Uint8Array.from(await reader.read(0, lengthBytes));
+      if (crc32(bytes) === extent.crc32) return bytes;
+    } finally {
+      reader.close();
+    }
+    const path = this.#options.capturePathOf(runId);
+    throw new StorageError("capture_damaged", `${path}, offset ${offset}: the bytes do not match their CRC`, {
+      path,
+      offset,
+    });
+  }
+
+  #piece(
+    key: string,
+    lengthBytes: number,
+    { signal, isContinued }: PieceRequest,
+    make: (own: PieceRequest) => Promise<Uint8Array>,
+  ): Promise<Uint8Array> {
+    const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
+      const bytes = await make({ signal: unwanted, isContinued });
+      if (bytes.length !== lengthBytes) throw new Error(`piece ${key} has ${bytes.length} bytes, not ${lengthBytes}`);
+      return bytes;
+    };
+    return this.#pieces.get(key, makeChecked, signal);
+  }
+
+  /**
+   * All stored bytes of a frame or series against their CRCs, once before pieces are made of it: parts of them have none of their own.
+   * @throws StorageError `capture_damaged`
+   */
+  async #verify(id: string, path: string, extents: readonly Extent[], own: PieceRequest): Promise<void> {
+    const verify = async (unwanted: AbortSignal): Promise<Uint8Array> => {
+      const plain = extents.map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
+      await this.#options.make("verify", { path, extents: plain }, { ...own, signal: unwanted });
+      return VERIFIED;
+    };
+    await this.#pieces.get(`${id} is verified`, verify, own.signal);
+  }
+}
+
+const VERIFIED = new Uint8Array(0);
+
+/** Where pieces of so many lines end in a PLY. */
+function pieceEnds(headBytes: number, counts: Uint32Array, linesPerPiece: number, pointBytes: number): Float64Array {
+  const ends = new Float64Array(Math.ceil(counts.length / linesPerPiece));
+  let end = headBytes;
+  for (let line = 0; line < counts.length; line++) {
+    end += (counts[line] as number) * pointBytes;
+    ends[Math.floor(line / linesPerPiece)] = end;
+  }
+  return ends;
+}
+
+/** A frame's batches for a task that reads some lines only: one that nobody reads stands for all before them. A message of thousands is slow. */
+function linesOnly(batches: readonly LineBatch[], firstLine: number, endLine: number): LineBatch[] {
+  const kept: LineBatch[] = [];
+  let line = 0;
+  let skipped = 0;
+  for (const batch of batches) {
+    if (line >= endLine) break;
+    line += batch.lineCount;
+    if (line > firstLine) kept.push(batch);
+    else skipped += batch.lineCount;
+  }
+  if (skipped === 0) return kept;
+  return [{ offset: 0, lengthBytes: 0, crc32: 0, heightCrc32: 0, lineCount: skipped }, ...kept];
+}
+
+/** The same of a series, for one stretch of rows. */
+function rowsOnly(appends: readonly SeriesAppend[], stretch: number): SeriesAppend[] {
+  const firstRow = stretch * ROWS_PER_STRETCH;
+  const endRow = firstRow + ROWS_PER_STRETCH;
+  const kept: SeriesAppend[] = [];
+  let row = 0;
+  let skipped = 0;
+  for (const append of appends) {
+    if (row >= endRow) break;
+    row += append.rows;
+    if (row > firstRow) kept.push(append);
+    else skipped += append.rows;
+  }
+  const [first] = kept;
+  if (skipped === 0 || first === undefined) return kept;
+  return [{ ...first, lengthBytes: 0, rows: skipped }, ...kept];
+}

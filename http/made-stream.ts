@@ -1,0 +1,52 @@
+import type { StreamBody } from "./reply.js";
+
+/** How a piece is asked for. */
+export interface PieceRequest {
+  signal: AbortSignal | undefined;
+  /** The client has had bytes of this body before: it is not to be turned away now. */
+  isContinued: boolean;
+}
+
+export interface MadeStreamOptions {
+  /** Bytes before the first piece. */
+  head: Uint8Array;
+  /** Where each piece ends in the whole body; one may be empty. */
+  ends: Float64Array;
+  /** The bytes of a piece that is not empty. */
+  piece(nth: number, request: PieceRequest): Promise<Uint8Array>;
+}
+
+/** A body of a head and pieces of known length that are made when they are read: of a range, only those that it touches. */
+export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody {
+  const totalBytes = ends.at(-1) ?? head.length;
+  let isContinued = false;
+  return {
+    totalBytes,
+    /** Up to the end of one piece, and the head before it, so that a failure of the first piece is known before anything is sent. */
+    async read(position, lengthBytes, signal) {
+      const headPart = head.subarray(position, position + lengthBytes);
+      const from = position + headPart.length;
+      if (headPart.length === lengthBytes || from === totalBytes) return headPart;
+      const nth = firstAbove(ends, from);
+      const bytes = await piece(nth, { signal, isContinued });
+      isContinued = true;
+      const start = nth === 0 ? head.length : (ends[nth - 1] as number);
+      const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
+      // Copied: a slow client would else hold the whole piece while it takes a part of it.
+      return Buffer.concat([headPart, part]);
+    },
+    release: () => {},
+  };
+}
+
+/** Index of the first end above `position`. */
+function firstAbove(ends: Float64Array, position: number): number {
+  let low = 0;
+  let high = ends.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ends[middle] as number) > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

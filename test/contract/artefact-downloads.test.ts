@@ -1,0 +1,274 @@
+import t, { type Test } from "tap";
+import type { CloudArtefact, CsvArtefact, Extent, FrameState, SeriesState } from "../../core/capture.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import { FRONTS } from "../../http/front-name.js";
+import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
+import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
+import { ContractClient } from "../helpers/contract-client.js";
+import { loadFrame, type MadeFrame, plainHeights } from "../helpers/made-frames.js";
+import { readPly } from "../helpers/ply-reader.js";
+import { readGreyPng } from "../helpers/png-reader.js";
+import {
+  BLIND,
+  DARK,
+  PROCESSED_RUN,
+  type ProcessedCell,
+  processedCell,
+  SERIES_CHANNELS,
+  SURFACE,
+} from "../helpers/processed-cell.js";
+import { rawRequest } from "../helpers/raw-http.js";
+
+const CSV = `/runs/${PROCESSED_RUN}/steps/2/cl_sweep.csv`;
+const frameFile = (frame: string, format: string): string => `/sensor/frames/${frame}/file.${format}`;
+const byName = (name: string): string => `/runs/${PROCESSED_RUN}/files/${name}`;
+
+let processed: Promise<ProcessedCell> | undefined;
+t.teardown(async () => (await processed)?.cell.close());
+
+/** Each test on both fronts, over one cell. */
+function onBothFronts(
+  name: string,
+  run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>,
+): void {
+  for (const front of FRONTS) {
+    t.test(`${name} (${front})`, async (t) => {
+      processed ??= processedCell();
+      const cell = await processed;
+      await run(t, new ContractClient(t, await cell.cell.listen({ front })), cell);
+    });
+  }
+}
+
+/** Vertices of a frame, by the plainest code there is; of those that `keeps` says. */
+function plainVertices(frame: MadeFrame, keeps: (position: number) => boolean): number[][] {
+  const { width, xOriginMm, xPitchMm, yOriginMm, yPitchMm } = frame.geometry;
+  const vertices: number[][] = [];
+  plainHeights(frame).forEach((z, position) => {
+    if (!Number.isFinite(z) || !keeps(position)) return;
+    const x = Math.fround(xOriginMm + (position % width) * xPitchMm);
+    const y = Math.fround(yOriginMm + Math.floor(position / width) * yPitchMm);
+    vertices.push([x, y, z, ...(frame.luminance === null ? [] : [frame.luminance[position] as number])]);
+  });
+  return vertices;
+}
+
+/** The clouds of every frame, by name. */
+let wantedClouds: Promise<Map<string, number[][]>> | undefined;
+
+async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, number[][]>> {
+  const memory = typeScriptKernels();
+  const clouds = new Map<string, number[][]>();
+  for (const [frameId, frame] of frames) {
+    const { bits } = filterOutliers(memory, await loadFrame(memory, frame));
+    const isKept = (position: number): boolean => (((bits[position >> 3] as number) >> (position & 7)) & 1) === 1;
+    clouds.set(
+      `${frameId} raw.ply`,
+      plainVertices(frame, () => true),
+    );
+    clouds.set(`${frameId} ply`, plainVertices(frame, isKept));
+  }
+  return clouds;
+}
+
+onBothFronts("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
+  wantedClouds ??= plainClouds(cell);
+  for (const [name, wanted] of await wantedClouds) {
+    const [frameId, format] = name.split(" ") as [string, string];
+    const response = await client.get(frameFile(frameId, format));
+    t.equal(response.status, 200);
+    t.equal(response.headers["content-type"], "application/x-ply");
+    t.equal(response.headers["content-disposition"], `attachment; filename="frame-${frameId}.${format}"`);
+    const { comments, properties, vertices } = readPly(response.body);
+    t.match(comments[0], `frame ${frameId}`);
+    t.same(properties, ["x", "y", "z", ...(frameId === SURFACE ? ["intensity"] : [])]);
+    t.equal(vertices.length, wanted.length, name);
+    t.ok(
+      vertices.every((vertex, at) => vertex.every((value, nth) => value === wanted[at]?.[nth])),
+      `${name}: every point`,
+    );
+  }
+  t.equal((await wantedClouds).get(`${BLIND} ply`)?.length, 0);
+});
+
+onBothFronts("the pictures are the planes", async (t, client, { frames }) => {
+  for (const [frameId, frame] of frames) {
+    const png = await client.get(frameFile(frameId, "png"));
+    t.equal(png.headers["content-type"], "image/png");
+    const { samples } = readGreyPng(png.body);
+    t.ok(Buffer.from(samples.buffer).equals(frame.height), `${frame.name}: raw values, 0 where nothing was measured`);
+    if (frame.luminance === null) continue;
+    const luminance = readGreyPng((await client.get(frameFile(frameId, "luminance.png"))).body);
+    t.ok(Buffer.from(luminance.samples).equals(frame.luminance), "luminance");
+  }
+});
+
+onBothFronts("the CSV is the series", async (t, client, { series, appends }) => {
+  const response = await client.get(CSV);
+  t.equal(response.status, 200);
+  t.equal(response.headers["content-type"], "text/csv");
+  t.equal(response.headers["content-disposition"], 'attachment; filename="step-2-cl_sweep.csv"');
+  const lines = response.body.toString().split("\n");
+  t.equal(lines[0], "timestamp,channel_1,channel_2,channel_3");
+  const [first] = appends;
+  const rows = series.length / SERIES_CHANNELS;
+  const wrong: string[] = [];
+  for (let row = 0; row < rows; row++) {
+    const cells = [...series.subarray(row * SERIES_CHANNELS, (row + 1) * SERIES_CHANNELS)];
+    const time = formatTimeUs((first?.firstTimestampUs ?? 0) + row * 1000);
+    const wanted = [time, ...cells.map((value) => (Number.isNaN(value) ? "" : String(value)))].join(",");
+    if (lines[row + 1] !== wanted) wrong.push(`${row}: ${lines[row + 1]} is not ${wanted}`);
+  }
+  t.same(wrong.slice(0, 3), []);
+  t.equal(lines.length, rows + 2, "and a newline at the end");
+});
+
+onBothFronts("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
+  const files = (await client.json(`/runs/${PROCESSED_RUN}/files`, "FileMetadataList")) as {
+    name: string;
+    href: string;
+    size_in_bytes: number;
+  }[];
+  t.equal(files.length, 4 + 5 + 4 + 1, "five formats, four without luminance, and the CSV");
+  for (const { name, href, size_in_bytes: size } of files) {
+    const response = await client.get(href.slice("http://cell:8000".length));
+    t.equal(response.headers["content-type"], "application/octet-stream");
+    t.equal(response.body.length, size, name);
+    const [, frameId, format] = /^frame-([^.]+)\.(.+)$/.exec(name) ?? [];
+    const own = await client.get(frameId === undefined ? CSV : frameFile(frameId, format as string));
+    t.ok(own.body.equals(response.body), name);
+    t.equal(own.headers.etag, response.headers.etag, `${name}: one version`);
+    t.match(own.headers.etag, /^"[0-9a-f]{8}-[0-9a-f]+(-1)?"$/, "a strong tag");
+  }
+  for (const frame of [SURFACE, DARK, BLIND]) {
+    const info = (await client.json(`/sensor/frames/${frame}/files`, "FrameFileInfo")) as {
+      available_formats: string[];
+      files: Record<string, { size_in_bytes: number }>;
+    };
+    t.equal(info.available_formats.length, frame === SURFACE ? 5 : 4);
+    for (const format of info.available_formats) {
+      const head = await rawRequest(
+        client.port,
+        `HEAD ${frameFile(frame, format)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+        "HEAD",
+      );
+      t.equal(head?.status, 200);
+      t.equal(head?.headers["content-length"], String(info.files[format]?.size_in_bytes), `HEAD ${format}`);
+    }
+  }
+});
+
+onBothFronts("ranges at every boundary, and what their conditions say", async (t, client) => {
+  for (const path of [frameFile(SURFACE, "ply"), frameFile(DARK, "raw.ply"), frameFile(SURFACE, "png"), CSV]) {
+    const whole = await client.get(path);
+    const { length } = whole.body;
+    const text = whole.body.toString("latin1");
+    const head = path === CSV ? text.indexOf("\n") + 1 : text.indexOf("end_header\n") + "end_header\n".length;
+    // Pieces of the cloud of 400 x 420 begin at every 201st line; slices of what is sent at 256 KiB.
+    const points = [0, 1, head - 1, head, head + 1, 262_143, 262_144, 262_145, 1_048_576, length >> 1, length - 1];
+    const wrong: string[] = [];
+    for (const first of points.filter((at) => at < length)) {
+      for (const last of [first, first + 1, first + 12, first + 300_000, length - 1, length + 5]) {
+        const response = await client.get(path, `Range: bytes=${first}-${last}\r\n`);
+        const end = Math.min(last, length - 1);
+        const range = `bytes ${first}-${end}/${length}`;
+        const isRight =
+          response.status === 206 &&
+          response.headers["content-range"] === range &&
+          response.body.equals(whole.body.subarray(first, end + 1));
+        if (!isRight) wrong.push(`${path} ${first}-${last}: ${response.status} ${response.headers["content-range"]}`);
+      }
+    }
+    t.same(wrong, []);
+    t.ok((await client.get(path, "Range: bytes=-7\r\n")).body.equals(whole.body.subarray(-7)), "the last bytes");
+    await client.get(path, `Range: bytes=${length}-\r\n`).then((response) => {
+      t.equal(response.status, 416);
+      t.equal(response.headers["content-range"], `bytes */${length}`);
+    });
+    const { etag, "last-modified": modified } = whole.headers;
+    t.equal((await client.get(path, `If-None-Match: ${etag}\r\n`)).status, 304);
+    t.equal((await client.get(path, `If-Modified-Since: ${modified}\r\n`)).status, 304);
+    const first = "Range: bytes=0-9\r\n";
+    t.equal((await client.get(path, `${first}If-Range: ${etag}\r\n`)).status, 206);
+    t.equal((await client.get(path, `${first}If-Range: ${modified}\r\n`)).status, 206);
+    t.equal(
+      (await client.get(path, `${first}If-Range: "other"\r\n`)).status,
+      200,
+      "of another version there is no part",
+    );
+  }
+});
+
+onBothFronts("what there is not: a format, a step, a series, a frame", async (t, client) => {
+  const absent = await client.error(frameFile(DARK, "luminance.png"), 404, "format_not_available");
+  t.strictSame(absent.params, {
+    frame_id: DARK,
+    format: "luminance.png",
+    available_formats: ["npy", "raw.ply", "png", "ply"],
+  });
+  for (const format of ["stl", "PLY", "ply.gz", ""]) {
+    const { params } = await client.error(frameFile(SURFACE, format), 404, "format_not_available");
+    t.match(params, { format, available_formats: ["npy", "raw.ply", "png", "luminance.png", "ply"] });
+  }
+  const unknown = SURFACE.replace(/.$/, "f");
+  for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy", "stl"]) {
+    await client.error(frameFile(unknown, format), 404, "frame_not_found");
+  }
+  await client.error(`/sensor/frames/${SURFACE}/else`, 404, "route_not_found");
+  for (const step of ["0", "4", "-1", "1.5", "x", "02", "99999999999", "%zz", "1"]) {
+    const { params } = await client.error(`/runs/${PROCESSED_RUN}/steps/${step}/cl_sweep.csv`, 404, "step_not_found");
+    t.match(params, { field: "step_index", in: "path" }, step);
+  }
+  await client.error(`/runs/${unknown}/steps/2/cl_sweep.csv`, 404, "run_not_found");
+  await client.error(byName("step-1-cl_sweep.csv"), 404, "file_not_found");
+  await client.error(byName(`frame-${DARK}.luminance.png`), 404, "file_not_found");
+});
+
+t.test("nothing is open any more", async (t) => {
+  t.equal((await processed)?.cell.openFiles, 0);
+});
+
+t.test("what retention has removed: formats and CSV 404, files 410", async (t) => {
+  const { cell } = await processedCell();
+  t.teardown(() => cell.close());
+  const client = new ContractClient(t, await cell.listen());
+  const removedUs = Date.UTC(2026, 1, 28) * 1000;
+  const ending = { status: "completed" as const, errorMessage: null, notes: [] };
+  cell.end(removedUs, PROCESSED_RUN, ending, { capturesRemovedAtUs: removedUs });
+  for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy"]) {
+    const { params } = await client.error(frameFile(SURFACE, format), 404, "format_not_available");
+    t.match(params, { available_formats: [] });
+    await client.error(byName(`frame-${SURFACE}.${format}`), 410, "file_removed");
+  }
+  const { params, retryable } = await client.error(CSV, 404, "format_not_available");
+  t.strictSame(params, { run_id: PROCESSED_RUN, step_index: 2, format: "csv", available_formats: [] });
+  t.ok(retryable);
+  await client.error(byName("step-2-cl_sweep.csv"), 410, "file_removed");
+});
+
+t.test("bytes that are not what was stored are never sent", async (t) => {
+  const { cell } = await processedCell();
+  t.teardown(() => cell.close());
+  const client = new ContractClient(t, await cell.listen());
+  const captures = cell.files.get(`${PROCESSED_RUN}/capture`) as Uint8Array;
+  const { frames, series: all } = cell.state(PROCESSED_RUN);
+  const [frame, series] = [frames[0] as FrameState, all[0] as SeriesState];
+  const made = frame.artefacts as Record<string, CloudArtefact>;
+  const csv = series.csv as CsvArtefact;
+  const extents: [name: string, extent: Extent, path: string][] = [
+    ["the lines", frame.batches[1] as Extent, frameFile(SURFACE, "raw.ply")],
+    ["the counts", made["raw.ply"]?.lineCounts as Extent, frameFile(SURFACE, "raw.ply")],
+    ["the mask", made.ply?.mask as Extent, frameFile(SURFACE, "ply")],
+    ["the series", series.appends[0] as Extent, CSV],
+    ["its offsets", csv.offsets, CSV],
+  ];
+  for (const [name, { offset, lengthBytes }, path] of extents) {
+    const at = offset + lengthBytes - 5;
+    captures[at] = (captures[at] ?? 0) ^ 1;
+    const { params } = await client.error(path, 500, "internal_error");
+    t.match(params, { cause: "capture_damaged" }, name);
+    captures[at] = (captures[at] ?? 0) ^ 1;
+    t.equal((await client.get(path)).status, 200, `${name}: mended`);
+    t.equal(cell.openFiles, 0);
+  }
+});

@@ -1,0 +1,86 @@
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { conditionalReply } from "../../http/conditional-reply.js";
+import { madeStream } from "../../http/made-stream.js";
+import { downloadReply, type StreamBody } from "../../http/reply.js";
+import { RequestHeaders } from "../../http/request-headers.js";
+
+const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9);
+t.comment(`TEST_SEED=${seed}`);
+const random = createRandom(seed);
+
+/** A body of pieces of random lengths, some empty, and all its bytes. */
+function randomBody() {
+  const head = random.bytes(random.integer(0, 40));
+  const lengths = Array.from({ length: random.integer(0, 12) }, () => (random.chance(0.3) ? 0 : random.integer(1, 90)));
+  const pieces = lengths.map((length) => random.bytes(length));
+  let end = head.length;
+  const ends = Float64Array.from(lengths, (length) => (end += length));
+  const asked: { nth: number; isContinued: boolean }[] = [];
+  const body = madeStream({
+    head,
+    ends,
+    piece: async (nth, { isContinued }) => {
+      asked.push({ nth, isContinued });
+      return pieces[nth] as Uint8Array;
+    },
+  });
+  return { body, whole: Buffer.concat([head, ...pieces]), pieces, asked };
+}
+
+async function readAll(body: StreamBody): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  for (let position = 0; position < body.totalBytes; ) {
+    const wanted = Math.min(random.integer(1, 60), body.totalBytes - position);
+    const part = await body.read(position, wanted);
+    if (part.length < 1 || part.length > wanted) throw new Error(`${part.length} bytes of ${wanted}`);
+    parts.push(part);
+    position += part.length;
+  }
+  return Buffer.concat(parts);
+}
+
+t.test("any bytes of any range are those of the whole, and only pieces that it touches are made", async (t) => {
+  for (let round = 0; round < 300; round++) {
+    const { body, whole, pieces, asked } = randomBody();
+    t.equal(body.totalBytes, whole.length);
+    const first = random.integer(0, whole.length + 2);
+    const last = random.integer(0, whole.length + 2);
+    const headers = new RequestHeaders();
+    headers.add("range", `bytes=${first}-${last}`);
+    if (first >= whole.length && first <= last) continue;
+    const reply = conditionalReply(downloadReply(body, "x/y", "a"), "GET", headers);
+    const wanted = reply.status === 206 ? whole.subarray(first, last + 1) : whole;
+    const got = await readAll(reply.body as StreamBody);
+    if (!got.equals(wanted)) t.fail(`${reply.status} ${first}-${last} of ${whole.length}`);
+    if (asked.some(({ nth }) => pieces[nth]?.length === 0)) t.fail("an empty piece was asked for");
+    t.same(
+      asked.map(({ isContinued }) => isContinued),
+      asked.map((_, at) => at > 0),
+    );
+    if (reply.status !== 206) continue;
+    let end = whole.length - pieces.reduce((sum, { length }) => sum + length, 0);
+    const touched = pieces.flatMap(({ length }, nth) => {
+      const start = end;
+      end += length;
+      return length > 0 && start <= last && end > first ? [nth] : [];
+    });
+    t.same([...new Set(asked.map(({ nth }) => nth))], touched, `${first}-${last}`);
+  }
+});
+
+t.test("the head goes out with the first piece: what fails is known before anything is sent", async (t) => {
+  const head = Buffer.from("head");
+  const body = madeStream({ head, ends: Float64Array.of(10), piece: () => Promise.reject(new Error("no thread")) });
+  await t.rejects(body.read(0, 100), /no thread/);
+  t.equal(Buffer.from(await body.read(1, 2)).toString(), "ea", "but for a range within it");
+  const empty = madeStream({ head, ends: new Float64Array(0), piece: () => Promise.reject(new Error("none")) });
+  t.equal(empty.totalBytes, 4);
+  t.equal((await empty.read(0, 4)).length, 4);
+});
+
+t.test("what a client holds is no part of a piece that others keep", async (t) => {
+  const piece = new Uint8Array(100).fill(7);
+  const body = madeStream({ head: new Uint8Array(0), ends: Float64Array.of(100), piece: async () => piece });
+  t.not((await body.read(10, 20)).buffer, piece.buffer);
+});
