@@ -1,3 +1,4 @@
+import { artefactExtentsOf } from "../core/artefact.js";
 import { fileNameFault } from "../core/manifest.js";
 import { manifestOf } from "../core/run-files.js";
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../core/run-response.js";
@@ -119,7 +120,9 @@ async function refuseTaken(fileSystem: FileSystem, target: string): Promise<void
 /** Every stored byte of the run against its CRC, before anything is written: the parts that a format takes have none of their own. */
 async function refuseDamaged(fileSystem: FileSystem, dataDirectory: DataDirectory, run: RunState): Promise<void> {
   if (run.capturesRemovedAtUs !== null) return;
-  const extents = run.frames.flatMap((frame) => frame.batches).filter(({ lengthBytes }) => lengthBytes > 0);
+  const { frames, series } = run;
+  const captures = [...frames.flatMap((frame) => frame.batches), ...series.flatMap(({ appends }) => appends)];
+  const extents = [...captures, ...artefactExtentsOf(run)].filter(({ lengthBytes }) => lengthBytes > 0);
   if (extents.length === 0) return;
   const path = capturePath(run.id, "capture");
   const [damage] = await verifyExtents(fileSystem, `${dataDirectory.capturesPath}/${path}`, extents);

@@ -3,7 +3,13 @@ import { join } from "node:path";
 import t from "tap";
 import { capturePath } from "../../storage/capture-path.js";
 import { ContractClient } from "../helpers/contract-client.js";
-import { CAPTURED_BYTES, IMAGE, REPORT, runWithCaptures } from "../helpers/kept-captures.js";
+import {
+  PROCESSED_FORMATS as FORMATS,
+  IMAGE,
+  PROCESSED_BYTES,
+  REPORT,
+  runWithCaptures,
+} from "../helpers/kept-captures.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -11,8 +17,18 @@ const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));
 /** Longer as a file's name than a file system takes. */
 const LONG_NAME = `${"測".repeat(100)}.pdf`;
 
+/** Resolves when the frame has all its formats. */
+async function untilMade(client: ContractClient, frameId: string): Promise<void> {
+  for (let formats = 0; formats < FORMATS.length; ) {
+    const files = (await client.json(`/sensor/frames/${frameId}/files`, "FrameFileInfo")) as {
+      available_formats: string[];
+    };
+    formats = files.available_formats.length;
+  }
+}
+
 t.test("export writes the interface's answers with relative links, and the bytes that are there", async (t) => {
-  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", String(CAPTURED_BYTES)] });
+  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", String(PROCESSED_BYTES)] });
   t.teardown(() => service.dispose());
   const data = service.dataDirectory;
   const client = new ContractClient(t, service.port);
@@ -33,8 +49,10 @@ t.test("export writes the interface's answers with relative links, and the bytes
   for (let isRemoved = false; !isRemoved; ) {
     isRemoved = (await client.get(`/runs/${removed.id}/files/marked.png`)).status === 410;
   }
+  await untilMade(client, active.frameId);
   const served = new Map<string, Buffer>();
-  for (const name of [npy, "report.pdf", "marked.png", "empty.pdf"]) served.set(name, (await file(name)).body);
+  const made = FORMATS.map((format) => `frame-${whole.frameId}.${format}`);
+  for (const name of [...made, "report.pdf", "marked.png", "empty.pdf"]) served.set(name, (await file(name)).body);
   t.equal(served.get("empty.pdf")?.length, 0, "a file without bytes is a file");
   const answers = {
     "run.json": await client.json(`/runs/${whole.id}`, "ProgramRunResponse"),
@@ -52,12 +70,12 @@ t.test("export writes the interface's answers with relative links, and the bytes
 
   const exported = await runCommand(args(whole.id, to));
   t.match(exported, { code: 0, stderr: "" });
-  t.match(exported.stdout, /5 files, \d+ bytes in /);
+  t.match(exported.stdout, /9 files, \d+ bytes in /);
   t.match(exported.stdout, /^files\/file-\d is "測/m, "a name that no file can have is said");
   t.same(readdirSync(to).sort(), ["defects.json", "files", "files.json", "quality-report.json", "run.json"]);
   const relative = (value: unknown) => JSON.parse(JSON.stringify(value).replaceAll('"http://cell:8000/', '"/'));
   for (const [name, answer] of Object.entries(answers)) t.same(json(join(to, name)), relative(answer), name);
-  t.equal(readdirSync(join(to, "files")).length, 5);
+  t.equal(readdirSync(join(to, "files")).length, 9);
   for (const [name, bytes] of served) t.same(readFileSync(join(to, "files", name)), bytes, name);
   t.same(readFileSync(join(to, "files", "marked.png")), IMAGE);
   t.equal(
@@ -71,13 +89,13 @@ t.test("export writes the interface's answers with relative links, and the bytes
   t.match(again, { code: 1, stderr: /is not empty; nothing is overwritten/ });
   const empty = join(data, "out", "empty");
   mkdirSync(empty);
-  t.match(await runCommand(args(removed.id, empty)), { code: 0, stdout: /2 files that retention removed/ });
+  t.match(await runCommand(args(removed.id, empty)), { code: 0, stdout: /6 files that retention removed/ });
   t.same(readdirSync(join(empty, "files")), ["report.pdf"], "removed files are in files.json only");
   t.equal(
     json(join(empty, "files.json")).filter((entry: { deleted_at: unknown }) => entry.deleted_at !== null).length,
-    2,
+    6,
   );
-  t.match(await runCommand(args(active.id, join(data, "out", "active"))), { code: 0, stdout: /\(running\): 3 files/ });
+  t.match(await runCommand(args(active.id, join(data, "out", "active"))), { code: 0, stdout: /\(running\): 7 files/ });
 
   const usage: [string[], RegExp][] = [
     [["export", "--data", data, "--to", join(data, "x")], /--run is needed/],

@@ -32,6 +32,10 @@ export async function runWithCaptures(producer: RawProducer, fill: number, id = 
 /** Bytes that retention counts for each. */
 export const CAPTURED_BYTES = 2 * LINE_BYTES + IMAGE.length;
 
+/** The same where captures are processed, at most and nearly: with two small pictures, a mask and the points of two lines, twice. */
+export const PROCESSED_BYTES = CAPTURED_BYTES + 300;
+export const PROCESSED_FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];
+
 /** For comparisons that print little. */
 export function digest(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
