@@ -1,5 +1,6 @@
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
@@ -11,11 +12,14 @@ import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_264);
 const SCRIPT = new URL("../helpers/snapshot-service.js", import.meta.url).pathname;
+const LOOK_MS = 20;
 const CYCLES = sized(4, 60);
 
 interface Cell {
   runIds: string[];
   frameIds: string[];
+  /** Runs that were ended, with a whole frame each. */
+  ended: { runId: string; frameId: string }[];
 }
 
 /** Some runs of every kind of end, some of which go on in the next call. */
@@ -40,12 +44,22 @@ async function work(client: ProducerClient, cell: Cell, random: ReturnType<typeo
     await client.deliver({ type: "frame.end", id: frameId });
     const data = { text: "x".repeat(random.integer(0, 2_000)) };
     await client.deliver({ type: "event.add", run_id: runId, event_type: "note", data });
+    cell.ended.push({ runId, frameId });
     await client.deliver(
       random.chance(0.7) ? { type: "run.finish", id: runId } : { type: "run.fail", id: runId, error_message: "broke" },
     );
   }
   const key = `camera-${random.integer(0, 3)}`;
   await client.deliver({ type: "component.put", key, status: random.pick(["healthy", "degraded"]) });
+}
+
+/** Until all captures are processed: what is still to be made would have another time in each copy of the store. */
+async function untilProcessed(service: ServiceProcess, { ended }: Cell): Promise<void> {
+  const answer = async (path: string) => (await fetch(`http://127.0.0.1:${service.port}${path}`)).text();
+  for (const { runId, frameId } of ended) {
+    while (!/"status":"(completed|failed)"/.test(await answer(`/runs/${runId}`))) await delay(LOOK_MS);
+    while (!/file\.ply"/.test(await answer(`/sensor/frames/${frameId}/files`))) await delay(LOOK_MS);
+  }
 }
 
 /** What a service on that data directory answers, and what it said of where it began. */
@@ -81,7 +95,7 @@ function camerasIn(health: unknown): unknown[] {
 t.test(`a service stopped and killed answers the same with its snapshot and without, TEST_SEED=${SEED}`, async (t) => {
   const random = createRandom(SEED);
   const directory = temporaryDirectory(t);
-  const cell: Cell = { runIds: [], frameIds: [] };
+  const cell: Cell = { runIds: [], frameIds: [], ended: [] };
   const client = new ProducerClient({
     address: { path: join(directory, "cell.sock") },
     producer: "cell",
@@ -96,6 +110,7 @@ t.test(`a service stopped and killed answers the same with its snapshot and with
     t.teardown(() => service.dispose());
     if (cycle === 0) await client.deliver(programPut());
     await work(client, cell, random);
+    await untilProcessed(service, cell);
     const isKilled = cycle % 2 === 1;
     const { stderr } = await service.end(isKilled ? "SIGKILL" : "SIGTERM");
     t.notMatch(stderr, /"level":[456]0/, "nothing to warn of");
