@@ -1,0 +1,246 @@
+/** Processing of captures by the real service, seen from outside: over the cell link, HTTP, and the files of its store. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import t, { type Test } from "tap";
+import { createRandom } from "../../core/random.js";
+import { capturePath } from "../../storage/capture-path.js";
+import { ContractClient } from "../helpers/contract-client.js";
+import { frameBegin, frameLines, nextId, PROGRAM_ID, programPut, seriesAppend } from "../helpers/link-messages.js";
+import { readPly } from "../helpers/ply-reader.js";
+import { readGreyPng } from "../helpers/png-reader.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { startReceiver } from "../helpers/receiver.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { sized } from "../helpers/test-size.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 20261122);
+t.comment(`TEST_SEED=${SEED}`);
+const KILLS = sized(4, 100);
+const WIDTH = 400;
+const LINES = 500;
+const FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];
+
+interface FrameFiles {
+  available_formats: string[];
+}
+interface Run {
+  status: string;
+  files: { name: string; size_in_bytes: number; deleted_at: string | null; href: string }[];
+  event_log: { event_type: string; data: Record<string, unknown> }[];
+}
+
+/** A client that is not told of files asks again: now and then, so that the service has the processors. */
+const LOOK_MS = 30;
+
+/** A surface with steps, u16 height and u16 luminance. */
+function surface(): Buffer {
+  const height = new Uint16Array(WIDTH * LINES).map((_, at) => 20_000 + ((at % WIDTH) >> 6) * 400 + ((at * 31) % 17));
+  const luminance = new Uint16Array(WIDTH * LINES).map((_, at) => at % 1024);
+  return Buffer.concat([Buffer.from(height.buffer), Buffer.from(luminance.buffer)]);
+}
+
+const SURFACE = surface();
+
+class Cell {
+  readonly service: ServiceProcess;
+  readonly client: ContractClient;
+  readonly producer: RawProducer;
+
+  private constructor(t: Test, service: ServiceProcess, producer: RawProducer) {
+    this.service = service;
+    this.client = new ContractClient(t, service.port);
+    this.producer = producer;
+  }
+
+  static async start(t: Test, dataDirectory?: string, ...args: string[]): Promise<Cell> {
+    const service = await ServiceProcess.start({
+      args: ["serve", ...args],
+      ...(dataDirectory !== undefined && { dataDirectory }),
+    });
+    t.teardown(() => service.dispose());
+    return new Cell(t, service, await RawProducer.connect({ path: service.cellSocketPath }, "cell"));
+  }
+
+  async startRun(): Promise<string> {
+    const id = nextId();
+    await this.producer.accept(programPut());
+    await this.producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+    await this.producer.accept({ type: "run.start", id });
+    return id;
+  }
+
+  /** The lines of a frame; it is not whole yet. */
+  async sendLines(runId: string): Promise<string> {
+    const id = nextId();
+    await this.producer.accept({ ...frameBegin(id, runId), width: WIDTH });
+    await this.producer.accept(frameLines(id, 0, LINES), SURFACE);
+    return id;
+  }
+
+  async sendFrame(runId: string): Promise<string> {
+    const id = await this.sendLines(runId);
+    await this.producer.accept({ type: "frame.end", id });
+    return id;
+  }
+
+  async formats(frameId: string): Promise<string[]> {
+    const files = await this.client.json(`/sensor/frames/${frameId}/files`, "FrameFileInfo");
+    return (files as FrameFiles).available_formats;
+  }
+
+  run(id: string): Promise<Run> {
+    return this.client.json(`/runs/${id}`, "ProgramRunResponse") as Promise<Run>;
+  }
+
+  /** Asks until the answer is so. What a producer has been told of the view may not show yet. */
+  async until<T>(path: string, condition: (value: T) => boolean): Promise<T> {
+    for (;;) {
+      const response = await fetch(`http://127.0.0.1:${this.service.port}${path}`);
+      const value = (await response.json()) as T;
+      if (response.status === 200 && condition(value)) return value;
+      await delay(LOOK_MS);
+    }
+  }
+
+  async untilFormats(frameId: string, count: number): Promise<string[]> {
+    await this.until<FrameFiles>(`/sensor/frames/${frameId}/files`, (files) => files.available_formats.length >= count);
+    return this.formats(frameId);
+  }
+
+  async untilStatus(id: string, status: string): Promise<Run> {
+    await this.until<Run>(`/runs/${id}`, (run) => run.status === status);
+    return this.run(id);
+  }
+}
+
+async function assertSound(t: Test, dataDirectory: string): Promise<void> {
+  const { code, stdout } = await runCommand(["check", "--data", dataDirectory, "--json"]);
+  t.equal(code, 0, stdout.slice(0, 500));
+  t.match(JSON.parse(stdout), { ok: true, summary: { damages: 0 } });
+}
+
+t.test("a frame's formats appear by themselves, and all of them are in what ProgramCompleted tells", async (t) => {
+  const cell = await Cell.start(t);
+  const receiver = await startReceiver();
+  t.teardown(() => receiver.close());
+  const webhook = { name: "mes", url: receiver.url, subscribed_events: ["ProgramCompleted"] };
+  const created = await fetch(`http://127.0.0.1:${cell.service.port}/webhooks`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(webhook),
+  });
+  t.equal(created.status, 201);
+  const runId = await cell.startRun();
+  const first = await cell.sendFrame(runId);
+  t.same(await cell.untilFormats(first, FORMATS.length), FORMATS);
+  const png = await cell.client.get(`/runs/${runId}/files/frame-${first}.png`);
+  t.match(readGreyPng(png.body), { width: WIDTH, height: LINES });
+  const second = await cell.sendFrame(runId);
+  await cell.producer.accept(seriesAppend(runId), Buffer.alloc(80_000));
+  await cell.producer.accept({ type: "run.finish", id: runId });
+  await receiver.received(1);
+  const names = [first, second].flatMap((frame) => FORMATS.map((format) => `frame-${frame}.${format}`));
+  names.push("step-1-cl_sweep.csv");
+  const { data } = JSON.parse(String(receiver.requests[0]?.body)) as { data: Run };
+  const run = await cell.run(runId);
+  for (const [what, { files }] of [["event", { ...data }] as const, ["run", run] as const]) {
+    t.same(files.map(({ name }) => name).sort(), [...names].sort(), what);
+    t.ok(
+      files.every(({ size_in_bytes }) => size_in_bytes > 0),
+      `${what}: sizes`,
+    );
+  }
+  t.same(run.event_log, []);
+  for (const { name, size_in_bytes } of run.files) {
+    const file = await cell.client.get(`/runs/${runId}/files/${name}`);
+    t.same([file.status, file.body.length], [200, size_in_bytes], name);
+  }
+  t.equal(
+    readPly((await cell.client.get(`/sensor/frames/${second}/file.raw.ply`)).body).vertices.length,
+    WIDTH * LINES,
+  );
+  t.match(await cell.service.end(), { code: 0 });
+  await assertSound(t, cell.service.dataDirectory);
+});
+
+t.test("kill -9 between a capture and what is made of it: the next start makes it, and nothing twice", async (t) => {
+  const random = createRandom(SEED);
+  let cell = await Cell.start(t);
+  const { dataDirectory } = cell.service;
+  const frames: [runId: string, frameId: string][] = [];
+  const made: number[] = [];
+  for (let nth = 0; nth < KILLS; nth++) {
+    const runId = await cell.startRun();
+    for (let count = random.integer(1, 2); count > 0; count--) frames.push([runId, await cell.sendFrame(runId)]);
+    // Ended, finalizing or going on when it is killed.
+    const fate = random.integer(0, 2);
+    if (fate === 1) await cell.producer.accept({ type: "run.fail", id: runId, error_message: "stopped" });
+    if (fate === 2) await cell.producer.accept({ type: "run.finish", id: runId });
+    const [, last] = frames.at(-1) as [string, string];
+    made.push((await cell.untilFormats(last, random.integer(1, FORMATS.length))).length);
+    await cell.service.end("SIGKILL");
+    cell = await Cell.start(t, dataDirectory);
+  }
+  for (const [runId, frameId] of frames) {
+    t.same(await cell.untilFormats(frameId, FORMATS.length), FORMATS);
+    const { files, event_log } = await cell.run(runId);
+    const names = files.map(({ name }) => name);
+    t.equal(new Set(names).size, names.length, "each name once");
+    t.same(event_log, []);
+    const png = await cell.client.get(`/sensor/frames/${frameId}/file.png`);
+    t.equal(readGreyPng(png.body).samples.length, WIDTH * LINES);
+    const ply = await cell.client.get(`/sensor/frames/${frameId}/file.ply`);
+    t.ok(readPly(ply.body).vertices.length > 0.9 * WIDTH * LINES);
+  }
+  t.comment(`${KILLS} kills with ${made.join(", ")} formats there, ${frames.length} frames: all whole`);
+  t.match(await cell.service.end(), { code: 0 });
+  await assertSound(t, dataDirectory);
+});
+
+t.test("retention removes captures while they are processed: nothing of them is left or comes back", async (t) => {
+  const cell = await Cell.start(t, undefined, "--retain-bytes", "1");
+  const runs: string[] = [];
+  for (let nth = 0; nth < 4; nth++) {
+    const runId = await cell.startRun();
+    runs.push(runId);
+    for (let count = 0; count < 3; count++) await cell.sendFrame(runId);
+    await cell.producer.accept({ type: "run.fail", id: runId, error_message: "stopped" });
+  }
+  for (const runId of runs) {
+    const run = await cell.until<Run>(`/runs/${runId}`, ({ files }) => files.some((file) => file.deleted_at !== null));
+    t.ok(run.files.every(({ deleted_at }) => deleted_at !== null));
+    t.same(run.event_log, []);
+  }
+  t.match(await cell.service.end(), { code: 0 });
+  for (const runId of runs) {
+    t.notOk(existsSync(join(cell.service.dataDirectory, "captures", capturePath(runId, "capture"))));
+  }
+  await assertSound(t, cell.service.dataDirectory);
+});
+
+t.test("a damaged capture marks its formats failed, in the event log too, and the run ends", async (t) => {
+  const cell = await Cell.start(t);
+  const runId = await cell.startRun();
+  const frameId = await cell.sendLines(runId);
+  const path = join(cell.service.dataDirectory, "captures", capturePath(runId, "capture"));
+  const bytes = readFileSync(path);
+  bytes.writeUInt8(bytes.readUInt8(1_000) ^ 1, 1_000);
+  writeFileSync(path, bytes);
+  await cell.producer.accept({ type: "frame.end", id: frameId });
+  await cell.producer.accept({ type: "run.finish", id: runId });
+  const run = await cell.untilStatus(runId, "completed");
+  t.same(await cell.formats(frameId), ["npy", "luminance.png"]);
+  t.match(
+    run.event_log.map(({ event_type, data }) => [event_type, data.format, data.code]),
+    ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, "capture_damaged"]),
+  );
+  const { params } = await cell.client.error(`/sensor/frames/${frameId}/file.ply`, 404, "format_not_available");
+  t.match(params, { available_formats: ["npy", "luminance.png"] });
+  const health = (await (await fetch(`http://127.0.0.1:${cell.service.port}/health`)).json()) as {
+    components: Record<string, { status: string; detail: string | null }>;
+  };
+  t.match(health.components.artefacts, { status: "degraded", detail: String });
+  t.match(await cell.service.end(), { code: 0 });
+  t.match(await runCommand(["check", "--data", cell.service.dataDirectory]), { code: 1, stdout: /capture_damaged/ });
+});
