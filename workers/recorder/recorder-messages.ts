@@ -27,7 +27,7 @@ export interface RecorderOptions {
   cellListen: { host: string; port: number } | null;
   /** What a producer needs over TCP. Required with `cellListen`. */
   cellToken: string | null;
-  /** How long a finalizing run waits for its open jobs and frames. */
+  /** How long a finalizing run waits for its open jobs and frames, and for what is made of its captures. */
   finalizeTimeoutMs: number;
   /** How long a run's producer may stay away before the service fails the run; null: for ever. */
   orphanTimeoutMs: number | null;

@@ -1,5 +1,7 @@
 import t from "tap";
+import { isProcessingOpen } from "../../../core/artefact.js";
 import { createRandom } from "../../../core/random.js";
+import type { RunState } from "../../../core/run-state.js";
 import { encodeRefusal } from "../../../storage/change-record.js";
 import { DroppedOrigins } from "../../../storage/dropped-origins.js";
 import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
@@ -107,5 +109,37 @@ t.test("records that damage took: the run goes on without them, or is closed; no
   t.equal(two.activeRun(deltas), undefined);
   t.ok(two.runHasEnded(deltas));
   t.equal(two.lastRunId, deltas);
+  t.end();
+});
+
+t.test("runs that ended before captures were processed are left as they were; those that go on are processed", (t) => {
+  const writer = new StateWriter();
+  writer.write("a", programPut());
+  const [ended, going] = [nextId(), nextId()];
+  for (const id of [ended, going]) {
+    const frameId = nextId();
+    writer.write("a", { type: "run.create", id, program_id: PROGRAM_ID });
+    writer.write("a", { type: "run.start", id });
+    writer.write("a", frameBegin(frameId, id));
+    writer.write("a", frameLines(frameId, 0, 2), 2 * LINE_BYTES);
+    writer.write("a", { type: "frame.end", id: frameId });
+  }
+  writer.write("a", { type: "run.cancel", id: ended });
+  const now = replayed(writer.records, timesOf(writer.records));
+  now.finishReplay();
+  t.same(
+    [...now.processedRuns()].map(({ id }) => id),
+    [ended],
+  );
+  t.ok(now.processedDocumentBytes > 0);
+  const before = writer.records.map((record) => ({ ...record, index: record.index.slice() }));
+  const index = before.at(-1)?.index as Uint8Array;
+  const openByte = index.length - 9;
+  t.equal(index[openByte], 0x80, "bit 63 of the bytes, in front of the time of removal");
+  index[openByte] = 0;
+  const then = replayed(before, timesOf(writer.records));
+  then.finishReplay();
+  t.same([...then.processedRuns()], []);
+  t.ok(isProcessingOpen(then.activeRun(going) as RunState));
   t.end();
 });
