@@ -49,11 +49,10 @@ export class ArtefactWork {
   #failures: { count: number; sinceUs: number; last: string } | undefined;
 
   constructor(options: ArtefactWorkOptions) {
-    const { onReadDamage: _, nowUs: __, waitingClients = WAITING_CLIENTS, ...pool } = options;
     this.#options = options;
     this.#pool = new ArtefactPool({
-      ...pool,
-      queueLimit: waitingClients,
+      ...options,
+      queueLimit: options.waitingClients ?? WAITING_CLIENTS,
       taskTimeoutMs: taskLimitMs,
       onOutcome: (outcome) => this.#note(outcome),
     });

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import t, { type Test } from "tap";
 import type { CloudArtefact, CsvArtefact, Extent, FrameState, SeriesState } from "../../core/capture.js";
 import { formatTimeUs } from "../../core/timestamps.js";
@@ -17,6 +18,7 @@ import {
   SERIES_CHANNELS,
   SURFACE,
 } from "../helpers/processed-cell.js";
+import { pythonWith, runPython, skipWithout } from "../helpers/python-checker.js";
 import { rawRequest } from "../helpers/raw-http.js";
 
 const CSV = `/runs/${PROCESSED_RUN}/steps/2/cl_sweep.csv`;
@@ -222,6 +224,48 @@ onBothFronts("what there is not: a format, a step, a series, a frame", async (t,
   await client.error(`/runs/${unknown}/steps/2/cl_sweep.csv`, 404, "run_not_found");
   await client.error(byName("step-1-cl_sweep.csv"), 404, "file_not_found");
   await client.error(byName(`frame-${DARK}.luminance.png`), 404, "file_not_found");
+});
+
+/** Downloads of the frame with luminance, and of the series, in a folder. */
+async function downloaded(t: Test, paths: Record<string, string>): Promise<string> {
+  processed ??= processedCell();
+  const client = new ContractClient(t, await (await processed).cell.listen());
+  const files = Object.entries(paths).map(async ([name, path]) => [name, (await client.get(path)).body] as const);
+  return t.testdir(Object.fromEntries(await Promise.all(files)));
+}
+
+const numpy = pythonWith("numpy", "PIL.Image");
+t.test("numpy and PIL read the same from what is downloaded", { skip: skipWithout(numpy, "PIL") }, async (t) => {
+  const paths = { npy: frameFile(SURFACE, "npy"), png: frameFile(SURFACE, "png"), csv: CSV };
+  const folder = await downloaded(t, { ...paths, light: frameFile(SURFACE, "luminance.png") });
+  const script = `
+import sys, hashlib, numpy, PIL.Image
+folder = sys.argv[1]
+height = numpy.load(folder + "/npy")
+png = numpy.array(PIL.Image.open(folder + "/png"))
+light = numpy.array(PIL.Image.open(folder + "/light"))
+rows = numpy.genfromtxt(folder + "/csv", delimiter=",", skip_header=1, usecols=(1, 2, 3))
+print(height.shape, png.shape == height.shape and bool((png == height).all()), light.shape, hashlib.sha1(light.astype("u1").tobytes()).hexdigest())
+print(rows.shape, hashlib.sha1(numpy.nan_to_num(rows.astype("f4"), nan=-1).tobytes()).hexdigest())`;
+  const { frames, series } = (await processed) as ProcessedCell;
+  const luminance = frames.get(SURFACE)?.luminance as Uint8Array;
+  const values = series.map((value) => (Number.isNaN(value) ? -1 : value));
+  t.equal(
+    runPython(numpy as string, script, folder),
+    `(420, 400) True (420, 400) ${hash("sha1", luminance)}\n(10000, 3) ${hash("sha1", new Uint8Array(values.buffer))}\n`,
+  );
+});
+
+const open3d = pythonWith("open3d", "numpy");
+t.test("Open3D reads the clouds, and filters the same points", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
+  const paths = { "raw.ply": frameFile(SURFACE, "raw.ply"), "ply.ply": frameFile(SURFACE, "ply") };
+  const folder = await downloaded(t, paths);
+  const script = `
+import sys, numpy, open3d
+raw, kept = (open3d.io.read_point_cloud(sys.argv[1] + "/" + name) for name in ("raw.ply", "ply.ply"))
+own = raw.remove_statistical_outlier(20, 2.0)[0]
+print(len(raw.points) > len(kept.points) > 0, numpy.array_equal(numpy.asarray(own.points), numpy.asarray(kept.points)))`;
+  t.equal(runPython(open3d as string, script, folder).trim(), "True True");
 });
 
 t.test("nothing is open any more", async (t) => {
