@@ -2,6 +2,7 @@ import { countDuration, createDurationCounts, type DurationCounts } from "../cor
 import type { ComponentRow } from "../core/health.js";
 import { ServiceError } from "../core/service-errors.js";
 import { formatTimeUs } from "../core/timestamps.js";
+import type { Timers } from "../storage/log-options.js";
 import { StorageError } from "../storage/storage-error.js";
 import {
   ArtefactPool,
@@ -19,6 +20,9 @@ const WAITING_CLIENTS = 256;
 /** What a client is told that comes beyond them. */
 const RETRY_AFTER_SECONDS = 1;
 
+/** How long a client may wait for the first bytes, which the pipeline's deadline for replies does not see. */
+const FIRST_PIECE_MS = 25_000;
+
 /** Any task but the filter reads once through at most some gigabytes. */
 const TASK_MS = 120_000;
 /** The filter over heights that are nothing but noise, on a slow core: 20 times what it takes on a usual one. */
@@ -32,8 +36,8 @@ export interface ArtefactFigures {
   tasks: Iterable<{ labels: { task: string; outcome: string }; durations: DurationCounts }>;
 }
 
-export interface ArtefactWorkOptions
-  extends Pick<ArtefactPoolOptions, "threads" | "report" | "threadModule" | "timers"> {
+export interface ArtefactWorkOptions extends Pick<ArtefactPoolOptions, "threads" | "report" | "threadModule"> {
+  timers: Timers;
   /** Told of stored bytes that a task found damaged or missing. */
   onReadDamage(error: StorageError): void;
   nowUs(): number;
@@ -60,11 +64,19 @@ export class ArtefactWork {
 
   /** For a client that waits. */
   readonly makeForClient: MakeArtefact = async (name, input, { signal, isContinued }) => {
+    const ended = new AbortController();
+    const end = (): void => ended.abort();
+    if (signal?.aborted) end();
+    signal?.addEventListener("abort", end, { once: true });
+    const { timers } = this.#options;
+    const late = isContinued ? undefined : timers.set(end, FIRST_PIECE_MS);
     try {
-      const options = { priority: "client", isContinued, ...(signal !== undefined && { signal }) } as const;
-      return await this.#pool.run(name, input, options);
+      return await this.#pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
     } catch (error) {
       throw error instanceof TaskError ? clientError(error) : error;
+    } finally {
+      if (late !== undefined) timers.clear(late);
+      signal?.removeEventListener("abort", end);
     }
   };
 
@@ -133,6 +145,10 @@ function clientError({ code, message }: TaskError): Error {
   switch (code) {
     case "queue_full":
       return new ServiceError("unavailable", "too many clients wait for files that are being made", {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
+    case "cancelled":
+      return new ServiceError("unavailable", "no thread came to it in time", {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     case "closed":

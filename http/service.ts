@@ -7,6 +7,7 @@ import { LogReader } from "../storage/log-reader.js";
 import { ReadDamage } from "../storage/read-damage.js";
 import { SnapshotReader } from "../storage/snapshot-reader.js";
 import { View } from "../storage/view.js";
+import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
 import { startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { ApiKeys } from "./api-keys.js";
@@ -69,6 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let isServing = false;
   const artefacts = new ArtefactWork({
     threads: options.artefactThreads,
+    timers: SYSTEM_TIMERS,
     report: (message, fields) => log.warn(fields, message),
     onReadDamage: (error) => readDamage.note(error),
     nowUs: () => Date.now() * 1000,

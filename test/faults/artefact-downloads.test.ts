@@ -4,6 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ArtefactWork, type ArtefactWorkOptions } from "../../http/artefact-work.js";
 import { FRONTS, type Front } from "../../http/front-name.js";
+import { SYSTEM_TIMERS } from "../../workers/artefacts/artefact-pool.js";
 import { ArmedTimers } from "../helpers/armed-timers.js";
 import { until } from "../helpers/handler-server.js";
 import { PROCESSED_RUN, processedCell, SURFACE } from "../helpers/processed-cell.js";
@@ -25,6 +26,7 @@ async function faultyService(t: Test, front: Front, options: Partial<ArtefactWor
   const reports: unknown[] = [];
   const work = new ArtefactWork({
     threads: 1,
+    timers: SYSTEM_TIMERS,
     threadModule: new URL("../helpers/faulty-artefact-thread.js", import.meta.url),
     report: (_message, fields) => reports.push(fields.code),
     onReadDamage: () => {},
@@ -121,6 +123,25 @@ onBothFronts("more clients than may wait: 503 with Retry-After, and those who wa
   t.same([(await first)?.status, (await second)?.status], [200, 200]);
   t.equal((await get(CLOUD, "Range: bytes=2000000-\r\n"))?.status, 206);
   t.equal(work.row().status, "healthy", "that is no failure");
+  await isQuiet();
+});
+
+onBothFronts("a client that no thread comes to in time is told so", async (t, front) => {
+  const timers = new ArmedTimers(25_000);
+  const { get, fault, faults, work, isQuiet } = await faultyService(t, front, { timers });
+  fault("hold-1");
+  const held = work.makeForRecorder({ name: "indexSeries", input: { path: "x", channels: 1, appends: [] } });
+  await until(() => faults().includes("hold-1-taken"));
+  const waiting = get(CSV);
+  await until(() => work.figures().waitingClients === 1);
+  await timers.letOneRunOut();
+  const refused = await waiting;
+  t.equal(refused?.status, 503);
+  t.equal(refused?.headers["retry-after"], "1");
+  fault("go");
+  await held;
+  t.equal((await get(CSV))?.status, 200);
+  t.equal(timers.armed, 0);
   await isQuiet();
 });
 

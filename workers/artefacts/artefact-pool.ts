@@ -201,7 +201,7 @@ export class ArtefactPool {
   }
 }
 
-const SYSTEM_TIMERS: Timers = {
+export const SYSTEM_TIMERS: Timers = {
   set: (callback, delayMs) => setTimeout(callback, delayMs),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
 };
