@@ -45,6 +45,8 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
     deliversTail: false,
   });
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
+  // What took the place of these bytes may have its name in the cache only, where a process was killed amid a recovery.
+  if (end.superseded.length > 0) await fileSystem.syncDirectory(directory);
   for (const { name, sizeBytes } of end.superseded) await shorten(fileSystem, `${directory}/${name}`, sizeBytes);
 
   const { newest } = end;

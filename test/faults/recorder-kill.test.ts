@@ -12,6 +12,7 @@ import { sized } from "../helpers/test-size.js";
 const SEED = Number(process.env.TEST_SEED ?? 7);
 const CYCLES = sized(8, 300);
 const PRODUCERS = 2;
+const MESSAGES_A_RUN = 4_000;
 
 interface Ready {
   ready: boolean;
@@ -55,29 +56,30 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   const [controller] = clients as [ProducerClient];
   await controller.deliver(programPut());
   const workloads: LinkWorkload[] = [];
-  for (const client of clients) {
-    const runId = nextId();
-    await controller.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
-    const workload = new LinkWorkload(client, runId, createRandom(SEED * 100 + workloads.length));
-    await workload.begin();
-    workloads.push(workload);
-  }
-  let isOver = false;
-  const working = Promise.all(
-    workloads.map(async (workload) => {
-      while (!isOver) await workload.step();
-    }),
-  );
   const acknowledged = () => workloads.reduce((sum, workload) => sum + workload.acknowledged.size, 0);
+  let isOver = false;
+  let onAcknowledged = (): void => {};
+  // One run after the other, each well within what a run may hold.
+  const work = async (client: ProducerClient): Promise<void> => {
+    while (!isOver) {
+      const runId = nextId();
+      await controller.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+      const workload = new LinkWorkload(client, runId, createRandom(SEED * 100 + workloads.length));
+      workload.onAcknowledged = () => onAcknowledged();
+      workloads.push(workload);
+      await workload.begin();
+      while (!isOver && workload.messages < MESSAGES_A_RUN) await workload.step();
+      await workload.end();
+    }
+  };
+  const working = Promise.all(clients.map(work));
   let cutBytes = 0;
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     const target = acknowledged() + random.integer(1, 60);
     await new Promise<void>((resolve) => {
-      for (const workload of workloads) {
-        workload.onAcknowledged = () => {
-          if (acknowledged() >= target) resolve();
-        };
-      }
+      onAcknowledged = () => {
+        if (acknowledged() >= target) resolve();
+      };
     });
     const gone = ended(process.child);
     process.child.kill("SIGKILL");
@@ -89,7 +91,6 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   }
   isOver = true;
   await working;
-  for (const workload of workloads) await workload.end();
   for (const client of clients) await client.close();
   const gone = ended(process.child);
   process.child.stdin?.end();
@@ -109,6 +110,6 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   t.strictSame(recorder.refusals, []);
   const messages = workloads.reduce((sum, workload) => sum + workload.messages, 0);
   t.comment(
-    `${CYCLES} kills, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled`,
+    `${CYCLES} kills, ${workloads.length} runs, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled`,
   );
 });

@@ -7,6 +7,11 @@ import { sized } from "../helpers/test-size.js";
 const ONLY_SEED = process.env.TEST_SEED;
 const FIRST_SEED = Number(ONLY_SEED ?? 1);
 const SEEDS = ONLY_SEED === undefined ? sized(250, 20_000) : 1;
+/**
+ * 14438 has a recovery that a kill cut off, and a power cut in the next one, which lost an acknowledged record; the others an opening that
+ * failed after it had shown a mark.
+ */
+const SEEDS_THAT_FOUND_FAULTS = [4995, 5527, 8729, 14_438, 16_133];
 /** In one go in a process of its own: all cores are used, and none waits long for the last. */
 const SEEDS_A_PART = 250;
 
@@ -57,3 +62,10 @@ t.test(
     t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > SEEDS);
   },
 );
+
+t.test("histories that found a fault once", async (t) => {
+  for (const seed of SEEDS_THAT_FOUND_FAULTS) {
+    const { failed } = await simulateStores(seed, 1);
+    t.same(failed, [], `TEST_SEED=${seed}`);
+  }
+});

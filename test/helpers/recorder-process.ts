@@ -14,6 +14,8 @@ const recorder = startRecorder(
     finalizeTimeoutMs: 30_000,
     orphanTimeoutMs: null,
     retention: { days: null, bytes: null },
+    // Kills fall into rotations and compactions too.
+    segmentBytes: 256 * 1024,
   },
   {
     onBatch: () => {},

@@ -83,6 +83,11 @@ export class StoreLedger {
     this.#takeMessage(origin.producer, origin.sequence, refusal);
   }
 
+  /** An opening that failed has shown marks before it made them durable: nobody has built on them, and their numbers may be used again. */
+  forgetMarksBehind(sequence: number): void {
+    while (this.#entries.length > sequence && this.#entries.at(-1)?.needlessBy.kind === "itself") this.#entries.pop();
+  }
+
   /** Whether the record is of those that were committed before, and then, that it is the same or stands for what may be dropped. */
   compare(record: LogRecord): boolean {
     if (record.type === LOG_RECORD_TYPE.openingState) return true;

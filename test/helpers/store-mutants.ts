@@ -341,8 +341,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the newest segment is gone on in before its name is durable",
     file: "storage/recovery.js",
-    find: "await fileSystem.syncDirectory(directory);",
-    replace: "",
+    find: "await fileSystem.syncDirectory(directory);\n    const file = await fileSystem.open(path",
+    replace: "const file = await fileSystem.open(path",
     killer: RECOVERY,
   },
   {
@@ -656,5 +656,12 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: "if (sequence === this.#last?.sequence)",
     replace: "if (false)",
     killer: "workers/recorder/snapshot-schedule",
+  },
+  {
+    name: "what recovery had copied is cut before the copy's name is durable",
+    file: "storage/recovery.js",
+    find: "if (end.superseded.length > 0)\n        await fileSystem.syncDirectory(directory);",
+    replace: "",
+    killer: CRASHES,
   },
 ];

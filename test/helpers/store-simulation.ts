@@ -129,7 +129,10 @@ class StoreSimulation {
     this.#wallUs += random.chance(0.2) ? random.integer(1, 40) * DAY_US : SECOND_US;
     if (random.chance(0.3)) await this.#check("before an opening");
     const life = this.#newLife(this.#disk, strike);
-    if (await this.#open(life, strike)) {
+    const known = this.#ledger.records;
+    if (!(await this.#open(life, strike))) {
+      this.#ledger.forgetMarksBehind(known);
+    } else {
       await this.#judgeOpened(life);
       await this.#work(life, strike === null);
       if (!life.isOver && (strike === null || random.chance(0.3))) await this.#stop(life);
