@@ -112,6 +112,13 @@ export class Metrics {
       "What ended runs keep of captures; with retention only.",
       (of) => of.capturedBytes,
     );
+    const removed = (what: "runs" | "files" | "bytes") => (of: RecorderFigures) => of.store?.retention[what] ?? 0;
+    this.#counter("inspection_retention_runs_total", "Runs whose captures retention removed.", removed("runs"));
+    this.#counter("inspection_retention_files_total", "Files that it removed.", removed("files"));
+    this.#counter("inspection_retention_bytes_total", "Bytes that it freed.", removed("bytes"));
+    const compacted = (what: "segments" | "bytes") => (of: RecorderFigures) => of.store?.compaction[what] ?? 0;
+    this.#counter("inspection_compaction_segments_total", "Segments of the log written anew.", compacted("segments"));
+    this.#counter("inspection_compaction_bytes_total", "Bytes by which they became smaller.", compacted("bytes"));
     this.#gauge("inspection_log_pending_bytes", "Appended to the log, not committed.", (of) => of.logPendingBytes);
     this.#gauge(
       "inspection_captures_pending_bytes",

@@ -96,6 +96,9 @@ t.test(
       return Promise.all([...lists, ...ids.map((id) => `/runs/${id}`)].map((path) => get(service.port, path)));
     };
     producer.socket.destroy();
+    const metrics = await get(service.port, "/metrics");
+    t.match(metrics, /^inspection_compaction_segments_total [1-9]\d*$/m);
+    t.match(metrics, /^inspection_compaction_bytes_total [1-9]\d*$/m);
     const { stderr } = await service.end();
     const compactions = stderr.split("\n").filter((line) => line.includes("compacted a segment of the log")).length;
     t.ok(compactions >= sized(5, 50), `${compactions} compactions`);

@@ -142,6 +142,14 @@ t.test(
       async () => existsSync(join(service.dataDirectory, "captures", capturePath(first.id, "capture"))),
       (there) => !there,
     );
+    const metrics = await until(
+      async () => (await client.get("/metrics")).body.toString(),
+      (text) => /^inspection_retention_runs_total 1$/m.test(text),
+    );
+    // One file of the run is left, that of its report.
+    t.match(metrics, /^inspection_retention_files_total 1$/m);
+    const freed = Number(/^inspection_retention_bytes_total (\d+)$/m.exec(metrics)?.[1]);
+    t.ok(freed > BIG.length && freed < 2 * BIG.length, `${freed} bytes freed`);
     t.equal(digest(await bytesOf(download)), digest(BIG), "a download under way has its bytes to the last");
     if (existsSync("/proc/self/fd")) {
       const folder = `/proc/${service.pid}/fd`;

@@ -299,6 +299,10 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   );
   const own = [...messages].filter(([message]) => /compact|snapshot/i.test(message));
   for (const [message, count] of own) t.comment(`log: ${count} times "${message}"`);
+  if (isFullSize) {
+    t.ok((messages.get("compacted a segment of the log") ?? 0) > 0, "segments were compacted meanwhile");
+    t.ok((messages.get("made a snapshot") ?? 0) > 0, "snapshots were made meanwhile");
+  }
   soak.close();
   t.match(await service.end(), { code: 0 });
   const check = await runCommand(["check", "--data", service.dataDirectory]);

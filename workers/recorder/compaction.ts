@@ -14,6 +14,7 @@ import { MovesCollector, noMoves, type SegmentMoves } from "../../storage/segmen
 import type { ExclusiveWork } from "./exclusive-work.js";
 import type { RecordPlaces } from "./record-places.js";
 import type { LogLine } from "./recorder-messages.js";
+import type { StoreCounters } from "./store-counters.js";
 
 /** What may be dropped grows with the runs that end; a new segment wakes compaction too. */
 const INTERVAL_MS = 30_000;
@@ -82,6 +83,7 @@ export class Compaction {
   /** Segments that cannot be read or are damaged: left alone until a restart, like the evidence that they are. */
   readonly #left = new Set<number>();
   #fault: string | null = null;
+  #compacted: StoreCounters["compaction"] = { segments: 0, bytes: 0 };
   #newestBase = 0;
   #isStarted = false;
   #isStopped = false;
@@ -95,6 +97,11 @@ export class Compaction {
   /** Why nothing is compacted until a restart; null while it is. */
   get fault(): string | null {
     return this.#fault;
+  }
+
+  /** What it has done since the process started. */
+  get compacted(): StoreCounters["compaction"] {
+    return this.#compacted;
   }
 
   start(): void {
@@ -228,6 +235,8 @@ export class Compaction {
     }
     places.garbage.remove(base, deadBytes);
     await syncNames();
+    const { segments, bytes } = this.#compacted;
+    this.#compacted = { segments: segments + 1, bytes: bytes + rewritten.bytesBefore - rewritten.bytesAfter };
     this.#options.line("info", "compacted a segment of the log", {
       segment: segmentName(base),
       bytes_before: rewritten.bytesBefore,

@@ -267,7 +267,7 @@ export class Recorder implements MessageIntake {
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
         isProcessingBehind: () => this.#processing?.isBehind ?? false,
-        counters: () => ({ retention: upkeep.removed }),
+        counters: () => upkeep.counters,
         dispatcherFailure: () => webhooks.dispatcherFailure,
       },
       send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
@@ -549,6 +549,7 @@ export class Recorder implements MessageIntake {
       records: (this.#log?.nextSequence ?? 1) - 1,
       activeRuns: this.#state.activeRunCount,
       openArtefacts: this.#processing?.open ?? 0,
+      store: this.#upkeep?.counters ?? null,
       capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
       deliveries: this.#webhooks?.deliveries.figures ?? null,
     };

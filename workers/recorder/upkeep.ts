@@ -86,9 +86,8 @@ export class Upkeep {
     });
   }
 
-  /** What retention has removed since the process started. */
-  get removed(): StoreCounters["retention"] {
-    return this.#retention.removed;
+  get counters(): StoreCounters {
+    return { retention: this.#retention.removed, compaction: this.#compaction.compacted };
   }
 
   /** Why segments are not compacted any more; null while they are. */
