@@ -38,8 +38,8 @@ export function lineBytes(planes: Planes, width: number): { height: number; lumi
 export interface LineBatch extends Extent {
   lineCount: number;
   /**
-   * CRC-32 of the frame's height plane from its first row to the end of this batch: of the last batch, that of the whole plane, so that
-   * a download is verified although it passes over the luminance that the extent's own CRC covers.
+   * CRC-32 of the frame's height plane from its first row to the end of this batch: of the last batch, that of the whole plane: the
+   * tag of a download, and what verifies a reading that passes over the luminance, which the extent's own CRC covers too.
    */
   heightCrc32: number;
 }

@@ -31,13 +31,13 @@ export async function entryBody(
       if (format === "ply" || format === "raw.ply") return made.cloud(run, frame, format);
       const picture = pictureOf(frame, format);
       if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
-      return body(run, "capture", [picture.file], NOTHING, open, picture.file.crc32);
+      return body(run, "capture", [picture.file], NOTHING, open);
     }
     case "series":
       return made.csv(run, source.series);
     case "stored": {
-      const { offset, lengthBytes, crc32, storedIn = "reports" } = source.file;
-      return body(run, FILE_OF_KIND[storedIn], [{ offset, lengthBytes }], NOTHING, open, crc32);
+      const { file } = source;
+      return body(run, FILE_OF_KIND[file.storedIn ?? "reports"], [file], NOTHING, open);
     }
   }
 }
@@ -45,9 +45,11 @@ export async function entryBody(
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
 function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
   const heightLineBytes = lineBytes(frame.planes, frame.width).height;
-  const slices = frame.batches.map(({ offset, lineCount }) => ({ offset, lengthBytes: lineCount * heightLineBytes }));
+  const slices = frame.batches.map(({ offset, lengthBytes, crc32, lineCount }) => {
+    return { offset, lengthBytes, crc32, headBytes: lineCount * heightLineBytes };
+  });
   const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
-  return body(run, "capture", slices, head, open, frame.batches.at(-1)?.heightCrc32 ?? 0);
+  return body(run, "capture", slices, head, open);
 }
 
 async function body(
@@ -56,12 +58,11 @@ async function body(
   slices: readonly Slice[],
   head: Uint8Array,
   open: OpenStoredSlices,
-  crc32: number,
 ): Promise<StreamBody> {
   // A run of which no byte was stored has no file.
   const isEmpty = slices.every(({ lengthBytes }) => lengthBytes === 0);
   const reader = isEmpty ? NO_SLICES : await open(run.id, kind, slices);
-  return storedStream({ slices: reader, head, crc32 });
+  return storedStream({ slices: reader, head });
 }
 
 const NOTHING = new Uint8Array(0);

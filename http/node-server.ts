@@ -292,8 +292,8 @@ class Connections {
    * @returns what to answer instead when the first slice cannot be read
    */
   async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody, socket: Socket): Promise<Reply | undefined> {
-    const { response, traceId, path } = exchange;
-    const { pipeline, log } = this.#options;
+    const { response, traceId } = exchange;
+    const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
     try {
@@ -326,7 +326,7 @@ class Connections {
     } catch (error) {
       if (exchange.isAborted()) return undefined;
       if (position === 0) return pipeline.failure(error, exchange, traceId);
-      log.error({ trace_id: traceId, path, position, err: error }, "reading a body failed");
+      pipeline.brokenOff(error, exchange, traceId, position);
       // The client has been promised more bytes: only a broken connection tells it that they will not come.
       socket.destroy();
       return undefined;

@@ -43,7 +43,7 @@ export interface RequestPipelineOptions {
   /** Of links that start with the request's Host. */
   scheme?: "http" | "https";
   log: ServiceLog;
-  /** Told of every request that failed because stored bytes are damaged or missing. */
+  /** Told of every request that failed, before its answer or within, because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
@@ -205,6 +205,12 @@ export class RequestPipeline {
       { code: "internal_error", message: "the service failed; its log has this trace id", params: {} },
       traceId,
     );
+  }
+
+  /** Told by the server when an answer that has begun cannot be sent to its end. */
+  brokenOff(error: unknown, { path }: IncomingRequest, traceId: string, sentBytes: number): void {
+    this.#log.error({ trace_id: traceId, path, position: sentBytes, err: error }, "reading a body failed");
+    if (isReadDamage(error)) this.#onReadDamage(error);
   }
 
   /** Every answer is counted, and has a line with its trace id at debug; one that is an error has it at info. */

@@ -63,7 +63,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
   const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
   const capturePathOf = (runId: string, kind: CaptureKind) => `${dataDirectory}/captures/${capturePath(runId, kind)}`;
-  const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"));
+  const nowUs = () => Date.now() * 1000;
+  const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"), nowUs);
   const newView = () => new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let view = newView();
   let ownRows: ComponentRow[] = [];
@@ -73,7 +74,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     timers: SYSTEM_TIMERS,
     report: (message, fields) => log.warn(fields, message),
     onReadDamage: (error) => readDamage.note(error),
-    nowUs: () => Date.now() * 1000,
+    nowUs,
   });
   const openStoredSlices: OpenStoredSlices = (runId, kind, slices) =>
     captureReader.openSlices(capturePathOf(runId, kind), slices);

@@ -277,7 +277,7 @@ class Sender {
   async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody): Promise<void> {
     const { response, traceId } = exchange;
     const { totalBytes } = body;
-    const { pipeline, log } = this.#options;
+    const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
     try {
@@ -310,7 +310,7 @@ class Sender {
     } catch (error) {
       if (exchange.isAborted()) return;
       if (position > 0) {
-        log.error({ trace_id: traceId, path: exchange.path, position, err: error }, "reading a body failed");
+        pipeline.brokenOff(error, exchange, traceId, position);
         // The client has been promised more bytes: only a broken connection tells it that they will not come.
         response.close();
       } else {

@@ -1,32 +1,37 @@
-import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
-import { type FileSystem, isMissing, readFully, type StoreFile } from "./file-system.js";
+import { readExtentCrc } from "./extent-crc.js";
+import { type FileSystem, isMissing, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
+import { VerifiedFile } from "./verified-file.js";
 
 /** Files that are read by different clients at once, with room to keep those that were read last. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 /** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** A part of a stored file. */
-export type Slice = Pick<Extent, "offset" | "lengthBytes">;
+/** An extent of a stored file, or what it begins with. */
+export interface Slice extends Extent {
+  /** Bytes of it that are wanted, from its first on; absent: all. */
+  headBytes?: number;
+}
 
 /** Slices of one file, read as if they were one file of `sizeBytes`. */
 export interface SliceReader {
   readonly sizeBytes: number;
   /**
-   * Reads exactly `length` bytes from `position`, less only at the end. Verifies nothing: a range of bytes has no CRC of its own.
+   * Reads exactly `length` bytes from `position`, less only at the end. A range of bytes has no CRC of its own: every extent that it touches
+   * is verified as a whole before, but for what was a short time ago.
    *
-   * @throws StorageError `capture_damaged` when the file ends before them
+   * @throws StorageError `capture_damaged` when an extent does not match its CRC, or the file ends before
    */
   read(position: number, length: number): Promise<Uint8Array>;
   close(): void;
 }
 
 interface OpenFile {
-  file: ReturnType<typeof withUnreadableAsDamage>;
+  file: VerifiedFile;
   readers: number;
   isEvicted: boolean;
 }
@@ -34,12 +39,15 @@ interface OpenFile {
 /** The reading side of the stored bytes of runs, for any thread. A file stays open while somebody reads it. */
 export class CaptureReader {
   readonly #fileSystem: FileSystem;
+  readonly #nowMs: () => number;
   readonly #open: LRUCache<string, OpenFile>;
   /** Counts calls of `forget`: a file that was being opened meanwhile may be the one that goes. */
   #forgotten = 0;
 
-  constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number }) {
+  /** @param options.nowMs monotonic; what was verified counts by it for some time */
+  constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number; nowMs?: () => number }) {
     this.#fileSystem = options.fileSystem;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#open = new LRUCache<string, OpenFile>({
       max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
       dispose: (open) => {
@@ -56,7 +64,7 @@ export class CaptureReader {
     const ends = new Float64Array(slices.length);
     let sizeBytes = 0;
     for (const [position, slice] of slices.entries()) {
-      sizeBytes += slice.lengthBytes;
+      sizeBytes += wantedBytes(slice);
       ends[position] = sizeBytes;
     }
     let isClosed = false;
@@ -68,11 +76,12 @@ export class CaptureReader {
         let at = firstAbove(ends, position);
         for (let done = 0; done < bytes.length; at++) {
           const slice = slices[at]!;
-          const within = position + done - (ends[at]! - slice.lengthBytes);
-          const part = bytes.subarray(done, done + Math.min(slice.lengthBytes - within, bytes.length - done));
-          const count = await readFully(open.file, part, slice.offset + within);
-          if (count < part.length) throw endsEarly(path, slice.offset + within + count);
-          done += count;
+          const sliceBytes = wantedBytes(slice);
+          const within = position + done - (ends[at]! - sliceBytes);
+          const part = bytes.subarray(done, done + Math.min(sliceBytes - within, bytes.length - done));
+          if (part.length === 0) continue;
+          await open.file.read(slice, within, part);
+          done += part.length;
         }
         return bytes;
       },
@@ -108,7 +117,14 @@ export class CaptureReader {
         const message = `${path}, offset ${offset}: the disk does not give it (${code})`;
         return new StorageError("capture_damaged", message, { path, offset });
       });
-      const open = { file, readers: 1, isEvicted: false };
+      const meanwhile = this.#open.get(path);
+      if (meanwhile !== undefined) {
+        // Shared, for what was verified of it.
+        void file.close();
+        meanwhile.readers++;
+        return meanwhile;
+      }
+      const open = { file: new VerifiedFile(path, file, this.#nowMs), readers: 1, isEvicted: false };
       if (forgotten === this.#forgotten) this.#open.set(path, open);
       else open.isEvicted = true;
       return open;
@@ -147,17 +163,9 @@ export async function verifyExtents(
       if (piece.length < Math.min(PIECE_BYTES, extent.lengthBytes)) {
         piece = new Uint8Array(Math.min(PIECE_BYTES, extent.lengthBytes));
       }
-      let crc = 0;
-      let done = 0;
-      while (done < extent.lengthBytes) {
-        const part = piece.subarray(0, Math.min(piece.length, extent.lengthBytes - done));
-        const count = await readFully(file, part, extent.offset + done);
-        crc = crc32(part.subarray(0, count), crc);
-        done += count;
-        if (count < part.length) break;
-      }
-      if (done < extent.lengthBytes) {
-        damages.push({ extent, reason: `the file ends at ${extent.offset + done}, within the extent` });
+      const { crc, readBytes } = await readExtentCrc(file, extent, piece);
+      if (readBytes < extent.lengthBytes) {
+        damages.push({ extent, reason: `the file ends at ${extent.offset + readBytes}, within the extent` });
       } else if (crc !== extent.crc32) {
         damages.push({ extent, reason: "the bytes do not match their CRC" });
       }
@@ -166,6 +174,10 @@ export async function verifyExtents(
     await file.close();
   }
   return damages;
+}
+
+function wantedBytes({ headBytes, lengthBytes }: Slice): number {
+  return headBytes ?? lengthBytes;
 }
 
 function firstAbove(ends: Float64Array, position: number): number {
@@ -181,8 +193,4 @@ function firstAbove(ends: Float64Array, position: number): number {
 
 function closeUnused(open: OpenFile): void {
   if (open.isEvicted && open.readers === 0) void open.file.close();
-}
-
-function endsEarly(path: string, offset: number): StorageError {
-  return new StorageError("capture_damaged", `${path} ends at ${offset}, within stored bytes`, { path, offset });
 }

@@ -1,3 +1,4 @@
+import { formatTimeUs } from "../core/timestamps.js";
 import { StorageError, type StorageErrorCode } from "./storage-error.js";
 
 /** What a read says when the bytes on disk are not the ones that were stored; any other failure may pass. */
@@ -20,17 +21,23 @@ export function isReadDamage(error: unknown): error is StorageError {
 export class ReadDamage {
   readonly #places = new Set<string>();
   readonly #onNew: (error: StorageError) => void;
+  readonly #nowUs: () => number;
   #first = "";
+  #sinceUs = 0;
 
   /** `onNew` is told once of each place. */
-  constructor(onNew: (error: StorageError) => void) {
+  constructor(onNew: (error: StorageError) => void, nowUs: () => number) {
     this.#onNew = onNew;
+    this.#nowUs = nowUs;
   }
 
   /** Notes the error if it tells of damage. */
   note(error: unknown): void {
     if (!isReadDamage(error) || this.#places.has(error.message) || this.#places.size >= MAXIMUM_PLACES) return;
-    if (this.#places.size === 0) this.#first = error.message;
+    if (this.#places.size === 0) {
+      this.#first = error.message;
+      this.#sinceUs = this.#nowUs();
+    }
     this.#places.add(error.message);
     this.#onNew(error);
   }
@@ -40,6 +47,7 @@ export class ReadDamage {
     const { size } = this.#places;
     if (size === 0) return null;
     const count = size < MAXIMUM_PLACES ? String(size) : `at least ${size}`;
-    return `reads found ${count} damaged ${size === 1 ? "place" : "places"}, first ${this.#first}`;
+    const places = size === 1 ? "place" : "places";
+    return `since ${formatTimeUs(this.#sinceUs)} reads found ${count} damaged ${places}, first ${this.#first}`;
   }
 }

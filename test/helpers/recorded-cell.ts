@@ -13,6 +13,7 @@ import { RequestDurations } from "../../http/request-durations.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { serviceRoutes } from "../../http/service-routes.js";
 import type { OpenStoredSlices } from "../../http/stored-stream.js";
+import { CaptureReader } from "../../storage/capture-reader.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import type { FileSystem, StoreFile } from "../../storage/file-system.js";
 import { FileSystemError } from "../../storage/file-system.js";
@@ -110,18 +111,13 @@ export class RecordedCell {
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
     });
+    const fileSystem = { open: async (path: string) => this.#openStored(path) } as unknown as FileSystem;
     const open: OpenStoredSlices = async (runId, kind, slices) => {
-      const file = this.files.get(`${runId}/${kind}`);
-      if (file === undefined) throw new Error(`no stored file of ${runId}`);
-      const bytes = Buffer.concat(slices.map(({ offset, lengthBytes }) => file.subarray(offset, offset + lengthBytes)));
-      this.openFiles++;
-      return {
-        sizeBytes: bytes.length,
-        read: async (position, length) => bytes.subarray(position, position + length),
-        close: () => {
-          this.openFiles--;
-        },
-      };
+      // One for each reader: nothing stays open, and a test that changes bytes sees them verified again.
+      const captures = new CaptureReader({ fileSystem });
+      const reader = await captures.openSlices(`${runId}/${kind}`, slices);
+      captures.close();
+      return reader;
     };
     const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
     const make: MakeArtefact = (name, input, request) => this.make(name, input, request);

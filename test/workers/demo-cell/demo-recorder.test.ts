@@ -98,10 +98,7 @@ t.test(
       for (const frame of run?.frames ?? []) {
         if (frame.status !== "complete") continue;
         const bytes = lineBytes(frame.planes, frame.width);
-        const slices = frame.batches.map(({ offset, lineCount }) => ({
-          offset,
-          lengthBytes: lineCount * bytes.height,
-        }));
+        const slices = frame.batches.map((batch) => ({ ...batch, headBytes: batch.lineCount * bytes.height }));
         const path = join(folder, "captures", capturePath(report.runId, "capture"));
         const stored = await captureReader.openSlices(path, slices);
         const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));
