@@ -48,7 +48,8 @@ export async function findQuarantined(
   for (const { name, sizeBytes } of await filesIn(fileSystem, quarantinePath)) {
     totals.files++;
     totals.bytes += sizeBytes;
-    const message = "bytes that an earlier start found damaged, kept as they were";
+    const message =
+      "bytes that an earlier start found damaged, kept as they were: export what you need, and remove the file";
     add({ code: "quarantined", file: `quarantine/${name}`, offset: 0, lengthBytes: sizeBytes, message });
   }
   return totals;

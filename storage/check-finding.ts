@@ -7,9 +7,9 @@ export interface CheckFinding {
    * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start.
    * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
    * - `file_unknown`: what is none of the service's.
-   * - `snapshot_damaged`, `snapshot_unusable`: a snapshot that the next start removes; nothing is in it that the log does not have.
+   * - `snapshot_damaged`, `snapshot_unusable`: a snapshot that the next start removes, or puts in quarantine where the log has lost records.
    * - `snapshot_differs`: a snapshot that fits the log and says something else: a fault of the service.
-   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept.
+   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot of a log that has lost records.
    */
   code: string;
   /** File, relative to the data directory. */

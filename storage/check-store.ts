@@ -6,9 +6,16 @@ import type { CheckFinding } from "./check-finding.js";
 import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
+import { findLogEvidence } from "./log-evidence.js";
 import { walkLog } from "./log-walk.js";
+import { quarantinedFiles, withoutFoundAgain } from "./quarantine.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
-import { MAXIMUM_LISTED_FINDINGS, type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
+import {
+  describeLost,
+  MAXIMUM_LISTED_FINDINGS,
+  type RecoveryReport,
+  RecoveryReportBuilder,
+} from "./recovery-report.js";
 import { isCorruption } from "./recovery-table.js";
 import { segmentName } from "./segment.js";
 import { StorageError } from "./storage-error.js";
@@ -55,7 +62,10 @@ export interface FoldCheck {
 }
 
 export interface CheckResult {
-  /** True when nothing durable is damaged or missing, and `folds` found no fault. A torn tail or a leftover of a crash is no damage. */
+  /**
+   * True when nothing durable is damaged or missing, nothing that was is left in quarantine, and `folds` found no fault. A torn tail or a
+   * leftover of a crash is no damage.
+   */
   ok: boolean;
   /** The first 1,000. */
   findings: CheckFinding[];
@@ -152,6 +162,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
       firstSequence: 1,
       understandsType: (type) => options.understandsType(type),
       builder,
+      evidence: await findLogEvidence(options.fileSystem ?? nodeFileSystem, dataDirectory),
       quarantine: async () => null,
       deliversTail: true,
       onRecords: async (batch) => {
@@ -185,15 +196,20 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
   for (const finding of report.findings) {
-    const lost = finding.firstLost === null ? "" : `, lost: ${finding.firstLost} to ${finding.lastLost ?? "?"}`;
-    const message = `${finding.detail}${lost}`;
+    const message = `${finding.detail}${describeLost(finding)}`;
     const { code, offset, lengthBytes } = finding;
     add({ code, file: `meta/${finding.segment}`, offset, lengthBytes, message }, isCorruption(code));
   }
   await findUnnamedCaptures(fileSystem, dataDirectory, inventory, (finding) => add(finding, false));
-  const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) => add(finding, false));
+  const isLogIntact = damages === 0 && report.corruptionCount === 0;
+  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
+  // Counted once, where the log still has it.
+  const notInLog = new Set(withoutFoundAgain(kept, report));
+  const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) =>
+    add(finding, notInLog.has(nameOf(finding))),
+  );
   const unlisted = report.findingCount - report.findings.length;
-  const folds = await options.folds?.finish(damages === 0 && report.corruptionCount === 0);
+  const folds = await options.folds?.finish(isLogIntact);
   for (const finding of folds?.findings ?? []) add(finding, false);
   return {
     ok: damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
@@ -246,6 +262,10 @@ function inconsistent({ path, extents }: NamedExtents, message: string): CheckFi
     lengthBytes,
     message,
   };
+}
+
+function nameOf({ file }: CheckFinding): string {
+  return file.slice(file.lastIndexOf("/") + 1);
 }
 
 function left(path: string): CheckFinding {

@@ -61,6 +61,14 @@ export interface LogStart {
   lastDataSequence: number;
 }
 
+/** What tells, beside the log, that it held records: see log-evidence.ts. */
+export interface LogEvidence {
+  /** Every record up to it was durable; 0 where it is not known how many there were. */
+  sequence: number;
+  /** What says so, relative to the data directory. */
+  source: string;
+}
+
 export interface LogOptions {
   fileSystem: FileSystem;
   /** Folder of the segments. It exists. */
@@ -80,6 +88,8 @@ export interface LogOptions {
   firstSequence?: number;
   /** Where to begin: behind what a snapshot has, which was held against the log before; default: at the log's start. */
   from?: LogStart | undefined;
+  /** What tells of the log beside it: a log that ends before what that says has lost records. Not together with `from`. */
+  evidence?: LogEvidence | null | undefined;
   /** False for a type that the owner does not know: if such a record must be understood, the log does not open. */
   understandsType(type: number): boolean;
   /**

@@ -1,10 +1,16 @@
 import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX } from "./file-system.js";
 import type { CommittedBatch } from "./log-batch.js";
-import type { LogStart } from "./log-options.js";
+import type { LogEvidence, LogStart } from "./log-options.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "./record-format.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
-import { assertReadableVersion, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentBaseOf } from "./segment.js";
+import {
+  assertReadableVersion,
+  readSegmentHeader,
+  SEGMENT_HEADER_BYTES,
+  segmentBaseOf,
+  segmentName,
+} from "./segment.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
 import { StorageError } from "./storage-error.js";
 
@@ -19,6 +25,8 @@ export interface WalkOptions {
   quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
   /** Where to begin; default: at the start of the log. What lies before is not read, but for the headers of its segments. */
   from?: LogStart | undefined;
+  /** What tells of the log beside it; nothing where `from` begins behind it. */
+  evidence?: LogEvidence | null | undefined;
   /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
   deliversTail: boolean;
 }
@@ -101,7 +109,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   return {
     newest,
-    nextSequence: newest === null ? options.firstSequence : newest.tail.firstSequence,
+    nextSequence: newest === null ? walk.noSegment() : newest.tail.firstSequence,
     temporaryFiles,
     superseded: walk.superseded,
   };
@@ -113,6 +121,32 @@ class LogWalk {
 
   constructor(options: WalkOptions) {
     this.#options = options;
+  }
+
+  /** There is no segment; gives the number that the log begins with. */
+  noSegment(): number {
+    const { evidence, firstSequence, builder } = this.#options;
+    const durable = Math.max(evidence?.sequence ?? 0, firstSequence - 1);
+    if (evidence) {
+      const lastLost = evidence.sequence < firstSequence ? null : evidence.sequence;
+      this.#endLost(segmentName(firstSequence), 0, evidence, firstSequence, lastLost, "there is no segment");
+    }
+    builder.report.provenSequence = durable;
+    builder.report.lastSequence = durable;
+    return durable + 1;
+  }
+
+  #endLost(
+    segment: string,
+    offset: number,
+    { source }: LogEvidence,
+    firstLost: number,
+    lastLost: number | null,
+    end: string,
+  ): void {
+    const known = lastLost === null ? "there was a log" : `everything up to ${lastLost} was durable`;
+    const reason = `${end}, and ${source} says that ${known}`;
+    this.find("end_lost", segment, { offset, length: 0, reason }, firstLost, lastLost);
   }
 
   /** Looks at the header of a segment whose records are not read. */
@@ -179,6 +213,11 @@ class LogWalk {
       // No number that may have been used in it is used again: no record is smaller than 48 bytes.
       nextSequence = nextBase ?? base + Math.ceil(sizeBytes / 48);
     }
+    const { evidence } = this.#options;
+    if (nextBase === undefined && evidence && evidence.sequence >= base) {
+      this.#endLost(name, 0, evidence, base, evidence.sequence, `what is readable ends at ${base - 1}`);
+      nextSequence = Math.max(nextSequence, evidence.sequence + 1);
+    }
     this.#options.builder.report.lastSequence = nextSequence - 1;
     this.#options.builder.report.provenSequence = nextSequence - 1;
     const tail = {
@@ -209,7 +248,7 @@ class LogWalk {
     nextBase: number | undefined,
   ): Promise<NewestSegment> {
     const { name, base } = segment;
-    const { builder, understandsType, quarantine } = this.#options;
+    const { builder, understandsType, quarantine, evidence } = this.#options;
     const { report } = builder;
     const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
     const from = this.#options.from?.segmentBase === base ? this.#options.from : null;
@@ -221,8 +260,10 @@ class LogWalk {
     report.bytes += Math.max(0, sizeBytes - (from?.offset ?? 0));
     if (from !== null) report.lastTimeUs = Math.max(report.lastTimeUs, from.timeUs);
     const claimed = nextBase === undefined ? await claimedIn(scanSegment(scan), from?.claimedSequence ?? base - 1) : 0;
-    const proven = nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1;
     const isNewest = nextBase === undefined;
+    /** By the log itself, and by all that is known. */
+    const provenByLog = nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1;
+    const proven = isNewest ? Math.max(provenByLog, evidence?.sequence ?? 0) : provenByLog;
 
     let expected = start.afterSequence + 1;
     let gap: Gap | null = null;
@@ -287,10 +328,16 @@ class LogWalk {
       isContinuable = false;
       const place = gap ?? { offset: acceptedEnd, length: 0, reason: `the segment ends at ${expected - 1}` };
       if (!hasOpening || expected <= proven) {
-        const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
-        const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
-        if (expected <= proven) this.find(recoveryCase, name, place, expected, proven, kept);
-        else this.find(recoveryCase, name, place, null, null, kept);
+        if (!hasOpening || gap !== null || expected <= provenByLog) {
+          const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
+          const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
+          if (expected <= provenByLog) this.find(recoveryCase, name, place, expected, provenByLog, kept);
+          else this.find(recoveryCase, name, place, null, null, kept);
+        }
+        if (evidence && proven > provenByLog && expected <= proven) {
+          const firstLost = Math.max(expected, provenByLog + 1);
+          this.#endLost(name, sizeBytes, evidence, firstLost, proven, `the log ends at ${expected - 1}`);
+        }
       } else if (!isNewest) {
         // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
         this.find("superseded", name, place);
@@ -310,7 +357,10 @@ class LogWalk {
       onlyMarks: true,
     };
     const claimedSequence = Math.max(claimed, base - 1);
-    const lastDataSequence = from !== null && claimed < from.sequence ? from.lastDataSequence : claimedSequence;
+    const lastDataSequence =
+      from !== null && claimed < from.sequence
+        ? from.lastDataSequence
+        : Math.max(claimedSequence, isNewest ? Math.min(evidence?.sequence ?? 0, lastSequence) : 0);
     return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };
   }
 

@@ -1,7 +1,27 @@
+import { filesIn } from "./check-files.js";
 import { type FileSystem, readFully, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "./file-system.js";
+import type { RecoveryReport } from "./recovery-report.js";
 
 /** Files are copied piece by piece, so that a whole damaged segment takes no more memory than this. */
 const PIECE_BYTES = 1024 * 1024;
+
+function quarantineName(segment: string, offset: number, lengthBytes: number): string {
+  return `${segment}-${offset}-${lengthBytes}.bin`;
+}
+
+/** Names in the folder, in order: each is a piece of damage that an operator has not taken away. */
+export async function quarantinedFiles(fileSystem: FileSystem, directory: string): Promise<string[]> {
+  const names = (await filesIn(fileSystem, directory)).map(({ name }) => name);
+  return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
+}
+
+/** Without what still stands in the log too, and was found there again. */
+export function withoutFoundAgain(names: readonly string[], { findings }: Pick<RecoveryReport, "findings">): string[] {
+  const again = new Set(
+    findings.map(({ segment, offset, lengthBytes }) => quarantineName(segment, offset, lengthBytes)),
+  );
+  return names.filter((name) => !again.has(name));
+}
 
 /**
  * Copies a part of a file durably into the quarantine folder. The name says where the bytes stood, and the same damage found again
@@ -17,7 +37,7 @@ export async function quarantineBytes(
   offset: number,
   lengthBytes: number,
 ): Promise<string> {
-  const name = `${segment}-${offset}-${lengthBytes}.bin`;
+  const name = quarantineName(segment, offset, lengthBytes);
   const path = `${directory}/${name}`;
   if (await fileSystem.exists(path)) return name;
   const temporary = `${path}${TEMPORARY_SUFFIX}`;

@@ -36,8 +36,10 @@ export interface RecoveryReport {
   /** All findings, listed or not. */
   findingCount: number;
   corruptionCount: number;
-  /** Durable records that are lost. */
+  /** Durable records that are lost, at least. */
   lostRecords: number;
+  /** False when more may be lost than that: it cannot be told how many there were. */
+  isLostCountExact: boolean;
   quarantinedBytes: number;
   /** Bytes of the torn tail. */
   cutBytes: number;
@@ -45,6 +47,13 @@ export interface RecoveryReport {
   newSegmentBase: number | null;
   /** How often each row of the decision table applied. */
   decisions: Partial<Record<RecoveryCase, number>>;
+}
+
+/** The numbers that are lost with a finding, for people; empty when none is. */
+export function describeLost({ code, firstLost, lastLost }: RecoveryFinding): string {
+  if (firstLost === null) return "";
+  if (lastLost === null) return `, lost: ${firstLost} to an unknown number`;
+  return `, lost: ${firstLost} to ${code === "log_lost" ? "at least " : ""}${lastLost}`;
 }
 
 /** Collects a report. */
@@ -61,6 +70,7 @@ export class RecoveryReportBuilder {
     findingCount: 0,
     corruptionCount: 0,
     lostRecords: 0,
+    isLostCountExact: true,
     quarantinedBytes: 0,
     cutBytes: 0,
     newSegmentBase: null,
@@ -79,6 +89,9 @@ export class RecoveryReportBuilder {
       report.corruptionCount++;
       if (finding.firstLost !== null && finding.lastLost !== null) {
         report.lostRecords += finding.lastLost - finding.firstLost + 1;
+      }
+      if (finding.code === "log_lost" || (finding.firstLost !== null && finding.lastLost === null)) {
+        report.isLostCountExact = false;
       }
     }
     if (finding.quarantineFile !== null) report.quarantinedBytes += finding.lengthBytes;

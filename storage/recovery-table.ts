@@ -1,7 +1,8 @@
 /**
  * How recovery decides, case by case. "Proven" is the largest sequence number P of which the log itself says that everything up to it
  * had been synced: the largest durable_up_to of any intact record header, and for all but the newest segment the next segment's base
- * less one, since a segment gets its name only when everything before it is durable.
+ * less one, since a segment gets its name only when everything before it is durable. A snapshot of the log that is not begun from says it
+ * too, of its position (log-evidence.ts).
  *
  * What is proven was acknowledged and cannot be torn by a crash: damage to it is corruption, which is copied to the quarantine folder,
  * skipped, and reported. What is not proven is a prefix in order: it ends before the first damage or hole, and the rest is cut, since
@@ -50,6 +51,12 @@ export const RECOVERY_TABLE = {
     situation: "a hole in the numbers that reaches beyond what is proven",
     action: "cut",
     finding: "tail_cut",
+  },
+  end_lost: {
+    situation:
+      "the log ends before a number that a snapshot of it says was durable, or is not there in a store that had one",
+    action: "begin",
+    finding: "log_lost",
   },
   superseded: {
     situation: "records at the end of a segment that the next segment has",
@@ -112,6 +119,7 @@ export type RecoveryAction =
  * - `opening_state_damaged`: the record that restates what came before the segment.
  * - `record_damaged`: bytes that are no record, a record whose content does not match its CRC, or one that the file ends within.
  * - `sequences_missing`: numbers that are nowhere, without damaged bytes in their place.
+ * - `log_lost`: the end of the log, or all of it: what is beside it proves that there was more.
  * - `tail_cut`: what stood behind the last whole record that was not proven durable.
  * - `superseded`: bytes that an earlier recovery had copied into the next segment.
  */
@@ -123,6 +131,7 @@ export type FindingCode =
   | "opening_state_damaged"
   | "record_damaged"
   | "sequences_missing"
+  | "log_lost"
   | "tail_cut"
   | "superseded";
 
@@ -133,6 +142,7 @@ export function isCorruption(code: FindingCode): boolean {
     code === "segment_unreadable" ||
     code === "opening_state_damaged" ||
     code === "record_damaged" ||
-    code === "sequences_missing"
+    code === "sequences_missing" ||
+    code === "log_lost"
   );
 }

@@ -39,6 +39,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
     understandsType: (type) => options.understandsType(type),
     builder,
     from: options.from,
+    evidence: options.evidence,
     onRecords: (batch) => options.onRecords(batch),
     quarantine: (segment, file, offset, lengthBytes) =>
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),

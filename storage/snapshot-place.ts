@@ -59,6 +59,43 @@ export async function placeInLog(
   return { start, moves };
 }
 
+/**
+ * Whether a snapshot was made of this log, however little is left of that: a segment that it knows is there, with its salt or written
+ * anew, or nothing is there that says otherwise.
+ */
+export async function isOfLog(
+  fileSystem: FileSystem,
+  directory: string,
+  { position, segments }: Pick<SnapshotHead, "position" | "segments">,
+): Promise<boolean> {
+  const unknown = new Set(await segmentBases(fileSystem, directory));
+  let isAnother = false;
+  for (const [nth, { base, salt }] of segments.entries()) {
+    if (!unknown.delete(base)) continue;
+    const found = await saltOf(fileSystem, directory, base).catch(() => null);
+    if (found === null) continue;
+    if (found === salt) return true;
+    const nextBase = segments[nth + 1]?.base;
+    if (nextBase !== undefined && (await isRewritten(fileSystem, directory, base, nextBase))) return true;
+    isAnother = true;
+  }
+  return !isAnother && [...unknown].every((base) => base > position.sequence);
+}
+
+async function isRewritten(
+  fileSystem: FileSystem,
+  directory: string,
+  base: number,
+  nextBase: number,
+): Promise<boolean> {
+  try {
+    await readRewritten(fileSystem, directory, base, nextBase, nextBase - 1);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** In a segment that is followed by another: what it claims is not asked. */
 function startBehind({ offset, nextSequence }: RewrittenReading, position: LogPosition, timeUs: number): LogStart {
   const { sequence, segmentBase } = position;

@@ -3,13 +3,14 @@ import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { forEachRecord } from "../../storage/log-batch.js";
+import { findLogEvidence } from "../../storage/log-evidence.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { View } from "../../storage/view.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
-import { type OpenedSnapshot, openSnapshot } from "../../workers/recorder/snapshot-opening.js";
+import { type OpenedSnapshot, openSnapshot, settleUnusable } from "../../workers/recorder/snapshot-opening.js";
 import { makeSnapshot, type SnapshotMade } from "../../workers/snapshot/make-snapshot.js";
 import type { CellHistory } from "./cell-history.js";
 import { createDisk, META, QUARANTINE } from "./log-harness.js";
@@ -62,7 +63,10 @@ export class HistoryStore {
     const createState = () => new RecorderState(new CaptureLedger({ keepsRuns: true }));
     let view = new View({ reader });
     const warnings: unknown[] = [];
-    const snapshot = await openSnapshot({
+    const line = (level: string, message: string, fields: object) => {
+      if (level === "warn") warnings.push({ message, ...fields });
+    };
+    const { opened: snapshot, unusable } = await openSnapshot({
       fileSystem,
       directory: DIRECTORY,
       createState,
@@ -75,9 +79,7 @@ export class HistoryStore {
       discard: () => {
         view = new View({ reader });
       },
-      line: (level, message, fields) => {
-        if (level === "warn") warnings.push({ message, ...fields });
-      },
+      line,
     });
     const state = snapshot?.state ?? createState();
     const log = await Log.open({
@@ -87,6 +89,7 @@ export class HistoryStore {
       durability: "full",
       segmentBytes,
       from: snapshot?.start,
+      evidence: snapshot === null ? await findLogEvidence(fileSystem, DIRECTORY) : null,
       understandsType: isKnownRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
@@ -98,6 +101,7 @@ export class HistoryStore {
         forEachRecord(batch, (record, location) => state.replay(record, location));
       },
     });
+    if (unusable !== null) await settleUnusable({ fileSystem, directory: DIRECTORY, line }, unusable, log.recovery);
     return new HistoryStore({ view, state, log, snapshot, warnings }, fileSystem);
   }
 

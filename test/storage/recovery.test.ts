@@ -69,6 +69,10 @@ async function threeSegments(): Promise<SimulatedDisk> {
   return disk;
 }
 
+function cut(disk: SimulatedDisk, base: number, sizeBytes: number): void {
+  disk.setBytes(pathOf(base), disk.bytesOf(pathOf(base)).slice(0, sizeBytes));
+}
+
 function pathOf(base: number): string {
   return `${META}/${segmentName(base)}`;
 }
@@ -270,6 +274,64 @@ t.test("opening_state_damaged: also when nothing stands behind it", async (t) =>
   t.match(first.log.recovery, { newSegmentBase: 1, lostRecords: 0, corruptionCount: 1 });
   const again = await openLog(damaged.kill());
   t.equal(again.log.recovery.corruptionCount, 0, "the new segment has an opening state again");
+});
+
+for (const [what, damage, names, firstLost] of [
+  [
+    "all segments",
+    (disk) => {
+      for (const base of [1, 3, 5]) disk.removeFile(pathOf(base));
+    },
+    [],
+    1,
+  ],
+  ["the newest segment", (disk) => void disk.removeFile(pathOf(5)), ["a", "b", "c", "d"], 5],
+  ["the newest but for its name", (disk) => disk.setBytes(pathOf(5), new Uint8Array(0)), ["a", "b", "c", "d"], 5],
+  ["the newest but for its header", (disk) => cut(disk, 5, 64), ["a", "b", "c", "d"], 5],
+  ["the newest but for half a header", (disk) => cut(disk, 5, 30), ["a", "b", "c", "d"], 5],
+  ["the last record", (disk) => cut(disk, 5, place(disk, 5, 5).offset + 40), ["a", "b", "c", "d"], 5],
+  ["what was recorded last", () => {}, ["a", "b", "c", "d", "e"], 7],
+] as [string, (disk: SimulatedDisk) => void, string[], number][]) {
+  t.test(`end_lost: ${what}`, async (t) => {
+    covered.add("end_lost");
+    const evidence = { sequence: 9, source: "snapshot/9" };
+    const disk = await threeSegments();
+    damage(disk);
+    const first = await openLog(disk, { evidence });
+    t.same(first.names, names);
+    const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
+    t.match(lost, [{ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }]);
+    t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
+    t.equal(first.log.nextSequence, 10, "no number is used again");
+    await appendEach(first.log, ["new"]);
+    const again = await openLog(disk.kill());
+    t.same(again.names, [...names, "new"]);
+    t.equal(again.log.recovery.lostRecords, 9 - firstLost + 1, "the hole tells the same loss from then on");
+    await again.log.close();
+  });
+}
+
+t.test("end_lost: a log that was there and nothing tells how long it was", async (t) => {
+  const { log } = await openLog(await createDisk(), { evidence: { sequence: 0, source: "captures/x" } });
+  t.match(log.recovery.findings, [{ code: "log_lost", firstLost: 1, lastLost: null }]);
+  t.match(log.recovery, { corruptionCount: 1, lostRecords: 0, isLostCountExact: false });
+  t.equal(log.nextSequence, 1);
+});
+
+t.test("what is said to be durable and is there changes nothing of what is recovered", async (t) => {
+  for (const closes of [true, false]) {
+    const disk = await fiveRecords(closes);
+    for (let sequence = 0; sequence <= 5; sequence++) {
+      const copy = disk.copy();
+      const first = await openLog(copy, { evidence: { sequence, source: "a snapshot" } });
+      t.same(first.names, ["a", "b", "c", "d", "e"]);
+      t.match(first.log.recovery, { findings: [], corruptionCount: 0 });
+      await appendEach(first.log, ["f"]);
+      const again = await openLog(copy.kill());
+      t.same(again.names, ["a", "b", "c", "d", "e", "f"]);
+      t.match(again.log.recovery, { corruptionCount: 0 });
+    }
+  }
 });
 
 for (const [what, delta] of [

@@ -1,10 +1,14 @@
 import type { ComponentRow, ComponentStatusValue } from "../../core/health.js";
 import type { LogFailure } from "../../storage/log-options.js";
-import type { RecoveryReport } from "../../storage/recovery-report.js";
+import { describeLost, type RecoveryReport } from "../../storage/recovery-report.js";
 import type { StoreCounters } from "./store-counters.js";
 
 export interface HealthSources {
   recovery: RecoveryReport;
+  /** When the log was opened, ISO 8601. */
+  openedAt: string;
+  /** Names of what the quarantine folder has of earlier starts. */
+  earlierDamage: readonly string[];
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, for people; null while it works. */
@@ -51,11 +55,12 @@ export class RecorderHealth {
   #logRow(): ComponentRow {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
-    const { corruptionCount, lostRecords, quarantinedBytes } = this.#sources.recovery;
-    const found = `opening found ${corruptionCount} damaged places: ${lostRecords} records lost, ${quarantinedBytes} bytes in quarantine`;
-    const faults = [corruptionCount === 0 ? null : found, this.#sources.compactionFault()].filter(
-      (one) => one !== null,
-    );
+    const { recovery, openedAt, earlierDamage } = this.#sources;
+    const faults = [
+      foundByOpening(recovery, openedAt),
+      foundEarlier(earlierDamage),
+      this.#sources.compactionFault(),
+    ].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }
 
@@ -86,6 +91,27 @@ export class RecorderHealth {
         : `; retention has removed captures of ${retention.runs} runs, ${retention.bytes} bytes`;
     return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected${removed}`);
   }
+}
+
+function foundByOpening(recovery: RecoveryReport, openedAt: string): string | null {
+  const { corruptionCount, lostRecords, isLostCountExact, quarantinedBytes, findings } = recovery;
+  if (corruptionCount === 0) return null;
+  const atLeast = lostRecords === 0 ? "an unknown number of" : `at least ${lostRecords}`;
+  const lost = isLostCountExact ? lostRecords : atLeast;
+  const end = findings.find(({ code }) => code === "log_lost");
+  const said = end === undefined ? "" : `; the log has lost its end or all of it: ${end.detail}${describeLost(end)}`;
+  return (
+    `since ${openedAt}: opening found ${corruptionCount} damaged places: ${lost} records lost, ` +
+    `${quarantinedBytes} bytes in quarantine${said}`
+  );
+}
+
+function foundEarlier(names: readonly string[]): string | null {
+  const [first] = names;
+  if (first === undefined) return null;
+  const pieces = names.length === 1 ? "1 piece" : `${names.length} pieces`;
+  const more = names.length === 1 ? "" : " and others";
+  return `${pieces} of damage of earlier starts are in quarantine/ (${first}${more}): look, export what you need, and remove them`;
 }
 
 function row(key: string, status: ComponentStatusValue, detail: string | null): ComponentRow {

@@ -7,7 +7,9 @@ import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import { findLogEvidence, noteLostLog } from "../../storage/log-evidence.js";
 import type { Timers } from "../../storage/log-options.js";
+import { quarantinedFiles, withoutFoundAgain } from "../../storage/quarantine.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { LinkServer } from "../cell-link/link-server.js";
@@ -28,7 +30,7 @@ import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
-import { type OpenedSnapshot, openSnapshot } from "./snapshot-opening.js";
+import { type OpenedSnapshot, openSnapshot, settleUnusable } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { Upkeep } from "./upkeep.js";
 import { WebhookKeeper } from "./webhook-keeper.js";
@@ -180,7 +182,7 @@ export class Recorder implements MessageIntake {
   async #open(): Promise<void> {
     const { fileSystem, timers } = this.#environment;
     await this.#room.prepare();
-    const snapshot = await openSnapshot({
+    const { opened: snapshot, unusable } = await openSnapshot({
       fileSystem,
       directory: this.#directory,
       createState: () => this.#newState(),
@@ -190,6 +192,10 @@ export class Recorder implements MessageIntake {
     });
     if (snapshot !== null) this.#state = snapshot.state;
     const state = this.#state;
+    const earlier = await quarantinedFiles(fileSystem, this.#directory.quarantinePath);
+    const evidence = snapshot === null ? await findLogEvidence(fileSystem, this.#directory) : null;
+    const foundAt = new Date(this.#environment.wallUs() / 1000).toISOString();
+    if (evidence !== null) await this.#room.attempt(() => noteLostLog(fileSystem, this.#directory, evidence, foundAt));
     const log = await Log.open({
       fileSystem,
       directory: this.#directory.metaPath,
@@ -199,6 +205,7 @@ export class Recorder implements MessageIntake {
       ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
       understandsType: isKnownRecordType,
       from: snapshot?.start,
+      evidence,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         forEachRecord(batch, (record, location) => state.replay(record, location));
@@ -211,6 +218,10 @@ export class Recorder implements MessageIntake {
       room: this.#room,
     });
     this.#log = log;
+    if (unusable !== null) {
+      const line = this.#line.bind(this);
+      await settleUnusable({ fileSystem, directory: this.#directory, line }, unusable, log.recovery);
+    }
     const damagedRuns = state.finishReplay();
     for (const { runId, lostChanges, message } of damagedRuns) {
       this.#line("warn", "a run lost records to damage of the log", {
@@ -259,6 +270,8 @@ export class Recorder implements MessageIntake {
     this.#health = new RecorderHealth({
       sources: {
         recovery: log.recovery,
+        openedAt: foundAt,
+        earlierDamage: withoutFoundAgain(earlier, log.recovery),
         logFailure: () => log.failure,
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,

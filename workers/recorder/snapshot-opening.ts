@@ -1,6 +1,7 @@
 import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import type { LogStart } from "../../storage/log-options.js";
+import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
@@ -27,15 +28,29 @@ export interface OpenedSnapshot {
   bytes: number;
 }
 
+/** Where the newest snapshot is of no use. */
+export interface UnusableSnapshot {
+  /** Of the file in its folder. */
+  name: string;
+  cause: string;
+}
+
+export interface SnapshotOpening {
+  /** Null when everything is to be read from the log. */
+  opened: OpenedSnapshot | null;
+  /** Still there until `settleUnusable`: what it says of the log may be all that is left of that. */
+  unusable: UnusableSnapshot | null;
+}
+
 /**
  * Begins from the newest snapshot, the front and the recorder each from its part, both at the same time. Whatever is wrong with it, in the
- * file or against the log, makes it as if there had been none: it is removed, and the log is read from its start.
+ * file or against the log, makes it as if there had been none: the log is read from its start.
  */
-export async function openSnapshot(options: SnapshotOpeningOptions): Promise<OpenedSnapshot | null> {
+export async function openSnapshot(options: SnapshotOpeningOptions): Promise<SnapshotOpening> {
   const { fileSystem, directory, line } = options;
   const { newest, left } = await snapshotsIn(fileSystem, directory.snapshotPath);
   for (const name of left) await remove(fileSystem, `${directory.snapshotPath}/${name}`);
-  if (newest === null) return null;
+  if (newest === null) return { opened: null, unusable: null };
   const path = `${directory.snapshotPath}/${newest}`;
   const startedMs = performance.now();
   try {
@@ -43,14 +58,41 @@ export async function openSnapshot(options: SnapshotOpeningOptions): Promise<Ope
     const duration_ms = Math.round(performance.now() - startedMs);
     const { start, bytes, state } = opened;
     line("info", "began from a snapshot", { sequence: start.sequence, bytes, runs: state.runCount, duration_ms });
-    return opened;
+    return { opened, unusable: null };
   } catch (error) {
     options.discard();
-    const cause = error instanceof Error ? error.message : String(error);
-    line("warn", "a snapshot is of no use, and removed: everything is read from the log", { snapshot: newest, cause });
-    await remove(fileSystem, path);
-    return null;
+    return { opened: null, unusable: { name: newest, cause: messageOf(error) } };
   }
+}
+
+/**
+ * Removes a snapshot that is of no use, once the log is open. Where records are lost it is kept in the quarantine folder instead, durably:
+ * it may know what they were.
+ */
+export async function settleUnusable(
+  { fileSystem, directory, line }: Pick<SnapshotOpeningOptions, "fileSystem" | "directory" | "line">,
+  { name, cause }: UnusableSnapshot,
+  { findings }: Pick<RecoveryReport, "findings">,
+): Promise<void> {
+  const { snapshotPath, quarantinePath } = directory;
+  if (findings.every(({ firstLost }) => firstLost === null)) {
+    line("warn", "a snapshot is of no use, and removed: everything is read from the log", { snapshot: name, cause });
+    await remove(fileSystem, `${snapshotPath}/${name}`);
+    return;
+  }
+  try {
+    await fileSystem.rename(`${snapshotPath}/${name}`, `${quarantinePath}/${name}`);
+    await fileSystem.syncDirectory(quarantinePath);
+    await fileSystem.syncDirectory(snapshotPath);
+    line("warn", "the log has lost records: a snapshot is kept in quarantine", { snapshot: name, cause });
+  } catch (error) {
+    // It stays where it is, and is judged anew at the next start.
+    line("warn", "a snapshot could not be kept in quarantine", { snapshot: name, cause: messageOf(error) });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function take(path: string, options: SnapshotOpeningOptions): Promise<OpenedSnapshot> {

@@ -1,0 +1,185 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { temporaryDirectory } from "../helpers/recorder-harness.js";
+import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+
+const SCRIPT = new URL("../helpers/snapshot-service.js", import.meta.url).pathname;
+const RUNS = 60;
+const REPORT = { name: "report.pdf", content_type: "application/pdf" };
+
+const store = temporaryDirectory(t);
+const damaged = temporaryDirectory(t);
+const [META, SNAPSHOT, QUARANTINE] = ["meta", "snapshot", "quarantine"].map((name) => join(damaged, name)) as [
+  string,
+  string,
+  string,
+];
+
+/** A store of some segments and a snapshot of its last record but a mark, stopped. */
+async function fill(): Promise<void> {
+  const service = await ServiceProcess.start({ script: SCRIPT, dataDirectory: store });
+  t.teardown(() => service.dispose());
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  await producer.deliver(programPut());
+  for (let nth = 0; nth < RUNS; nth++) {
+    const id = nextId();
+    const metadata = { text: "x".repeat(4_000) };
+    await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID, metadata });
+    await producer.deliver({ type: "file.put", run_id: id, ...REPORT }, Buffer.from("%PDF"));
+    if (nth % 2 === 0) await producer.deliver({ type: "run.cancel", id });
+  }
+  await producer.close();
+  const { code, stderr } = await service.end();
+  if (code !== 0) throw new Error(stderr);
+}
+
+const segments = (): string[] => readdirSync(META).sort();
+const lastSegment = (): string => join(META, segments().at(-1) as string);
+const snapshotNames = (path: string): string[] => readdirSync(path).filter((name) => name.endsWith(".snap"));
+
+interface Served {
+  log: { status: string; detail: string | null };
+  status: string;
+  total: number;
+  warnings: string[];
+}
+
+/** What a start of the service says and serves, with one run more recorded if it is to be. */
+async function serve(records = false): Promise<Served> {
+  const service = await ServiceProcess.start({ dataDirectory: damaged });
+  t.teardown(() => service.dispose());
+  const get = async (path: string) => (await fetch(`http://127.0.0.1:${service.port}${path}`)).json();
+  const health = (await get("/health")) as { status: string; components: { log: Served["log"] } };
+  if (records) {
+    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "other" });
+    await producer.deliver(programPut());
+    await producer.deliver({ type: "run.create", id: nextId(), program_id: PROGRAM_ID });
+    await producer.close();
+  }
+  const { total } = (await get("/runs?limit=1")) as { total: number };
+  const { code, stderr } = await service.end();
+  if (code !== 0) throw new Error(stderr);
+  const lines = stderr.trim().split("\n");
+  const warnings = lines.filter((line) => line.includes('"level":40'));
+  return { log: health.components.log, status: health.status, total, warnings };
+}
+
+async function check() {
+  const { code, stdout } = await runCommand(["check", "--data", damaged, "--json"]);
+  const { findings } = JSON.parse(stdout) as { findings: { code: string; message: string }[] };
+  return { code, codes: findings.map((finding) => finding.code), findings };
+}
+
+const restored = (): void => {
+  rmSync(damaged, { recursive: true });
+  cpSync(store, damaged, { recursive: true, filter: (path) => !/(lock|cell\.sock)$/.test(path) });
+};
+
+t.before(fill);
+t.beforeEach(restored);
+
+const unlinkAll = (folder: string, names: readonly string[]): void => {
+  for (const name of names) unlinkSync(join(folder, name));
+};
+
+const LOSSES: [string, () => void][] = [
+  ["all segments deleted", () => unlinkAll(META, segments())],
+  ["the second half of the segments deleted", () => unlinkAll(META, segments().slice(segments().length >> 1))],
+  ["the newest segment deleted", () => unlinkSync(lastSegment())],
+  ["the newest segment truncated to nothing", () => truncateSync(lastSegment(), 0)],
+  ["the newest segment truncated to 200 bytes", () => truncateSync(lastSegment(), 200)],
+];
+
+t.test("the store before it loses anything", async (t) => {
+  t.ok(segments().length >= 4, `${segments().length} segments`);
+  t.match(await check(), { code: 0, codes: [] });
+});
+
+for (const [what, damage] of LOSSES) {
+  t.test(`${what}: the loss is told, by every start, and no number is used again`, async (t) => {
+    const [snapshot] = snapshotNames(SNAPSHOT) as [string];
+    const durable = Number(snapshot.slice(0, 16));
+    const bytes = readFileSync(join(SNAPSHOT, snapshot));
+    damage();
+    const found = await check();
+    t.equal(found.code, 1);
+    const lost = found.findings.find(({ code }) => code === "log_lost");
+    t.match(lost?.message, new RegExp(`snapshot/${snapshot} says that everything up to ${durable} was durable`));
+
+    const first = await serve(true);
+    t.match(first, { status: "degraded", log: { status: "degraded", detail: /^since 20.*at least \d+ records lost/ } });
+    t.match(first.log.detail, `everything up to ${durable} was durable`);
+    t.equal(first.warnings.filter((line) => line.includes('"code":"log_lost"')).length, 1);
+    t.ok(first.total >= 1 && first.total <= RUNS, `${first.total} runs, the new one among them`);
+    t.same(snapshotNames(SNAPSHOT), []);
+    t.same(readFileSync(join(QUARANTINE, snapshot)), bytes, "kept as it was");
+    t.ok(Number(segments().at(-1)?.slice(0, 16)) > durable, "the log goes on behind what was durable");
+
+    const second = await serve();
+    t.match(second, { status: "degraded", total: first.total, log: { detail: /of earlier starts are in quarantine/ } });
+    const after = await check();
+    t.equal(after.code, 1);
+    t.ok(after.codes.includes("quarantined"));
+  });
+}
+
+for (const [what, damage] of [
+  ["captures", () => {}],
+  [
+    "a damaged snapshot",
+    () => {
+      rmSync(join(damaged, "captures"), { recursive: true });
+      writeFileSync(join(SNAPSHOT, "0000000000000100.snap"), "no snapshot");
+    },
+  ],
+  [
+    "quarantine",
+    () => {
+      rmSync(join(damaged, "captures"), { recursive: true });
+      writeFileSync(join(QUARANTINE, "0000000000000001.seg-64-3.bin"), "odd");
+    },
+  ],
+] as const) {
+  t.test(`no segment beside ${what}: not taken for a new store`, async (t) => {
+    for (const folder of [META, SNAPSHOT]) {
+      rmSync(folder, { recursive: true });
+      mkdirSync(folder);
+    }
+    damage();
+    const found = await check();
+    t.equal(found.code, 1);
+    t.match(
+      found.findings.find(({ code }) => code === "log_lost"),
+      { message: /there is no segment, and .* says that there was a log, lost: 1 to an unknown number/ },
+    );
+    const first = await serve(true);
+    t.match(first, {
+      status: "degraded",
+      total: 1,
+      log: { status: "degraded", detail: /an unknown number of records/ },
+    });
+    t.match(await serve(), { status: "degraded", total: 1, log: { detail: /of earlier starts are in quarantine/ } });
+    t.equal((await check()).code, 1);
+    unlinkAll(QUARANTINE, readdirSync(QUARANTINE));
+    t.match(await serve(), { log: { status: "healthy" }, total: 1 }, "acknowledged by taking it away");
+    t.equal((await check()).code, 0);
+  });
+}
+
+t.test("damage of a store without a snapshot is told until the operator takes it away", async (t) => {
+  rmSync(SNAPSHOT, { recursive: true });
+  truncateSync(lastSegment(), 200);
+  t.equal((await check()).code, 1);
+  t.match(await serve(), { status: "degraded", log: { detail: /opening found 1 damaged places/ } });
+  const [kept] = readdirSync(QUARANTINE) as [string];
+  t.match(await check(), { code: 1, findings: [{ code: "quarantined", file: `quarantine/${kept}` }] });
+  const later = await serve();
+  t.match(later, { status: "degraded", log: { status: "degraded" } });
+  t.match(later.log.detail, `1 piece of damage of earlier starts are in quarantine/ (${kept})`);
+  unlinkSync(join(QUARANTINE, kept));
+  t.match(await serve(), { log: { status: "healthy" } });
+  t.match(await check(), { code: 0 });
+});
