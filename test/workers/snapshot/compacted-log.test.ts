@@ -4,8 +4,10 @@ import { withoutCaptures } from "../../../core/run-files.js";
 import { isTerminal } from "../../../core/run-state.js";
 import { encodeChanges } from "../../../storage/change-record.js";
 import { checkStore } from "../../../storage/check-store.js";
+import { findLogEvidence } from "../../../storage/log-evidence.js";
 import { isKnownRecordType } from "../../../storage/record-index.js";
 import { segmentName } from "../../../storage/segment.js";
+import { snapshotName } from "../../../storage/snapshot-format.js";
 import { encodeWebhookChange } from "../../../storage/webhook-record.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
 import { foldTables } from "../../../workers/snapshot/fold-rows.js";
@@ -13,7 +15,7 @@ import { makeSnapshot } from "../../../workers/snapshot/make-snapshot.js";
 import { CellHistory, type HistoryRecord } from "../../helpers/cell-history.js";
 import { CompactingStore } from "../../helpers/compacting-store.js";
 import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
-import { META } from "../../helpers/log-harness.js";
+import { META, QUARANTINE } from "../../helpers/log-harness.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
 import { sized } from "../../helpers/test-size.js";
 import { differences } from "../../helpers/view-comparison.js";
@@ -136,6 +138,39 @@ t.test(`segments compacted since the snapshot: what has moved is taken over, TES
   t.ok(compacted > 10 && own > 0);
 });
 
+t.test("a snapshot tells of its own log, however little is left of that, and of no other one", async (t) => {
+  const under = await CompactedStore.create(SEED + 1);
+  await under.append(300);
+  const { sequence } = await under.snapshot();
+  await under.append(200);
+  await under.store.compact();
+  await under.store.close();
+  const rewritten = under.store.compacted
+    .map(({ fields }) => `${META}/${String(fields.segment)}`)
+    .filter((path) => path <= `${META}/${segmentName(sequence)}`);
+  const segments = under.disk.paths().filter((path) => path.startsWith(META));
+  const left = async (keeps: (path: string) => boolean) => {
+    const disk = under.disk.copy();
+    for (const path of segments) if (!keeps(path)) disk.removeFile(path);
+    return await findLogEvidence(disk, DIRECTORY);
+  };
+  const evidence = { sequence, source: `snapshot/${snapshotName(sequence)}` };
+  t.same(await left(() => true), evidence);
+  t.same(await left(() => false), evidence, "no segment");
+  t.ok(rewritten.length > 1);
+  for (const path of rewritten) t.same(await left((one) => one === path), evidence, "one that was written anew");
+  const kept = segments.find((path) => !rewritten.includes(path)) as string;
+  t.same(await left((one) => one === kept), evidence, "one that was not");
+
+  const other = await CompactedStore.create(SEED + 2);
+  await other.append(300);
+  await other.store.close();
+  const mixed = other.disk.copy();
+  const name = `${SNAPSHOTS}/${snapshotName(sequence)}`;
+  mixed.setBytes(name, under.disk.bytesOf(name));
+  t.equal(await findLogEvidence(mixed, DIRECTORY), null, "of another log");
+});
+
 t.test("a segment written anew since that is damaged, or is the newest: the snapshot is discarded", async (t) => {
   const under = await CompactedStore.create(SEED);
   await under.append(300);
@@ -163,5 +198,7 @@ t.test("a segment written anew since that is damaged, or is the newest: the snap
   for (const path of cut.paths()) if (path.startsWith(META) && path > last) cut.removeFile(path);
   const store = await HistoryStore.open(cut);
   t.match(store.warnings, [{ cause: /is not there|is another one/ }]);
+  t.match(store.log.recovery.findings, [{ code: "log_lost", lastLost: sequence }]);
+  t.ok(cut.has(`${QUARANTINE}/${snapshotName(sequence)}`), "and is kept, since the log has lost records");
   await store.log.close();
 });
