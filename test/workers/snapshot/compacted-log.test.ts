@@ -158,7 +158,11 @@ t.test("a snapshot tells of its own log, however little is left of that, and of 
   t.same(await left(() => true), evidence);
   t.same(await left(() => false), evidence, "no segment");
   t.ok(rewritten.length > 1);
-  for (const path of rewritten) t.same(await left((one) => one === path), evidence, "one that was written anew");
+  // The segment of the position has all that the snapshot knows of: it alone can have lost nothing of that.
+  const position = segments.filter((path) => path <= `${META}/${segmentName(sequence)}`).at(-1);
+  for (const path of rewritten) {
+    if (path !== position) t.same(await left((one) => one === path), evidence, "one that was written anew");
+  }
   const kept = segments.find((path) => !rewritten.includes(path)) as string;
   t.same(await left((one) => one === kept), evidence, "one that was not");
 
