@@ -83,7 +83,7 @@ t.test(
     await recorder.until(() => removals(recorder).length === 2);
     t.ok(isRemoved(recorder.run(active.id)));
     t.notOk(existsSync(pathOf(recorder, active.id)));
-    t.same(recorder.counters, { retention: { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES } });
+    t.same(recorder.counters?.retention, { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES });
     t.match(recorder.row("recorder").detail, `retention has removed captures of 2 runs, ${2 * CAPTURED_BYTES} bytes`);
     t.equal(isRemoved(recorder.run(second.id)), false);
     await raw.accept({ type: "cell.put" });
