@@ -58,6 +58,11 @@ const HEADER = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/;
 export function verifyWebhook(options: VerifyWebhookOptions): { timestampSeconds: number } {
   const { secret, toleranceSeconds = DEFAULT_TOLERANCE_SECONDS, nowSeconds = Date.now() / 1000 } = options;
   if (secret === "") throw new TypeError("the secret is empty: nothing can be verified with it");
+  // Compared with no number, every age would pass.
+  if (!(Number.isFinite(toleranceSeconds) && toleranceSeconds >= 0)) {
+    throw new TypeError(`toleranceSeconds is ${toleranceSeconds}: a finite number of at least 0 is needed`);
+  }
+  if (!Number.isFinite(nowSeconds)) throw new TypeError(`nowSeconds is ${nowSeconds}: a finite number is needed`);
   const header = headerOf(options.headers);
   if (header === undefined) {
     throw new WebhookVerificationError("signature_missing", "the request has no X-Service-Signature");

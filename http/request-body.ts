@@ -89,7 +89,7 @@ export class RequestBodyParser {
 
 function faultOf({ keyword, params, instancePath, data, parentSchema, message }: ErrorObject): BodyFault {
   const at = (path: string, value: unknown, allowed: string): BodyFault => {
-    const isShown = (parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly !== true;
+    const isShown = (parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly !== true && path !== "";
     return { field: path.slice(1), value: isShown ? shown(value) : null, allowed };
   };
   switch (keyword) {
@@ -126,9 +126,13 @@ function faultOf({ keyword, params, instancePath, data, parentSchema, message }:
   }
 }
 
-/** The value as JSON, short enough for an answer and a log line. */
+/**
+ * The value, short enough for an answer and a log line. Nothing of what is in an object or a list, where a secret may stand that belongs
+ * elsewhere, and of a URL no user info.
+ */
 function shown(value: unknown): JsonValue {
   if (value === null || typeof value === "boolean" || typeof value === "number") return value;
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value !== "string") return Array.isArray(value) ? "a list" : "an object";
+  const text = value.replace(/\/\/[^/?#]*@/, "//…@");
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
 }

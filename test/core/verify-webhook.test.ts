@@ -108,3 +108,12 @@ t.test("a secret after whsec_ must be base64", async (t) => {
     t.notOk(isUsableSecret(secret), secret);
   }
 });
+
+t.test("a tolerance or a time that is no number is an error, not a request of any age that passes", (t) => {
+  const options = { secret: SECRET, headers: {}, body: "" };
+  for (const toleranceSeconds of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
+    t.throws(() => verifyWebhook({ ...options, toleranceSeconds }), { name: "TypeError", message: /toleranceSeconds/ });
+  }
+  t.throws(() => verifyWebhook({ ...options, nowSeconds: Number.NaN }), { name: "TypeError", message: /nowSeconds/ });
+  t.end();
+});

@@ -71,7 +71,12 @@ onEveryFront(
       return params;
     };
     t.same(await ask({}), { field: "name", in: "body", value: null, allowed: "present: the field is required" });
-    t.same(await ask([]), { field: "", in: "body", value: "[]", allowed: "of type object" });
+    t.same(await ask([]), { field: "", in: "body", value: null, allowed: "of type object" });
+    // What stands where it does not belong may be a secret.
+    t.match(await ask([{ secret: "hunter2" }]), { field: "", value: null });
+    t.match(await ask("hunter2"), { field: "", value: null });
+    t.match(await ask({ name: { secret: "hunter2" } }), { field: "name", value: "an object" });
+    t.match(await ask({ name: "n", kinds: "http://u:hunter2@h/" }), { field: "kinds", value: "http://…@h/" });
     t.same(await ask({ name: "n", pause: 31 }), { field: "pause", in: "body", value: 31, allowed: "<= 30" });
     t.same(await ask({ name: "n", pause: "1" }), {
       field: "pause",
@@ -80,7 +85,7 @@ onEveryFront(
       allowed: "of type number or null",
     });
     t.match(await ask({ name: "n", kinds: ["a", "c"] }), { field: "kinds/1", value: "c", allowed: "one of a, b" });
-    t.match(await ask({ name: "n", kinds: [] }), { field: "kinds", value: "[]", allowed: "at least 1 items" });
+    t.match(await ask({ name: "n", kinds: [] }), { field: "kinds", value: "a list", allowed: "at least 1 items" });
     t.match(await ask({ name: "n", kinds: ["a", "a"] }), { field: "kinds", allowed: "a list without repeated items" });
     t.match(await ask({ name: "x".repeat(11) }), { field: "name", allowed: "at most 10 characters" });
     t.match(await ask({ name: "n", "a/b": 1 }), {

@@ -52,6 +52,8 @@ const NO_DISPATCHER: DispatcherHandle = {
 export class WebhookKeeper {
   readonly #options: WebhookKeeperOptions;
   readonly #ids = new UuidSource();
+  /** Of the last change of a webhook that was appended; 0 before there is one. */
+  #lastSequence = 0;
   readonly #webhooks: WebhookDesk;
   readonly deliveries: DeliveryDesk;
   #dispatcherFailure: string | null = null;
@@ -143,14 +145,20 @@ export class WebhookKeeper {
   #record(webhookId: string, change: WebhookChange | undefined, reply: (answer: WebhookReply) => void): void {
     const done: WebhookReply = { ok: true, id: webhookId };
     if (change === undefined) {
-      reply(done);
+      // What makes it needless may itself wait for the log.
+      this.#replyWhenCommitted(this.#lastSequence, done, reply);
       return;
     }
     const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.tick();
     const { webhooks } = this.#options.state;
     const before = webhooks.get(webhookId);
     const sequence = this.#options.append(change, timeUs);
+    this.#lastSequence = sequence;
     if (before !== undefined && isElsewhere(before, webhooks.get(webhookId))) this.deliveries.webhookChanged(webhookId);
+    this.#replyWhenCommitted(sequence, done, reply);
+  }
+
+  #replyWhenCommitted(sequence: number, done: WebhookReply, reply: (answer: WebhookReply) => void): void {
     this.deliveries.whenCommitted(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the log takes no more records", {});
       reply(isCommitted ? done : { ok: false, error: error.data });
