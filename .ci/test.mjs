@@ -1,6 +1,6 @@
 // Runs the compiled tests with tap: all of them, or those whose path contains one of the arguments. On a terminal tap draws its
 // progress; elsewhere only failures show. In both cases the figures that tests print, what was skipped, and one closing line
-// `N passed, N failed, N skipped` follow.
+// `N passed, N failed, N skipped` follow; before it, the files that took longest, since the whole is to stay within ten minutes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,6 +35,7 @@ const result = spawnSync(
 
 // Counted from the TAP itself: the lowest assertions, those without an indented block of their own before them.
 const counts = { passed: 0, failed: 0, skipped: 0 };
+const secondsOfFiles = [];
 let previousIndent = 0;
 let file = "";
 let failureIndent = -1;
@@ -57,6 +58,8 @@ for (const line of readFileSync(tapOutput, "utf8").split("\n")) {
   if (/^# (?!time=|No coverage|\{|Subtest)/.test(text) && indent > 0) console.log(`${file}: ${text.slice(2)}`);
   const assertion = /^(not )?ok \d+(.*)$/.exec(text);
   if (!assertion) continue;
+  const ended = indent === 0 && / # time=([\d.]+)(ms|s|m)\b/.exec(assertion[2]);
+  if (ended) secondsOfFiles.push([Number(ended[1]) * { ms: 0.001, s: 1, m: 60 }[ended[2]], file]);
   const closesSubtest = previousIndent > indent;
   previousIndent = indent;
   if (/ # SKIP\b/i.test(assertion[2])) {
@@ -68,5 +71,11 @@ for (const line of readFileSync(tapOutput, "utf8").split("\n")) {
 }
 // A file that crashed or timed out can leave no failed assertion behind.
 if (result.status !== 0 && counts.failed === 0) counts.failed = 1;
+const slowest = secondsOfFiles.sort(([a], [b]) => b - a).slice(0, 12);
+const sumSeconds = secondsOfFiles.reduce((sum, [seconds]) => sum + seconds, 0);
+console.log(
+  `${secondsOfFiles.length} files, ${sumSeconds.toFixed(0)} s one after another; longest: ` +
+    slowest.map(([seconds, path]) => `${path.replace(/^.*dist\/test\//, "")} ${seconds.toFixed(0)} s`).join(", "),
+);
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 process.exit(result.status ?? 1);
