@@ -1,77 +1,146 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { heightSource, surfaceFrame } from "../../test/helpers/made-frames.js";
+import { heightSource, type MadeFrame } from "../../test/helpers/made-frames.js";
+import { readGreyPng } from "../../test/helpers/png-reader.js";
 import { encodeHeightMap } from "../../workers/artefacts/frame-pictures.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../workers/artefacts/kernel-memory.js";
-import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { startPython } from "../peers/python-peer.js";
+import type {
+  Benchmark,
+  BenchmarkContext,
+  MissingContestant,
+  OpenBenchmark,
+  RoundSample,
+} from "../harness/benchmark.js";
+import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { FILTER_DEFAULT, FILTER_SUB, startLibpng } from "../peers/libpng.js";
+import { loadSharp } from "../peers/sharp.js";
 
-const PIL = `
-import sys, time, io, numpy
-from PIL import Image
-for line in sys.stdin:
-    name, width, height, level = line.split()
-    picture = Image.fromarray(numpy.fromfile(name, dtype="<u2").reshape(int(height), int(width)))
-    out = io.BytesIO()
-    start = time.perf_counter()
-    picture.save(out, "png", compress_level=int(level))
-    print(time.perf_counter() - start, len(out.getvalue()), flush=True)
-`;
+type Figure = "time" | "size";
 
-async function open({ size, seed, directory }: BenchmarkContext): Promise<OpenBenchmark> {
-  const [width, lines] = size === "smoke" ? [90, 60] : [3200, 1000];
-  const frame = surfaceFrame(seed, width, lines);
-  const file = join(directory, "heights.raw");
-  writeFileSync(file, frame.height);
-  const own = (memory: KernelMemory) => async (): Promise<RoundSample> => {
+async function open(context: BenchmarkContext, frame: MadeFrame, figure: Figure): Promise<OpenBenchmark> {
+  const { width, lines } = frame.geometry;
+  const sample = (ms: number, bytes: number): RoundSample => ({
+    value: figure === "time" ? ms : bytes,
+    seconds: ms / 1000,
+    details: { "size %": (50 * bytes) / (width * lines) },
+  });
+  const encode = (memory: KernelMemory): Promise<Uint8Array> => {
     memory.reset();
-    const start = performance.now();
-    const png = await encodeHeightMap(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
-    const ms = performance.now() - start;
-    return { value: ms, seconds: ms / 1000, details: { "size %": (100 * png.length) / frame.height.length } };
+    return encodeHeightMap(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
   };
-  const runners: OpenBenchmark["runners"] = { wasm: own(await wasmKernels()), typescript: own(typeScriptKernels()) };
-  const notes = [
-    `${width} x ${lines} heights of 16 bits in memory, in one thread; the size is that of the file over that of the plane`,
-  ];
-  const pil = startPython(["PIL", "numpy"], PIL);
-  if ("why" in pil) {
-    const missing = ["pil-1", "pil-6"].map((name) => ({ name, why: pil.why }));
-    return { runners, missing, notes, close: async () => {} };
-  }
-  for (const level of [1, 6]) {
-    runners[`pil-${level}`] = async () => {
-      const [seconds = 0, bytes = 0] = (await pil.ask(`${file} ${width} ${lines} ${level}`)).split(" ").map(Number);
-      return { value: seconds * 1000, seconds, details: { "size %": (100 * bytes) / frame.height.length } };
+  const own = (memory: KernelMemory) => async (): Promise<RoundSample> => {
+    const start = performance.now();
+    const png = await encode(memory);
+    return sample(performance.now() - start, png.length);
+  };
+  const wasm = await wasmKernels();
+  // The peers get the samples that the height map has, whatever the raw heights are.
+  const { samples } = readGreyPng(await encode(wasm));
+  const pixels = Uint16Array.from(samples);
+  const file = join(context.directory, "heights.raw");
+  writeFileSync(file, new Uint8Array(pixels.buffer));
+  const runners: OpenBenchmark["runners"] = { wasm: own(wasm), typescript: own(typeScriptKernels()) };
+  const missing: MissingContestant[] = [];
+  const closers: (() => Promise<void>)[] = [];
+  const libpng = startLibpng();
+  if ("why" in libpng) {
+    for (const name of figure === "time" ? ["libpng-1"] : ["libpng-6"]) missing.push({ name, why: libpng.why });
+  } else {
+    closers.push(() => libpng.close());
+    const [name, level, filter] = figure === "time" ? ["libpng-1", 1, FILTER_SUB] : ["libpng-6", 6, FILTER_DEFAULT];
+    runners[name as string] = async () => {
+      const { seconds, bytes } = await libpng.encode(file, width, lines, level as number, filter as number);
+      return sample(seconds * 1000, bytes);
     };
   }
-  return { runners, notes, close: () => pil.close() };
+  if (figure === "time") {
+    const loaded = loadSharp();
+    if ("why" in loaded) missing.push({ name: "sharp-1", why: loaded.why });
+    else {
+      runners["sharp-1"] = async () => {
+        const start = performance.now();
+        const image = loaded.sharp(pixels, { raw: { width, height: lines, channels: 1 } });
+        const png = await image
+          .toColourspace("grey16")
+          .png({ compressionLevel: 1, adaptiveFiltering: false })
+          .toBuffer();
+        const ms = performance.now() - start;
+        if (png[24] !== 16) throw new Error(`sharp wrote ${png[24]} bits a sample`);
+        return sample(ms, png.length);
+      };
+    }
+  }
+  return {
+    runners,
+    missing,
+    notes: [
+      `${frame.name}: ${width} x ${lines} samples of 16 bits; the size is that of the file over that of the samples`,
+    ],
+    async close() {
+      for (const close of closers) await close();
+    },
+  };
 }
 
-export const heightMapPng: Benchmark = {
-  name: "height-map-png",
-  measures:
-    "A 16-bit height map as PNG: from the raw plane in memory to the file in memory, one thread. PIL with zlib level 1 and 6 from its picture " +
-    "to the file in memory, timed by Python.",
-  metric: { name: "time", unit: "ms", better: "lower" },
-  contestants: [
-    { name: "wasm", description: "own filters and deflate in WebAssembly" },
-    { name: "typescript", description: "without WebAssembly: sub, and zlib with Huffman codes alone" },
-    { name: "pil-1", description: "PIL, compress_level=1" },
-    { name: "pil-6", description: "PIL, compress_level=6" },
-  ],
-  peer: "pil-1",
-  goals: [
-    {
+const OWN = [
+  { name: "wasm", description: "own filters and deflate in WebAssembly" },
+  { name: "typescript", description: "without WebAssembly: sub, and zlib with Huffman codes alone" },
+];
+
+function timeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
+  return {
+    name: `height-map-png-${suffix}`,
+    measures:
+      `${what} as a 16-bit PNG: from raw heights in memory to the file in memory, one thread each. sharp and libpng (called from Python by ctypes, ` +
+      "timed by Python) encode the same samples from memory to memory.",
+    metric: { name: "time", unit: "ms", better: "lower" },
+    contestants: [
+      ...OWN,
+      { name: "libpng-1", description: "libpng, level 1, filter sub" },
+      { name: "sharp-1", description: "sharp, compressionLevel 1, one thread" },
+    ],
+    peer: "libpng-1",
+    goals: ["libpng-1", "sharp-1"].map((peer) => ({
       kind: "ratio",
       contestant: "wasm",
-      peer: "pil-1",
+      peer,
       ratio: 1 / 3,
       direction: "at-most",
-      source: "goal of the formats: at least 3 times as fast as zlib level 1",
-    },
-  ],
-  rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 11 } },
-  timeoutSeconds: { smoke: 120, full: 300 },
-  open,
-};
+      source: "goal of the formats: 3 times as fast as sharp level 1 and libpng level 1 with sub",
+    })),
+    rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 9 } },
+    timeoutSeconds: { smoke: 120, full: 300 },
+    open: async (context) => open(context, await of(context), "time"),
+  };
+}
+
+function sizeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
+  return {
+    name: `height-map-size-${suffix}`,
+    measures: `How large ${what} is as a 16-bit PNG: bytes of the file, beside libpng's at level 6 with the filters that it chooses itself.`,
+    metric: { name: "size", unit: "bytes", better: "lower" },
+    contestants: [...OWN, { name: "libpng-6", description: "libpng, level 6, its own choice of filters" }],
+    peer: "libpng-6",
+    goals: [
+      {
+        kind: "ratio",
+        contestant: "wasm",
+        peer: "libpng-6",
+        ratio: 1.06,
+        direction: "at-most",
+        source: "goal of the formats: at most 1.06 times libpng level 6 on real captures",
+      },
+    ],
+    // Sizes are the same every time.
+    rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 0, measured: 1 } },
+    timeoutSeconds: { smoke: 120, full: 120 },
+    open: async (context) => open(context, await of(context), "size"),
+  };
+}
+
+const { surface500k, surface3m, surface10m, mouldedCover, chip, disc } = BENCH_FRAMES;
+
+export const heightMapPngs: readonly Benchmark[] = [
+  ...[surface500k, surface3m, surface10m, mouldedCover, chip, disc].map(timeBenchmark),
+  ...[mouldedCover, chip, disc].map(sizeBenchmark),
+];

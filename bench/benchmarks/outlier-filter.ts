@@ -1,16 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  loadFrame,
-  type MadeFrame,
-  noiseFrame,
-  plainHeights,
-  realFrames,
-  surfaceFrame,
-} from "../../test/helpers/made-frames.js";
+import { loadFrame, type MadeFrame, noiseFrame } from "../../test/helpers/made-frames.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import type { Benchmark, BenchmarkContext, Goal, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { frameXyz } from "../load/frame-xyz.js";
 import { startPython } from "../peers/python-peer.js";
 
 const OPEN3D = `
@@ -26,25 +21,8 @@ for line in sys.stdin:
     print(seconds, flush=True)
 `;
 
-/** Valid points as x, y, z in f32, and the position of each. */
-function pointsOf(frame: MadeFrame): { xyz: Float32Array; positions: Uint32Array } {
-  const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
-  const zs = plainHeights(frame);
-  const positions = new Uint32Array(zs.length);
-  const xyz = new Float32Array(3 * zs.length);
-  let point = 0;
-  for (let at = 0; at < zs.length; at++) {
-    if (zs[at] === Number.POSITIVE_INFINITY) continue;
-    xyz[3 * point] = xOriginMm + (at % width) * xPitchMm;
-    xyz[3 * point + 1] = yOriginMm + Math.floor(at / width) * yPitchMm;
-    xyz[3 * point + 2] = zs[at] as number;
-    positions[point++] = at;
-  }
-  return { xyz: xyz.slice(0, 3 * point), positions: positions.slice(0, point) };
-}
-
 async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
-  const { xyz, positions } = pointsOf(frame);
+  const { xyz, positions } = frameXyz(frame);
   const file = join(context.directory, "cloud.xyz");
   writeFileSync(file, new Uint8Array(xyz.buffer, 0, xyz.byteLength));
   const open3d = startPython(["open3d", "numpy"], OPEN3D);
@@ -85,14 +63,12 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
 }
 
 function filterBenchmark(
-  name: string,
-  what: string,
-  frameOf: (context: BenchmarkContext) => Promise<MadeFrame>,
+  { suffix, what, of }: BenchFrame,
   /** Times as fast as Open3D: WebAssembly, TypeScript. */
   goals: { wasm?: number; typescript?: number },
 ): Benchmark {
   return {
-    name,
+    name: `outlier-filter-${suffix}`,
     measures:
       `The outlier filter on ${what}: from z in memory to the mask of inliers, in one thread. Open3D's remove_statistical_outlier(20, 2.0) with ` +
       "one thread (OMP_NUM_THREADS=1), timed by Python from its point cloud to the indices of inliers. Reading and decoding are in neither.",
@@ -115,48 +91,25 @@ function filterBenchmark(
     ),
     rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 7 } },
     timeoutSeconds: { smoke: 120, full: 1800 },
-    open: async (context) => open(context, await frameOf(context)),
+    open: async (context) => open(context, await of(context)),
   };
 }
 
-/** The real capture of that name; where there are none, and at smoke size, a made surface of about its size. */
-async function realOr(context: BenchmarkContext, name: string): Promise<MadeFrame> {
-  if (context.size === "smoke") return surfaceFrame(context.seed, 90, 60);
-  return (await realFrames()).find((frame) => frame.name === name) ?? surfaceFrame(context.seed, 800, 600);
-}
-
-const made =
-  (width: number, lines: number) =>
-  async ({ size, seed }: BenchmarkContext): Promise<MadeFrame> =>
-    size === "smoke" ? surfaceFrame(seed, 90, 60) : surfaceFrame(seed, width, lines);
+const { surface500k, surface3m, surface10m, mouldedCover, chip, disc } = BENCH_FRAMES;
 
 export const outlierFilters: readonly Benchmark[] = [
-  filterBenchmark("outlier-filter-surface-500k", "a made surface of 0.5 Mpt", made(800, 600), { typescript: 8 }),
-  filterBenchmark("outlier-filter-surface-10m", "a made surface of 10 Mpt", made(3200, 3200), {
-    wasm: 40,
-    typescript: 8,
-  }),
-  filterBenchmark("outlier-filter-moulded-cover", "a moulded cover", (context) => realOr(context, "moulded_cover"), {
-    wasm: 30,
-    typescript: 8,
-  }),
-  filterBenchmark("outlier-filter-chip", "a chip, confocal", (context) => realOr(context, "chip_confocal_frt"), {
-    wasm: 30,
-    typescript: 8,
-  }),
+  filterBenchmark(surface500k, { typescript: 8 }),
+  filterBenchmark(surface3m, { typescript: 8 }),
+  filterBenchmark(surface10m, { wasm: 40, typescript: 8 }),
+  filterBenchmark(mouldedCover, { wasm: 30, typescript: 8 }),
+  filterBenchmark(chip, { wasm: 30, typescript: 8 }),
+  filterBenchmark(disc, { wasm: 10, typescript: 8 }),
   filterBenchmark(
-    "outlier-filter-disc",
-    "a fixture with wide shadows",
-    (context) => realOr(context, "disc_fixture_a"),
     {
-      wasm: 10,
-      typescript: 8,
+      suffix: "noise",
+      what: "a cube of noise",
+      of: async ({ size, seed }) => noiseFrame(seed, size === "smoke" ? 60 : 600, size === "smoke" ? 50 : 500),
     },
-  ),
-  filterBenchmark(
-    "outlier-filter-noise",
-    "a cube of noise",
-    async ({ size, seed }) => noiseFrame(seed, size === "smoke" ? 60 : 600, size === "smoke" ? 50 : 500),
     { wasm: 1 },
   ),
 ];

@@ -4,8 +4,9 @@ import { capturePaced } from "./capture-paced.js";
 import { download20mb } from "./download-20mb.js";
 import { durableAppends } from "./durable-appends.js";
 import { fastifyListPage, fastifyRunDetail } from "./fastify-peer.js";
+import { frameFormats, readsDuringProcessing } from "./frame-formats.js";
 import { framingGuard } from "./framing-guard.js";
-import { heightMapPng } from "./height-map-png.js";
+import { heightMapPngs } from "./height-map-png.js";
 import { list1m } from "./list-1m.js";
 import { listDepth1m } from "./list-depth-1m.js";
 import { listHttp1m } from "./list-http-1m.js";
@@ -13,8 +14,11 @@ import { listPageHot } from "./list-page-hot.js";
 import { listPages10k } from "./list-pages-10k.js";
 import { listSqlite1m } from "./list-sqlite-1m.js";
 import { memory1m } from "./memory-1m.js";
+import { npyDownload } from "./npy-download.js";
 import { open1m } from "./open-1m.js";
 import { outlierFilters } from "./outlier-filter.js";
+import { plyBuilds } from "./ply-build.js";
+import { poolTask } from "./pool-task.js";
 import { readsDuringDeliveries } from "./reads-during-deliveries.js";
 import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
@@ -45,8 +49,13 @@ export const BENCHMARKS: readonly Benchmark[] = [
   open1m,
   memory1m,
   ...outlierFilters,
-  heightMapPng,
+  ...plyBuilds,
+  ...heightMapPngs,
   seriesCsv,
+  poolTask,
+  npyDownload,
+  frameFormats,
+  readsDuringProcessing,
 ];
 
 export function findBenchmark(name: string): Benchmark {

@@ -1,7 +1,14 @@
 import { createRandom } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { type CsvAppend, csvRoomBytes, encodeCsvRows } from "../../workers/artefacts/csv-encoder.js";
-import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import type {
+  Benchmark,
+  BenchmarkContext,
+  MissingContestant,
+  OpenBenchmark,
+  RoundSample,
+} from "../harness/benchmark.js";
+import { papaparseWriter, polarsWriter, type WriteCsv } from "../peers/csv-writers.js";
 
 const CHANNELS = 8;
 const START_US = 1_763_757_505_000_000;
@@ -24,24 +31,55 @@ async function open({ size, seed }: BenchmarkContext): Promise<OpenBenchmark> {
     const bytes = encodeCsvRows(append, CHANNELS, 0, new Uint8Array(values.buffer), out);
     return sample(bytes, performance.now() - start);
   };
+  const time = (row: number): string => formatTimeUs(START_US + row * PERIOD_US);
   const strings = async (): Promise<RoundSample> => {
     const start = performance.now();
     const lines: string[] = [];
     for (let row = 0; row < rows; row++) {
-      let line = formatTimeUs(START_US + row * PERIOD_US);
+      let line = time(row);
       for (let at = row * CHANNELS; at < (row + 1) * CHANNELS; at++) line += `,${String(singles[at])}`;
       lines.push(line);
     }
     const bytes = Buffer.from(`${lines.join("\n")}\n`, "latin1").length;
     return sample(bytes, performance.now() - start);
   };
+  const table = Array.from({ length: rows }, (_, row) => [
+    time(row),
+    ...Array.from(integers.subarray(row * CHANNELS, (row + 1) * CHANNELS), (value) => value / 1e4),
+  ]);
+  const columns = Array.from({ length: CHANNELS }, (_, channel) =>
+    Float32Array.from({ length: rows }, (_, row) => singles[row * CHANNELS + channel] as number),
+  );
+  const peers: Record<string, WriteCsv | { why: string }> = {
+    papaparse: papaparseWriter(table),
+    polars: polarsWriter(
+      table.map(([text]) => String(text)),
+      columns,
+    ),
+  };
+  const runners: OpenBenchmark["runners"] = {};
+  const missing: MissingContestant[] = [];
+  for (const [name, write] of Object.entries(peers)) {
+    if (typeof write !== "function") missing.push({ name, why: write.why });
+    else {
+      runners[name] = async () => {
+        const start = performance.now();
+        const bytes = write();
+        return sample(bytes, performance.now() - start);
+      };
+    }
+  }
   return {
     runners: {
+      ...runners,
       decimals: own({ ...base, dtype: "i32", valueScale: 1e-4 }, integers),
       singles: own({ ...base, dtype: "f32", valueScale: null }, singles),
       strings,
     },
-    notes: [`${rows} rows of ${CHANNELS} channels in memory, one thread; String(v) writes f32 with up to 17 digits`],
+    missing,
+    notes: [
+      `${rows} rows of ${CHANNELS} channels in memory, one thread each; String(v) writes f32 with up to 17 digits; papaparse and polars have their times as text`,
+    ],
     close: async () => {},
   };
 }
@@ -50,12 +88,14 @@ export const seriesCsv: Benchmark = {
   name: "series-csv",
   measures:
     "A measurement series as CSV: from raw values in memory to text in memory, in one thread: i32 with four decimals, f32 with the fewest digits " +
-    "that read back, and f32 by String(v) joined to lines, as a program would write it first.",
+    "that read back, f32 by String(v) joined to lines, as a program would write it first, the decimals by papaparse, and f32 by polars with one thread.",
   metric: { name: "throughput", unit: "MB/s", better: "higher" },
   contestants: [
     { name: "decimals", description: "i32 with a scale of 0.0001" },
     { name: "singles", description: "f32, shortest" },
     { name: "strings", description: "f32 by String(v)" },
+    { name: "papaparse", description: "papaparse: the decimals as numbers, from rows" },
+    { name: "polars", description: "nodejs-polars: f32, shortest, from columns" },
   ],
   peer: "strings",
   goals: [
@@ -69,10 +109,18 @@ export const seriesCsv: Benchmark = {
     {
       kind: "ratio",
       contestant: "singles",
-      peer: "strings",
-      ratio: 10,
+      peer: "polars",
+      ratio: 1,
       direction: "at-least",
-      source: "goal of the formats: 10 times String(v)",
+      source: "goal of the formats: at least as fast as polars",
+    },
+    {
+      kind: "ratio",
+      contestant: "decimals",
+      peer: "papaparse",
+      ratio: 20,
+      direction: "at-least",
+      source: "goal of the formats: 20 times papaparse",
     },
   ],
   rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 11 } },

@@ -8,6 +8,7 @@ const WIDTH = 3200;
 export const BATCH_LINES = 64;
 /** u16 height and u16 luminance. */
 export const BATCH_BYTES = WIDTH * BATCH_LINES * 4;
+const FRAME_BATCHES = 1024 / BATCH_LINES;
 /** A head of 4,000 lines a second (cell-link.md, What it must hold): 51.2 MB/s. */
 export const HEAD_BATCHES_PER_SECOND = 4000 / BATCH_LINES;
 
@@ -24,10 +25,24 @@ export function surfaceBatch(seed: number): Uint8Array {
 }
 
 export interface OpenCapture {
+  frameId: string;
   /** Sends the next batch of lines; `acknowledged` of what it resolves to is the service's answer. */
   sendBatch(): Promise<{ acknowledged: Promise<void> }>;
   /** Ends frame, step and run. */
   end(): Promise<void>;
+}
+
+/** A frame of 3,200 x 1,024 points as it is used where a whole frame is processed: begun, with all of its lines acknowledged. */
+export async function captureWholeFrame(
+  client: ProducerClient,
+  program: ProducedProgram,
+  batch: Uint8Array,
+  batches = FRAME_BATCHES,
+): Promise<OpenCapture> {
+  const capture = await beginCapture(client, program, batch, batches);
+  const sent = await Promise.all(Array.from({ length: batches }, () => capture.sendBatch()));
+  await Promise.all(sent.map(({ acknowledged }) => acknowledged));
+  return capture;
 }
 
 /** A run with one frame that waits for its lines, all of it acknowledged. `batches` may be 0 while their number is not known. */
@@ -61,6 +76,7 @@ export async function beginCapture(
   });
   let firstLine = 0;
   return {
+    frameId,
     sendBatch() {
       const message = { type: "frame.lines", id: frameId, first_line: firstLine, line_count: BATCH_LINES };
       firstLine += BATCH_LINES;

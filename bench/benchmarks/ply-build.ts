@@ -1,0 +1,156 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { itemBytes } from "../../core/capture.js";
+import { vertexBytes } from "../../core/ply-header.js";
+import { heightSource, type MadeFrame, planeSource } from "../../test/helpers/made-frames.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../workers/artefacts/kernel-memory.js";
+import { packCloud } from "../../workers/artefacts/point-cloud.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { frameXyz } from "../load/frame-xyz.js";
+import { startPython } from "../peers/python-peer.js";
+
+const OPEN3D = `
+import sys, time, numpy as np, open3d as o3d
+name, target = sys.stdin.readline().split()
+xyz = np.fromfile(name, dtype="<f4").reshape(-1, 3)
+light = np.fromfile(name + ".light", dtype="u1").reshape(-1, 1)
+cloud = o3d.t.geometry.PointCloud(o3d.core.Tensor(xyz))
+if len(light): cloud.point["intensity"] = o3d.core.Tensor(light)
+print("ready", flush=True)
+for line in sys.stdin:
+    start = time.perf_counter()
+    o3d.t.io.write_point_cloud(target, cloud)
+    print(time.perf_counter() - start, flush=True)
+`;
+
+const TMPFS = "/dev/shm";
+/** Of a piece at most, as the service makes them. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** All pieces of the cloud, one after the other. */
+async function buildPieces(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array[]> {
+  const { planes, geometry, luminance } = frame;
+  const { width, lines } = geometry;
+  const lightBytes = planes.luminance === undefined ? 0 : width * itemBytes(planes.luminance.dtype);
+  const linesPerPiece = Math.max(1, Math.floor(PIECE_BYTES / (width * vertexBytes(planes))));
+  const pieces: Uint8Array[] = [];
+  for (let first = 0; first < lines; first += linesPerPiece) {
+    memory.reset();
+    const source = {
+      planes,
+      geometry,
+      heights: heightSource(memory, frame),
+      luminance: planeSource(memory, luminance ?? new Uint8Array(0), lightBytes),
+      mask: null,
+    };
+    pieces.push(await packCloud(memory, source, first, Math.min(first + linesPerPiece, lines)));
+  }
+  return pieces;
+}
+
+const sample = (ms: number, bytes: number): RoundSample => ({
+  value: ms,
+  seconds: ms / 1000,
+  details: { "GB/s": bytes / 1e6 / ms },
+});
+
+async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
+  const own = (memory: KernelMemory) => async (): Promise<RoundSample> => {
+    const start = performance.now();
+    const pieces = await buildPieces(memory, frame);
+    const ms = performance.now() - start;
+    return sample(
+      ms,
+      pieces.reduce((sum, { length }) => sum + length, 0),
+    );
+  };
+  const wasm = await wasmKernels();
+  const whole = Buffer.concat(await buildPieces(wasm, frame));
+  const runners: OpenBenchmark["runners"] = {
+    wasm: own(wasm),
+    typescript: own(typeScriptKernels()),
+    memcpy: async () => {
+      const start = performance.now();
+      const copies: Uint8Array[] = [];
+      for (let at = 0; at < whole.length; at += PIECE_BYTES) {
+        copies.push(Uint8Array.prototype.slice.call(whole, at, at + PIECE_BYTES));
+      }
+      return sample(performance.now() - start, whole.length);
+    },
+  };
+  const notes = [`${frame.name}: ${whole.length} bytes in pieces of ${PIECE_BYTES}; every contestant has one thread`];
+  const none = (why: string) => ({ runners, missing: [{ name: "open3d", why }], notes, close: async () => {} });
+  if (!existsSync(TMPFS)) return none(`there is no ${TMPFS}`);
+  const open3d = startPython(["open3d", "numpy"], OPEN3D);
+  if ("why" in open3d) return none(open3d.why);
+  const { xyz, positions } = frameXyz(frame);
+  const file = join(context.directory, "cloud.xyz");
+  writeFileSync(file, new Uint8Array(xyz.buffer, 0, xyz.byteLength));
+  const shift = Math.max(0, (frame.planes.luminance?.bits ?? 8) - 8);
+  const light = frame.luminance;
+  const lights =
+    frame.planes.luminance?.dtype === "u16" && light !== null
+      ? new Uint16Array(light.buffer, light.byteOffset, light.length / 2)
+      : light;
+  writeFileSync(
+    `${file}.light`,
+    lights === null ? new Uint8Array(0) : Uint8Array.from(positions, (at) => (lights[at] as number) >> shift),
+  );
+  const folder = mkdtempSync(join(TMPFS, "ply-build-"));
+  await open3d.ask(`${file} ${join(folder, "cloud.ply")}`);
+  runners.open3d = async () => sample(Number(await open3d.ask("again")) * 1000, whole.length);
+  return {
+    runners,
+    notes,
+    async close() {
+      await open3d.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function plyBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
+  return {
+    name: `ply-build-${suffix}`,
+    measures:
+      `All vertices of ${what} as binary PLY, in the pieces in which a download takes them: from raw planes in memory to bytes in memory of their own. ` +
+      "The peer copies bytes of the same size to memory of its own, piece by piece. Open3D's tensor writer writes points and intensities, " +
+      "which it has as f32 and u8, to tmpfs, timed by Python.",
+    metric: { name: "time", unit: "ms", better: "lower" },
+    contestants: [
+      { name: "wasm", description: "decoding, and packing by stores of 16 bytes, in WebAssembly" },
+      { name: "typescript", description: "the same kernels compiled by tsc" },
+      { name: "memcpy", description: "a copy of the same size" },
+      { name: "open3d", description: "Debian's python3-open3d: t.io.write_point_cloud" },
+    ],
+    peer: "memcpy",
+    goals: [
+      {
+        kind: "ratio",
+        contestant: "wasm",
+        peer: "memcpy",
+        ratio: 1.5,
+        direction: "at-most",
+        source: "goal of the formats: at most 1.5 times a copy of the same size",
+      },
+      {
+        kind: "ratio",
+        contestant: "wasm",
+        peer: "open3d",
+        ratio: 1 / 8,
+        direction: "at-most",
+        source: "goal of the formats: 8 times as fast as Open3D's tensor writer",
+      },
+    ],
+    rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 11 } },
+    timeoutSeconds: { smoke: 120, full: 300 },
+    open: async (context) => open(context, await of(context)),
+  };
+}
+
+const { surface500k, surface3m, surface10m, mouldedCover, chip } = BENCH_FRAMES;
+
+export const plyBuilds: readonly Benchmark[] = [surface500k, surface3m, surface10m, mouldedCover, chip].map(
+  plyBenchmark,
+);
