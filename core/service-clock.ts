@@ -6,6 +6,22 @@ export interface ServiceClock {
   /** The next time, in microseconds since the Unix epoch; above every one before. */
   tick(): number;
   readonly lastUs: number;
+  /** A time of this clock that another thread gave (`createFollowingClock`): every further one is above it. */
+  observe(timeUs: number): void;
+}
+
+/** A time of the service clock, and when it was: by `monotonicMs`, which all threads have in common. */
+export interface ClockMoment {
+  timeUs: number;
+  atMs: number;
+}
+
+/** The service clock in a thread beside the one that owns it. */
+export interface FollowingClock {
+  /** What the owner's clock said last. Called before the first `tick`. */
+  follow(moment: ClockMoment): void;
+  /** The owner's time, and what has passed since it was told; above every one before, here and as told. */
+  tick(): number;
 }
 
 export function createServiceClock(wallUs: () => number, lastUs = 0): ServiceClock {
@@ -18,7 +34,32 @@ export function createServiceClock(wallUs: () => number, lastUs = 0): ServiceClo
     get lastUs() {
       return last;
     },
+    observe(timeUs) {
+      last = Math.max(last, timeUs);
+    },
   };
+}
+
+/** @param nowMs `monotonicMs` */
+export function createFollowingClock(nowMs: () => number): FollowingClock {
+  let told: ClockMoment | undefined;
+  let last = 0;
+  return {
+    follow(moment) {
+      told = moment;
+      last = Math.max(last, moment.timeUs);
+    },
+    tick() {
+      if (told === undefined) throw new Error("the service clock has not been told");
+      last = Math.max(Math.floor(told.timeUs + (nowMs() - told.atMs) * 1000), last + 1);
+      return last;
+    },
+  };
+}
+
+/** Milliseconds that never step; the same in all threads of the process, where `performance.now` counts from each one's own start. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 /** The wall clock in microseconds, of the system's millisecond resolution: `tick` fills in between. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { hasNoCompiler, preloadedLibrary } from "../helpers/preloaded-library.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../helpers/test-authority.js";
@@ -72,6 +73,30 @@ t.test(
     t.match(refused, { code: 1, stderr: /--webhook-ca: .*has no certificate in PEM/ });
     const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
     t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
+  },
+);
+
+t.test(
+  "names that never resolve hold up neither named receivers nor the service's end",
+  { skip: hasNoCompiler },
+  async (t) => {
+    // The service with all its threads and processes.
+    const service = await ServiceProcess.start({ environment: { LD_PRELOAD: preloadedLibrary(t, "stuck-names") } });
+    t.teardown(() => service.dispose());
+    const client = new WebhookClient(t, service.port);
+    const fine = await startReceiver();
+    t.teardown(() => fine.close());
+    const hooks = Array.from({ length: 12 }, (_, nth) => `http://dead${nth}.test:${fine.port}/`);
+    for (const url of [...hooks, `http://fine.test:${fine.port}/`, fine.url]) {
+      const body = { name: url, url, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 5 };
+      await client.expect("POST", "/webhooks", 201, "WebhookResponse", body);
+    }
+    const runId = await failRun(t, service);
+    const run = await client.until(`/runs/${runId}`, (json) => json.webhook_delivery.delivered === 2);
+    t.match(run.webhook_delivery, { delivered: 2, failed: 0, pending: hooks.length });
+    t.equal(fine.requests.length, 2);
+    // A look-up that lasts must not: the thread that makes it would hold the exit.
+    t.match(await service.end(), { code: 0 });
   },
 );
 

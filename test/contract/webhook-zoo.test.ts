@@ -1,7 +1,6 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import t, { type Test } from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { rawReceiver } from "../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 import { WebhookClient } from "../helpers/webhook-client.js";
@@ -12,22 +11,6 @@ async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Pro
   const one = await startReceiver(...args);
   t.teardown(() => one.close());
   return one;
-}
-
-/** A receiver that speaks what it likes. */
-async function rawReceiver(t: Test, onRequest: (socket: Socket) => void): Promise<{ url: string; server: Server }> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.once("data", () => onRequest(socket));
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
 }
 
 t.test(
@@ -52,28 +35,34 @@ t.test(
       for (let nth = 0; nth < 40; nth++) response.setHeader(`x-${nth}`, "v".repeat(1000));
       response.end();
     });
-    const silent = await rawReceiver(t, () => {});
-    const resetting = await rawReceiver(t, (socket) => socket.resetAndDestroy());
-    const garbage = await rawReceiver(t, (socket) => socket.end("\u0000what?\r\n\r\n"));
-    const trickling = await rawReceiver(t, (socket) => {
-      // A head that never ends: a byte is no answer.
-      socket.write("HTTP/1.1 200 OK\r\nX-A: ");
-      const timer = setInterval(() => socket.write("a"), 50);
-      socket.on("close", () => clearInterval(timer));
-    });
-    const drip = await rawReceiver(t, (socket) => {
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
-      const timer = setInterval(() => socket.write("b"), 50);
-      socket.on("close", () => clearInterval(timer));
-    });
-    const endless = await rawReceiver(t, (socket) => {
-      socket.write("HTTP/1.1 200 OK\r\n");
-      const more = (): boolean => socket.write(`X: ${"h".repeat(8000)}\r\n`);
-      socket.on("drain", () => {
+    const silent = await rawReceiver(t, (socket) => socket.resume());
+    const resetting = await rawReceiver(t, (socket) => socket.once("data", () => socket.resetAndDestroy()));
+    const garbage = await rawReceiver(t, (socket) => socket.once("data", () => socket.end("\u0000what?\r\n\r\n")));
+    const trickling = await rawReceiver(t, (socket) =>
+      socket.once("data", () => {
+        // A head that never ends: a byte is no answer.
+        socket.write("HTTP/1.1 200 OK\r\nX-A: ");
+        const timer = setInterval(() => socket.write("a"), 50);
+        socket.on("close", () => clearInterval(timer));
+      }),
+    );
+    const drip = await rawReceiver(t, (socket) =>
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+        const timer = setInterval(() => socket.write("b"), 50);
+        socket.on("close", () => clearInterval(timer));
+      }),
+    );
+    const endless = await rawReceiver(t, (socket) =>
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\n");
+        const more = (): boolean => socket.write(`X: ${"h".repeat(8000)}\r\n`);
+        socket.on("drain", () => {
+          while (more());
+        });
         while (more());
-      });
-      while (more());
-    });
+      }),
+    );
     const refusing = await startReceiver();
     await refusing.close();
     const back = await startReceiver();
@@ -86,17 +75,17 @@ t.test(
       ids.set(name, (await client.expect("POST", "/webhooks", 201, "WebhookResponse", body)).id);
     };
     await subscribe("slow", slow.url, { delivery_timeout_seconds: 9 });
-    await subscribe("silent", silent.url, { delivery_timeout_seconds: 1, max_retries: 1 });
-    await subscribe("trickling head", trickling.url, { delivery_timeout_seconds: 1 });
-    await subscribe("trickling body", drip.url, { delivery_timeout_seconds: 1 });
+    await subscribe("silent", silent, { delivery_timeout_seconds: 1, max_retries: 1 });
+    await subscribe("trickling head", trickling, { delivery_timeout_seconds: 1 });
+    await subscribe("trickling body", drip, { delivery_timeout_seconds: 1 });
     await subscribe("refusing", refusing.url, { max_retries: 2 });
-    await subscribe("resetting", resetting.url);
+    await subscribe("resetting", resetting);
     await subscribe("redirecting", redirecting.url, { max_retries: 1 });
     await subscribe("failing", failing.url, { max_retries: 3 });
     await subscribe("1 MB", large.url);
     await subscribe("40 KB of headers", many.url);
-    await subscribe("headers without end", endless.url);
-    await subscribe("garbage", garbage.url);
+    await subscribe("headers without end", endless);
+    await subscribe("garbage", garbage);
     await subscribe("down and back", back.url, { max_retries: 9, retry_backoff_seconds: 0.5 });
     await subscribe("fast", fast.url);
 

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { createServiceClock, wallClockUs } from "../../core/service-clock.js";
+import { createFollowingClock, createServiceClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -24,4 +24,30 @@ t.test("every time is max(wall, last + 1 µs)", async (t) => {
 t.test("a clock without a past begins above zero, which means null in records", async (t) => {
   t.equal(createServiceClock(() => 0).tick(), 1);
   t.ok(Number.isSafeInteger(createServiceClock(wallClockUs).tick()));
+});
+
+t.test("a time that another thread gave is never given again, and takes the clock back never", async (t) => {
+  const clock = createServiceClock(() => 1_000, 5_000);
+  clock.observe(7_000);
+  t.equal(clock.tick(), 7_001);
+  clock.observe(6_000);
+  t.equal(clock.tick(), 7_002);
+});
+
+t.test("the clock of another thread: the owner's time, and what has passed since", async (t) => {
+  let nowMs = 50;
+  const clock = createFollowingClock(() => nowMs);
+  t.throws(() => clock.tick(), /has not been told/);
+  clock.follow({ timeUs: 9_000_000, atMs: 40 });
+  t.equal(clock.tick(), 9_010_000, "10 ms ago it was told");
+  t.equal(clock.tick(), 9_010_001, "above every one before");
+  nowMs += 0.25;
+  t.equal(clock.tick(), 9_010_250);
+  // The owner's wall clock was set back, and so its clock stands: it is told no less, and passes on from there.
+  clock.follow({ timeUs: 9_010_300, atMs: 50.25 });
+  t.equal(clock.tick(), 9_010_301);
+  clock.follow({ timeUs: 9_000_500, atMs: 50.25 });
+  t.equal(clock.tick(), 9_010_302, "never back");
+  const before = monotonicMs();
+  t.ok(monotonicMs() >= before);
 });

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { hasNoCompiler, preloadedLibrary } from "../helpers/preloaded-library.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -123,14 +123,8 @@ t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStr
   });
 });
 
-const hasCompiler = isInstalled("gcc") ? false : "no gcc";
-t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasCompiler }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "failing-sync-"));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  const [library, order] = [join(folder, "failing-sync.so"), join(folder, "fail")];
-  const compiled = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, "test/helpers/failing-sync.c", "-ldl"], {
-    encoding: "utf8",
-  });
-  if (compiled.status !== 0) throw new Error(compiled.stderr);
+t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasNoCompiler }, async (t) => {
+  const library = preloadedLibrary(t, "failing-sync");
+  const order = `${library}.order`;
   await judgeFailedSync(t, { LD_PRELOAD: library, FAIL_ONE_SYNC: order }, async () => writeFileSync(order, ""));
 });

@@ -1,7 +1,8 @@
-import type { Dispatcher as UndiciDispatcher } from "undici";
 import type { EventName } from "../../core/webhook.js";
 import { signatureHeaders } from "../../core/webhook-signature.js";
+import { NameLookupError } from "./name-lookups.js";
 import { ReceiverAnswer } from "./receiver-answer.js";
+import type { ReceiverConnection, ReceiverConnections } from "./receiver-connections.js";
 import { AddressRefusedError } from "./receiver-connector.js";
 
 export interface DeliveryRequest {
@@ -24,22 +25,26 @@ export interface DeliveryOutcome {
 }
 
 export interface SentRequest {
-  /** The attempt's time is over: `onEnd` is called at once, with what came until now. */
-  timeOut(timeoutMs: number): void;
+  /** The attempt's time is over: `onEnd` is called at once, with what came until now. `fault` says what it was, for people. */
+  timeOut(fault: string): void;
 }
 
 /**
  * Posts one attempt. `onEnd` is called exactly once. The status alone decides; what then comes of the body is kept as far as
  * there is time and room.
+ *
+ * A receiver may close a connection that it has answered on at any moment, also while the next request is on its way (RFC 9112, 9.3 and
+ * 9.5). So a connection that had been used and was closed before an answer began says nothing about this event: it is posted once more,
+ * within the same attempt, over a connection that is new. Should the receiver have taken the first one nevertheless, it has the event
+ * twice, which at-least-once delivery and its `event_id` are for.
  */
 export function sendDelivery(
-  agent: UndiciDispatcher,
+  connections: ReceiverConnections,
   request: DeliveryRequest,
   onEnd: (outcome: DeliveryOutcome) => void,
 ): SentRequest {
   const answer = new ReceiverAnswer();
   let hasEnded = false;
-  let abort: (() => void) | undefined;
   const end = (failure: string | null): void => {
     if (hasEnded) return;
     hasEnded = true;
@@ -61,16 +66,20 @@ export function sendDelivery(
     "webhook-id": eventId,
     ...(secret !== null && signatureHeaders(secret, eventId, timestampSeconds, payload)),
   };
-  agent.dispatch(
+  const post = {
+    ...({ origin, path: pathname + search, method: "POST", headers, body: payload } as const),
     // The caller's own timer bounds the whole attempt.
-    { origin, path: pathname + search, method: "POST", headers, body: payload, headersTimeout: 0, bodyTimeout: 0 },
-    {
-      onConnect(abortRequest) {
-        // Given up while it waited for its connection: nothing is sent any more.
-        if (hasEnded) abortRequest();
-        else abort = abortRequest;
-      },
+    ...{ headersTimeout: 0, bodyTimeout: 0 },
+  };
+  let connection: ReceiverConnection;
+  const send = (over: ReceiverConnection): void => {
+    connection = over;
+    const { connects } = over;
+    let hasAnswerBegun = false;
+    over.dispatch(post, {
+      onConnect() {},
       onHeaders(statusCode, raw) {
+        hasAnswerBegun = true;
         // 1xx are no answers yet.
         if (statusCode >= 200) answer.takeHeaders(statusCode, raw);
         return true;
@@ -78,25 +87,32 @@ export function sendDelivery(
       onData(chunk) {
         if (answer.takeBody(chunk)) return true;
         end(null);
-        abort?.();
+        connections.drop(over);
         return false;
       },
       onComplete() {
+        connections.giveBack(over);
         end(null);
       },
       onUpgrade(_statusCode, _headers, socket) {
         socket.destroy();
+        connections.drop(over);
         end("the receiver answered with another protocol");
       },
       onError(error) {
-        endWith(failureText(error));
+        connections.drop(over);
+        if (hasEnded) return;
+        const wasUsed = connects > 0 && over.connects === connects;
+        if (wasUsed && !hasAnswerBegun && isClosed(error)) send(connections.open(origin));
+        else endWith(failureText(error));
       },
-    },
-  );
+    });
+  };
+  send(connections.take(origin));
   return {
-    timeOut(timeoutMs) {
-      endWith(`no answer within ${timeoutMs / 1000} s`);
-      abort?.();
+    timeOut(fault) {
+      endWith(fault);
+      connections.drop(connection);
     },
   };
 }
@@ -108,8 +124,16 @@ function statusFault(statusCode: number | null): string | null {
   return `the receiver answered ${statusCode}`;
 }
 
+/** The connection ended, by the receiver or on the way to it. */
+function isClosed(error: Error): boolean {
+  const { code } = error as { code?: unknown };
+  return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
+}
+
 /** Longest text of an error that is kept. */
 const ERROR_CHARACTERS = 500;
+
+const CLOSED = "the connection was closed before an answer came";
 
 const FAILURES: Record<string, string> = {
   ECONNREFUSED: "the connection was refused",
@@ -119,9 +143,15 @@ const FAILURES: Record<string, string> = {
   EAI_AGAIN: "the host name does not resolve now",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the network cannot be reached",
+  EADDRNOTAVAIL: "the host cannot be reached",
+  EACCES: "the system does not allow the connection",
+  EPERM: "the system does not allow the connection",
+  EMFILE: "the service has too many connections and files open",
+  EPROTO: "TLS with the receiver failed",
   ETIMEDOUT: "the connection timed out",
   UND_ERR_CONNECT_TIMEOUT: "the connection timed out",
-  UND_ERR_SOCKET: "the connection was closed before an answer came",
+  UND_ERR_SOCKET: CLOSED,
+  UND_ERR_INFO: CLOSED,
   UND_ERR_HEADERS_OVERFLOW: "the answer's headers are too large",
 };
 
@@ -131,6 +161,8 @@ function failureText(error: Error): string {
   const { code } = error as { code?: unknown };
   if (typeof code === "string") {
     if (code.startsWith("HPE_")) return `the answer is not HTTP (${code})`;
+    if (code.startsWith("ERR_SSL_")) return `${FAILURES.EPROTO} (${code})`;
+    if (error instanceof NameLookupError) return `${FAILURES[code] ?? FAILURES.ENOTFOUND} (${code})`;
     const known = FAILURES[code];
     if (known !== undefined) return `${known} (${code})`;
   }

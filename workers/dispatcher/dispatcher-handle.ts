@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { monotonicMs, type ServiceClock } from "../../core/service-clock.js";
 import type {
   DeliveryJob,
   DeliveryReport,
@@ -22,7 +23,12 @@ export interface DispatcherHandle {
   stop(graceMs: number): Promise<void>;
 }
 
-export function startDispatcher(options: DispatcherOptions, callbacks: DispatcherCallbacks): DispatcherHandle {
+/** @param clock attempts have its times, and it goes on above them */
+export function startDispatcher(
+  options: DispatcherOptions,
+  callbacks: DispatcherCallbacks,
+  clock: ServiceClock,
+): DispatcherHandle {
   const worker = new Worker(new URL("./dispatcher-thread.js", import.meta.url), {
     workerData: options,
     name: "dispatcher",
@@ -40,7 +46,9 @@ export function startDispatcher(options: DispatcherOptions, callbacks: Dispatche
     if (!isStopping) callbacks.onFailure(message);
   };
   worker.on("message", (message: DispatcherToRecorder) => {
-    if (message.kind === "reports") callbacks.onReports(message.reports);
+    if (message.kind !== "reports") return;
+    for (const { attempt } of message.reports) if (attempt !== null) clock.observe(attempt.completedAtUs);
+    callbacks.onReports(message.reports);
   });
   worker.on("error", (error) => fail(error.stack ?? error.message));
   const exited = new Promise<void>((resolve) => {
@@ -51,7 +59,7 @@ export function startDispatcher(options: DispatcherOptions, callbacks: Dispatche
   });
   return {
     serving: (port) => post({ kind: "serving", port }),
-    deliver: (jobs) => post({ kind: "deliver", jobs }),
+    deliver: (jobs) => post({ kind: "deliver", jobs, now: { timeUs: clock.tick(), atMs: monotonicMs() } }),
     release: (deliveryId) => post({ kind: "release", deliveryId }),
     stop(graceMs) {
       isStopping = true;

@@ -1,5 +1,6 @@
 /** What the recorder and the dispatcher thread say to each other; plain data only. */
 import type { DeliveryAttempt } from "../../core/delivery.js";
+import type { ClockMoment } from "../../core/service-clock.js";
 import type { EventName } from "../../core/webhook.js";
 
 /** Given to the thread when it starts (workerData). */
@@ -46,7 +47,8 @@ export interface DeliveryReport {
 export type RecorderToDispatcher =
   /** The port that the service serves on: no delivery goes there. Sent before the first job. */
   | { kind: "serving"; port: number }
-  | { kind: "deliver"; jobs: DeliveryJob[] }
+  /** With the time of the service clock, which attempts are told in. */
+  | { kind: "deliver"; jobs: DeliveryJob[]; now: ClockMoment }
   /** No further attempt of this delivery by itself: one under way ends, a pause ends now. */
   | { kind: "release"; deliveryId: string }
   /** Release all, cut short what still lasts after `graceMs`, end the thread. */

@@ -1,8 +1,7 @@
 /** The dispatcher thread's entry: `workerData` is `DispatcherOptions`, the messages are those of dispatcher-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
-import { Agent } from "undici";
 import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
-import { LIMITS } from "../../core/limits.js";
+import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {
@@ -11,6 +10,9 @@ import type {
   DispatcherToRecorder,
   RecorderToDispatcher,
 } from "./dispatcher-messages.js";
+import { startLookupProcess } from "./lookup-process.js";
+import { NameLookups } from "./name-lookups.js";
+import { ReceiverConnections } from "./receiver-connections.js";
 import { receiverConnector } from "./receiver-connector.js";
 
 const port = parentPort;
@@ -18,30 +20,33 @@ if (port === null) throw new Error("dispatcher-thread is a worker's entry");
 const options = workerData as DispatcherOptions;
 const send = (message: DispatcherToRecorder): void => port.postMessage(message);
 
+const timers = {
+  set: (callback: () => void, delayMs: number): unknown => setTimeout(callback, delayMs),
+  clear: (handle: unknown): void => clearTimeout(handle as NodeJS.Timeout),
+};
+const nowMs = (): number => performance.now();
+const clock = createFollowingClock(monotonicMs);
+const lookups = new NameLookups({ start: startLookupProcess, timers, nowMs });
 let ownPort: number | null = null;
-const agent = new Agent({
-  connect: receiverConnector({
+const connections = new ReceiverConnections(
+  receiverConnector({
     allow: options.allow.length === 0 ? null : options.allow.map(rangeOf),
     deny: options.deny.map(rangeOf),
     extraCa: options.extraCa,
     ownPort: () => ownPort,
+    lookUp: (hostname, callback) => lookups.lookUp(hostname, callback),
   }),
-  // As many connections as deliveries run; one request on each at a time.
-  pipelining: 1,
-  maxHeaderSize: LIMITS.answerHeaderMostBytes,
-});
+);
 
 /** Reports of one turn of the event loop go together. */
 let reports: DeliveryReport[] = [];
 const dispatcher = new Dispatcher({
-  timers: {
-    set: (callback, delayMs) => setTimeout(callback, delayMs),
-    clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-  },
-  nowMs: () => performance.now(),
-  wallUs: () => Date.now() * 1000,
+  timers,
+  nowMs,
+  tick: () => clock.tick(),
+  wallUs: wallClockUs,
   userAgent: `inspection-results-service/${options.serviceVersion}`,
-  send: (request, onEnd) => sendDelivery(agent, request, onEnd),
+  send: (request, onEnd) => sendDelivery(connections, request, onEnd),
   report(report) {
     if (reports.length === 0) setImmediate(flush);
     reports.push(report);
@@ -65,6 +70,7 @@ port.on("message", (message: RecorderToDispatcher) => {
       ownPort = message.port;
       return;
     case "deliver":
+      clock.follow(message.now);
       for (const job of message.jobs) dispatcher.deliver(job);
       return;
     case "release":
@@ -79,6 +85,7 @@ port.on("message", (message: RecorderToDispatcher) => {
 async function stop(graceMs: number): Promise<void> {
   await dispatcher.stop(graceMs);
   flush();
-  await agent.destroy();
+  lookups.close();
+  await connections.destroy();
   (port as NonNullable<typeof port>).close();
 }

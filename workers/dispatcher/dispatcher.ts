@@ -10,7 +10,9 @@ export interface DispatcherEnvironment {
   timers: Timers;
   /** Monotonic, in milliseconds. */
   nowMs(): number;
-  /** Microseconds since the Unix epoch. */
+  /** The service clock, which attempts are told in. */
+  tick(): number;
+  /** The system's wall clock, in microseconds since the Unix epoch: what receivers hold a signature's time against. */
   wallUs(): number;
   userAgent: string;
   send(request: DeliveryRequest, onEnd: (outcome: DeliveryOutcome) => void): SentRequest;
@@ -92,14 +94,14 @@ export class Dispatcher {
   }
 
   #begin(running: Running): void {
-    const { timers, wallUs, nowMs } = this.#environment;
+    const { timers, tick, wallUs, nowMs } = this.#environment;
     const { job } = running;
     const step = running.schedule.begin(nowMs());
     if (step.kind === "done") {
       this.#end(running, { deliveryId: job.deliveryId, attempt: null, next: { kind: step.status } });
       return;
     }
-    const startedAtUs = wallUs();
+    const startedAtUs = tick();
     let hasEnded = false;
     const request = this.#environment.send(
       {
@@ -109,7 +111,7 @@ export class Dispatcher {
         eventName: job.eventName,
         payload: job.payload,
         userAgent: this.#environment.userAgent,
-        timestampSeconds: Math.floor(startedAtUs / 1_000_000),
+        timestampSeconds: Math.floor(wallUs() / 1_000_000),
       },
       (outcome) => {
         hasEnded = true;
@@ -117,14 +119,14 @@ export class Dispatcher {
         if (this.#running.get(job.deliveryId) !== running) return;
         timers.clear(running.timer);
         running.request = null;
-        const completedAtUs = Math.max(wallUs(), startedAtUs);
+        const completedAtUs = tick();
         this.#ended(running, { attemptNumber: running.attemptNumber++, startedAtUs, completedAtUs, ...outcome });
       },
     );
     // It may have failed at once.
     if (hasEnded) return;
     running.request = request;
-    running.timer = timers.set(() => request.timeOut(step.timeoutMs), step.timeoutMs);
+    running.timer = timers.set(() => request.timeOut(timeoutFault(step.timeoutMs, job)), step.timeoutMs);
   }
 
   #ended(running: Running, attempt: DeliveryAttempt): void {
@@ -148,4 +150,10 @@ export class Dispatcher {
     this.#environment.report(report);
     if (this.#running.size === 0) this.#onIdle?.();
   }
+}
+
+/** Names the time that the attempt really had. */
+function timeoutFault(appliedMs: number, { timeoutMs }: DeliveryJob): string {
+  const fault = `no answer within ${Math.round(appliedMs) / 1000} s`;
+  return appliedMs < timeoutMs ? `${fault}, where the dispatch window ended` : fault;
 }

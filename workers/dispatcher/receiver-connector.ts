@@ -1,10 +1,10 @@
-import { lookup } from "node:dns";
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { rootCertificates } from "node:tls";
 import { buildConnector } from "undici";
 import { type AddressPolicy, type AddressRange, addressFault } from "../../core/address-policy.js";
 import { LIMITS } from "../../core/limits.js";
+import type { LookupCallback } from "./name-lookups.js";
 
 /** The address is not one that deliveries may go to; nothing was sent. */
 export class AddressRefusedError extends Error {
@@ -17,14 +17,12 @@ export interface ReceiverConnectorOptions {
   extraCa: string | null;
   /** Null before the service serves. */
   ownPort(): number | null;
-  /** Resolves a name; default: as the system does. */
-  lookup?: (hostname: string, options: { all: true }, callback: LookupCallback) => void;
+  /** Resolves a name. */
+  lookUp(hostname: string, callback: LookupCallback): void;
 }
 
 /** Stands for every port that is not the service's own. */
 const ANOTHER_PORT = -1;
-
-type LookupCallback = (error: Error | null, addresses: { address: string; family: number }[]) => void;
 
 /**
  * Connects to receivers, to addresses that the policy allows only. A name is resolved once for a connection, each address of it is
@@ -39,27 +37,12 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
     const own = interfaces.flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
     return { allow: options.allow, deny: options.deny, own, ownPort };
   };
-  /** Of names being resolved: one that takes long, or never answers, occupies one place of the system's resolver at most. */
-  const resolving = new Map<string, LookupCallback[]>();
-  const resolve = (hostname: string, callback: LookupCallback): void => {
-    const waiting = resolving.get(hostname);
-    if (waiting !== undefined) {
-      waiting.push(callback);
-      return;
-    }
-    resolving.set(hostname, [callback]);
-    (options.lookup ?? lookup)(hostname, { all: true }, (error, addresses) => {
-      const callbacks = resolving.get(hostname) ?? [];
-      resolving.delete(hostname);
-      for (const one of callbacks) one(error, addresses);
-    });
-  };
   const connectorTo = (isOwnPort: boolean): buildConnector.connector =>
     buildConnector({
       timeout: LIMITS.dispatchWindowMs,
       ...(options.extraCa !== null && { ca: [...rootCertificates, options.extraCa] }),
       lookup(hostname: string, wanted: { all?: boolean }, callback: (...results: unknown[]) => void): void {
-        resolve(hostname, (error, addresses) => {
+        options.lookUp(hostname, (error, addresses) => {
           if (error !== null) return callback(error);
           const port = isOwnPort ? (options.ownPort() ?? ANOTHER_PORT) : ANOTHER_PORT;
           const current = policy(port);
@@ -86,7 +69,12 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
     const connector = port === options.ownPort() ? toOwnPort : toOtherPorts;
     connector(target, (error, socket) => {
       if (error !== null) return callback(error, null);
-      const fault = addressFault(socket.remoteAddress ?? "", port, policy(port));
+      // It knows no more where it went: the receiver has closed it.
+      if (socket.remoteAddress === undefined) {
+        socket.destroy();
+        return callback(new Error("the connection was closed as soon as it was made"), null);
+      }
+      const fault = addressFault(socket.remoteAddress, port, policy(port));
       if (fault === undefined) return callback(null, socket);
       socket.destroy();
       refuse(fault);

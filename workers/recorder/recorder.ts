@@ -1,5 +1,5 @@
 import type { RunState } from "../../core/run-state.js";
-import { createServiceClock } from "../../core/service-clock.js";
+import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
@@ -14,8 +14,7 @@ import { isKnownRecordType } from "../../storage/record-index.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
-import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
-import type { DispatcherOptions } from "../dispatcher/dispatcher-messages.js";
+import type { startDispatcher } from "../dispatcher/dispatcher-handle.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
@@ -55,7 +54,7 @@ export interface RecorderEnvironment {
   /** Computes what is made of captures; without it none are processed. */
   artefacts?: ArtefactMaker;
   /** Without it deliveries are recorded and not made. */
-  startDispatcher?(options: DispatcherOptions, callbacks: DispatcherCallbacks): DispatcherHandle;
+  startDispatcher?: typeof startDispatcher;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
   sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
 }
@@ -249,7 +248,7 @@ export class Recorder implements MessageIntake {
       emitted: (event, runId, sequence) => this.#webhooks?.deliveries.emitted(event, runId, sequence),
     });
     this.#processing = this.#createProcessing(this.#writer);
-    const webhooks = this.#createWebhookKeeper(this.#writer, () => clock.tick());
+    const webhooks = this.#createWebhookKeeper(this.#writer, clock);
     this.#webhooks = webhooks;
     this.#unavailable = null;
     const upkeep = new Upkeep({
@@ -322,10 +321,10 @@ export class Recorder implements MessageIntake {
     this.#health?.update();
   }
 
-  #createWebhookKeeper(writer: RecordWriter, tick: () => number): WebhookKeeper {
+  #createWebhookKeeper(writer: RecordWriter, clock: ServiceClock): WebhookKeeper {
     const { timers, startDispatcher, send } = this.#environment;
     return new WebhookKeeper({
-      ...{ state: this.#state, timers, tick, startDispatcher, serviceVersion: this.#options.serviceVersion },
+      ...{ state: this.#state, timers, clock, startDispatcher, serviceVersion: this.#options.serviceVersion },
       receivers: this.#options.receivers,
       append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
       send: (message) => send(message),

@@ -1,13 +1,13 @@
 import { emitRunEvent } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import type { RunState } from "../../core/run-state.js";
+import type { ServiceClock } from "../../core/service-clock.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { RunEventName } from "../../core/webhook.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
 import type { EventSource } from "../../core/webhook-event.js";
 import type { Timers } from "../../storage/log-options.js";
-import type { DispatcherCallbacks, DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
-import type { DispatcherOptions } from "../dispatcher/dispatcher-messages.js";
+import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher/dispatcher-handle.js";
 import { DeliveryDesk, type InlineAnswer } from "./delivery-desk.js";
 import type { ReceiverOptions, RecorderToFront } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
@@ -22,9 +22,8 @@ export interface WebhookKeeperOptions {
   receivers: ReceiverOptions | undefined;
   timers: Timers;
   /** Undefined: deliveries are recorded and not made. */
-  startDispatcher: ((options: DispatcherOptions, callbacks: DispatcherCallbacks) => DispatcherHandle) | undefined;
-  /** The service clock. */
-  tick(): number;
+  startDispatcher: typeof startDispatcher | undefined;
+  clock: ServiceClock;
   append(change: WebhookChange, timeUs: number): number;
   send(message: RecorderToFront): void;
   /** Why nothing can be recorded now; null when it can. */
@@ -60,7 +59,8 @@ export class WebhookKeeper {
 
   constructor(options: WebhookKeeperOptions) {
     this.#options = options;
-    const { state, tick, timers, send, append, report } = options;
+    const { state, clock, timers, send, append, report } = options;
+    const tick = (): number => clock.tick();
     const newId = (timeUs: number): string => this.#ids.next(timeUs);
     this.#webhooks = new WebhookDesk({ state: state.webhooks, tick, newId });
     const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
@@ -75,7 +75,7 @@ export class WebhookKeeper {
     };
     this.deliveries = new DeliveryDesk({
       ...{ state: state.webhooks, timers, tick, newId, append, report },
-      dispatcher: options.startDispatcher?.(dispatcherOptions, callbacks) ?? NO_DISPATCHER,
+      dispatcher: options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER,
       source: () => this.#source(),
       askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
     });
@@ -149,7 +149,7 @@ export class WebhookKeeper {
       this.#replyWhenCommitted(this.#lastSequence, done, reply);
       return;
     }
-    const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.tick();
+    const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.clock.tick();
     const { webhooks } = this.#options.state;
     const before = webhooks.get(webhookId);
     const sequence = this.#options.append(change, timeUs);

@@ -17,20 +17,21 @@ const START_US = 1_800_000_000_000_000;
 function bench() {
   const timers = new ManualTimers();
   let nowMs = 0;
-  const sent: { request: DeliveryRequest; end: (outcome: DeliveryOutcome) => void; timedOut: number | null }[] = [];
+  const sent: { request: DeliveryRequest; end: (outcome: DeliveryOutcome) => void; timedOut: string | null }[] = [];
   const reports: DeliveryReport[] = [];
   const dispatcher = new Dispatcher({
     timers,
     nowMs: () => nowMs,
+    tick: () => START_US + nowMs * 1000,
     wallUs: () => START_US + nowMs * 1000,
     userAgent: "test/1",
     send(request, onEnd) {
-      const entry = { request, end: onEnd, timedOut: null as number | null };
+      const entry = { request, end: onEnd, timedOut: null as string | null };
       sent.push(entry);
       return {
-        timeOut(timeoutMs) {
-          entry.timedOut = timeoutMs;
-          onEnd({ statusCode: null, responseHeaders: null, responseBody: null, error: "no answer" });
+        timeOut(fault) {
+          entry.timedOut = fault;
+          onEnd({ statusCode: null, responseHeaders: null, responseBody: null, error: fault });
         },
       };
     },
@@ -89,7 +90,7 @@ t.test("never answered: time-outs within the window, the last one trimmed", asyn
   advance(20_000);
   t.same(
     sent.map(({ timedOut }) => timedOut),
-    [3000, 3000, 2000],
+    ["no answer within 3 s", "no answer within 3 s", "no answer within 2 s, where the dispatch window ended"],
   );
   t.same(
     reports.map(({ next }) => next.kind),
@@ -103,18 +104,56 @@ t.test("a manual attempt is bounded by the window too, whatever its time-out", a
   advance(9_900);
   t.equal(reports.length, 0);
   advance(100);
-  t.same([sent[0]?.timedOut, reports[0]?.next.kind], [10_000, "failed"]);
+  t.same(
+    [sent[0]?.timedOut, reports[0]?.next.kind],
+    ["no answer within 10 s, where the dispatch window ended", "failed"],
+  );
 });
 
-t.test("a wall clock that steps moves no attempt, and no attempt ends before it began", async (t) => {
+t.test("attempts are told in the service clock, and signed at the wall's time, which receivers have too", async (t) => {
+  // As after a wall clock that was set an hour back: the service clock does not go back.
+  let serviceUs = START_US + 3_600_000_000;
+  let wallUs = START_US;
+  const ends: ((outcome: DeliveryOutcome) => void)[] = [];
+  const stamps: number[] = [];
+  const reports: DeliveryReport[] = [];
+  const timers = new ManualTimers();
+  const dispatcher = new Dispatcher({
+    ...{ timers, nowMs: () => 0, tick: () => ++serviceUs, wallUs: () => wallUs, userAgent: "" },
+    send(request, onEnd) {
+      ends.push(onEnd);
+      stamps.push(request.timestampSeconds);
+      return { timeOut: () => t.fail("it answered in time") };
+    },
+    report: (report) => reports.push(report),
+  });
+  dispatcher.deliver({ ...JOB, attempts: 2 });
+  wallUs += 1_000_000;
+  ends[0]?.(BAD);
+  timers.advance(1000);
+  ends[1]?.(OK);
+  const [first, second] = reports.map(({ attempt }) => attempt);
+  const base = START_US + 3_600_000_000;
+  t.match(first, { startedAtUs: base + 1, completedAtUs: base + 2 });
+  t.match(reports[0]?.next, { kind: "retry", atUs: base + 2 + 1_000_000 });
+  t.match(second, { startedAtUs: base + 3, completedAtUs: base + 4 });
+  t.same(stamps, [START_US / 1e6, START_US / 1e6 + 1]);
+});
+
+t.test("a wall clock that steps moves no attempt", async (t) => {
   for (const stepUs of [-3_600_000_000, 3_600_000_000]) {
     const timers = new ManualTimers();
     let [nowMs, wallUs] = [0, START_US];
+    let serviceUs = START_US;
     const ends: ((outcome: DeliveryOutcome) => void)[] = [];
     const stamps: number[] = [];
     const reports: DeliveryReport[] = [];
     const dispatcher = new Dispatcher({
       ...{ timers, nowMs: () => nowMs, wallUs: () => wallUs, userAgent: "" },
+      tick: () => {
+        serviceUs = Math.max(wallUs, serviceUs + 1);
+        return serviceUs;
+      },
       send(request, onEnd) {
         ends.push(onEnd);
         stamps.push(request.timestampSeconds);
@@ -196,7 +235,7 @@ t.test("an attempt that fails at once is one like any other", async (t) => {
   const reports: DeliveryReport[] = [];
   const timers = new ManualTimers();
   const dispatcher = new Dispatcher({
-    ...{ timers, nowMs: () => 0, wallUs: () => START_US, userAgent: "" },
+    ...{ timers, nowMs: () => 0, tick: () => START_US, wallUs: () => START_US, userAgent: "" },
     send(_request, onEnd) {
       onEnd(BAD);
       return { timeOut: () => t.fail("it has ended") };

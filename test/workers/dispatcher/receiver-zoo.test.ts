@@ -1,55 +1,9 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
 import t, { type Test } from "tap";
+import { createServiceClock } from "../../../core/service-clock.js";
 import { verifyWebhook } from "../../../core/verify-webhook.js";
-import { type DispatcherHandle, startDispatcher } from "../../../workers/dispatcher/dispatcher-handle.js";
-import type {
-  DeliveryJob,
-  DeliveryReport,
-  DispatcherOptions,
-} from "../../../workers/dispatcher/dispatcher-messages.js";
+import { PAYLOAD, startTestDispatcher } from "../../helpers/dispatcher-bench.js";
+import { rawReceiver } from "../../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../helpers/receiver.js";
-
-const OPTIONS: DispatcherOptions = { serviceVersion: "1.2.3", allow: [], deny: [], extraCa: null };
-const PAYLOAD = Buffer.from('{"event_id":"e","hello":"Wörld"}');
-
-/** The dispatcher thread, with its reports gathered by delivery. */
-function start(t: Test, options: Partial<DispatcherOptions> = {}) {
-  const reports = new Map<string, DeliveryReport[]>();
-  const waiting: (() => void)[] = [];
-  const handle: DispatcherHandle = startDispatcher(
-    { ...OPTIONS, ...options },
-    {
-      onReports(list) {
-        for (const report of list) reports.set(report.deliveryId, [...(reports.get(report.deliveryId) ?? []), report]);
-        for (const resolve of waiting.splice(0)) resolve();
-      },
-      onFailure: (message) => t.fail(message),
-    },
-  );
-  t.teardown(() => handle.stop(0));
-  handle.serving(1);
-  let made = 0;
-  const deliver = (url: string, more: Partial<DeliveryJob> = {}): string => {
-    const deliveryId = `d${++made}`;
-    handle.deliver([
-      {
-        ...{ deliveryId, eventId: `e${made}`, eventName: "ProgramFailed", url, secret: null, payload: PAYLOAD },
-        ...{ firstAttemptNumber: 1, attempts: 1, timeoutMs: 3000, backoffMs: 0, ...more },
-      },
-    ]);
-    return deliveryId;
-  };
-  /** All reports of a delivery, once it has ended. */
-  const end = async (deliveryId: string): Promise<DeliveryReport[]> => {
-    for (;;) {
-      const list = reports.get(deliveryId) ?? [];
-      if (list.length > 0 && list.at(-1)?.next.kind !== "retry") return list;
-      await new Promise<void>((resolve) => waiting.push(resolve));
-    }
-  };
-  return { handle, deliver, end, hasEnded: (id: string) => reports.has(id) };
-}
 
 async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
   const one = await startReceiver(...args);
@@ -57,25 +11,8 @@ async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Pro
   return one;
 }
 
-/** A receiver that speaks what it likes. */
-async function rawReceiver(t: Test, onConnection: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-    onConnection(socket);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-    await once(server, "close");
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-}
-
 t.test("a receiver that takes it gets the frozen bytes with every header", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const fine = await receiver(t, (_, response) => response.writeHead(202, { "X-Answer": "yes" }).end("thänks"));
   const id = deliver(`${fine.url}/hook/a%20b?x=1&y=`, { secret: "whsec_YWJjZA==", eventId: "event-7" });
   const [report] = await end(id);
@@ -102,7 +39,7 @@ t.test("a receiver that takes it gets the frozen bytes with every header", async
 });
 
 t.test("each attempt is signed anew, at its own time, over the same bytes", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const refusing = await receiver(t, (_, response) => response.writeHead(503).end());
   const reports = await end(deliver(refusing.url, { attempts: 2, backoffMs: 1100, secret: "s" }));
   t.same(
@@ -119,7 +56,7 @@ t.test("each attempt is signed anew, at its own time, over the same bytes", asyn
 });
 
 t.test("statuses: 2xx is success, everything else is not", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const target = await receiver(t);
   const redirecting = await receiver(t, ({ path }, response) => {
     response.writeHead(Number(path.slice(1)), { Location: target.url }).end();
@@ -140,7 +77,7 @@ t.test("statuses: 2xx is success, everything else is not", async (t) => {
 });
 
 t.test("a large answer is kept up to its bound, and marked", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const large = await receiver(t, (_, response) => response.end("x".repeat(1024 * 1024)));
   const [report] = await end(deliver(large.url));
   t.equal(report?.attempt?.responseBody, `${"x".repeat(16_384)}… [cut: 16384 bytes kept]`);
@@ -151,7 +88,7 @@ t.test("a large answer is kept up to its bound, and marked", async (t) => {
 });
 
 t.test("refusing, resetting, closing, garbage, other names: each says what it was", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const closed = await startReceiver();
   await closed.close();
   const failures: [string, RegExp][] = [
@@ -173,7 +110,7 @@ t.test("refusing, resetting, closing, garbage, other names: each says what it wa
 });
 
 t.test("an answer whose body breaks off or never ends counts by its status", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart";
   const broken = await rawReceiver(t, (socket) => socket.once("data", () => socket.end(head)));
   const endless = await rawReceiver(t, (socket) => socket.once("data", () => socket.write(head)));
@@ -187,7 +124,7 @@ t.test("an answer whose body breaks off or never ends counts by its status", asy
 });
 
 t.test("the fast one is served while every slow one is held open", async (t) => {
-  const { deliver, end, hasEnded } = start(t);
+  const { deliver, end, hasEnded } = startTestDispatcher(t);
   let silent = 0;
   let onSilent = (): void => {};
   const url = await rawReceiver(t, () => {
@@ -208,7 +145,7 @@ t.test("the fast one is served while every slow one is held open", async (t) => 
 });
 
 t.test("one that never answers times out; one that came back gets the retry", async (t) => {
-  const { deliver, end } = start(t);
+  const { deliver, end } = startTestDispatcher(t);
   const url = await rawReceiver(t, () => {});
   const [report] = await end(deliver(url, { timeoutMs: 200 }));
   t.match(report, { attempt: { statusCode: null, error: "no answer within 0.2 s" }, next: { kind: "failed" } });
@@ -222,7 +159,7 @@ t.test("one that never answers times out; one that came back gets the retry", as
 });
 
 t.test("addresses that are never allowed, and the lists", async (t) => {
-  const { handle, deliver, end } = start(t, { deny: ["127.0.0.7/32"] });
+  const { handle, deliver, end } = startTestDispatcher(t, { deny: ["127.0.0.7/32"] });
   const fine = await receiver(t);
   handle.serving(fine.port);
   for (const url of [
@@ -234,14 +171,14 @@ t.test("addresses that are never allowed, and the lists", async (t) => {
     t.match(report, { attempt: { statusCode: null, error: /never allowed|the service itself|denied/ } }, url);
   }
   t.equal(fine.requests.length, 0, "nothing was sent");
-  const narrow = start(t, { allow: ["10.0.0.0/8"] });
+  const narrow = startTestDispatcher(t, { allow: ["10.0.0.0/8"] });
   t.match(await narrow.end(narrow.deliver(fine.url)), [{ attempt: { error: /--webhook-allow/ } }]);
-  const wide = start(t, { allow: ["127.0.0.0/8"] });
+  const wide = startTestDispatcher(t, { allow: ["127.0.0.0/8"] });
   t.match(await wide.end(wide.deliver(fine.url)), [{ next: { kind: "delivered" } }]);
 });
 
 t.test("stopping waits for the attempt under way", async (t) => {
-  const { handle, deliver, end } = start(t);
+  const { handle, deliver, end } = startTestDispatcher(t);
   let answer = (): void => {};
   const slow = await receiver(t, (_, response) => {
     answer = () => response.end();
@@ -253,3 +190,25 @@ t.test("stopping waits for the attempt under way", async (t) => {
   await stopped;
   t.match(await end(id), [{ next: { kind: "delivered" } }]);
 });
+
+t.test(
+  "attempts have the times of the service clock, which goes on above them; signatures have the wall's",
+  async (t) => {
+    // A wall clock that is years ahead of this machine's, and stands.
+    const wallUs = 1_900_000_000_000_000;
+    const clock = createServiceClock(() => wallUs);
+    const { deliver, end } = startTestDispatcher(t, {}, clock);
+    const fine = await receiver(t);
+    let lastUs = 0;
+    for (let nth = 0; nth < 3; nth++) {
+      const emittedUs = clock.tick();
+      const [report] = await end(deliver(fine.url, { secret: "s" }));
+      const { startedAtUs = 0, completedAtUs = 0 } = report?.attempt ?? {};
+      t.ok(startedAtUs > emittedUs && completedAtUs > startedAtUs && startedAtUs > lastUs);
+      t.ok(completedAtUs < wallUs + 60_000_000, "of that clock");
+      t.ok(clock.tick() > completedAtUs, "what is recorded of it is later");
+      lastUs = completedAtUs;
+    }
+    for (const { headers, body } of fine.requests) verifyWebhook({ secret: "s", headers, body });
+  },
+);
