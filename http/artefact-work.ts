@@ -12,6 +12,7 @@ import {
 } from "../workers/artefacts/artefact-pool.js";
 import type { TaskName } from "../workers/artefacts/artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "../workers/artefacts/artefact-thread.js";
+import { SplitFilter } from "../workers/artefacts/split-filter.js";
 import type { MakeArtefact } from "./made-files.js";
 
 /** Clients that wait for a first piece: with a piece or two in a few milliseconds, the last of them has its own within a second or so. */
@@ -23,7 +24,7 @@ const RETRY_AFTER_SECONDS = 1;
 /** How long a client may wait for the first bytes, which the pipeline's deadline for replies does not see. */
 const FIRST_PIECE_MS = 25_000;
 
-/** Any task but the filter reads once through at most some gigabytes. */
+/** Any task but those of the filter reads once through at most some gigabytes. */
 const TASK_MS = 120_000;
 /** The filter over heights that are nothing but noise, on a slow core: 20 times what it takes on a usual one. */
 const FILTERED_POSITION_MS = 0.1;
@@ -49,6 +50,7 @@ export interface ArtefactWorkOptions extends Pick<ArtefactPoolOptions, "threads"
 export class ArtefactWork {
   readonly #options: ArtefactWorkOptions;
   readonly #pool: ArtefactPool;
+  readonly #filter: SplitFilter;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
   #failures: { count: number; sinceUs: number; last: string } | undefined;
 
@@ -60,6 +62,7 @@ export class ArtefactWork {
       taskTimeoutMs: taskLimitMs,
       onOutcome: (outcome) => this.#note(outcome),
     });
+    this.#filter = new SplitFilter(this.#pool);
   }
 
   /** For a client that waits. */
@@ -83,7 +86,9 @@ export class ArtefactWork {
   /** For the recorder, beside what clients wait for. Never rejects. */
   async makeForRecorder({ name, input }: TaskMessage): Promise<TaskAnswer> {
     try {
-      return { value: await this.#pool.run(name, input, { priority: "background" }) };
+      const options = { priority: "background" } as const;
+      const isFilter = name === "filter" && "geometry" in input;
+      return { value: await (isFilter ? this.#filter.run(input, options) : this.#pool.run(name, input, options)) };
     } catch (error) {
       const { code, message } = error as TaskError;
       if (code === "capture_damaged") this.#options.onReadDamage(new StorageError(code, message));
@@ -136,8 +141,12 @@ export class ArtefactWork {
 }
 
 function taskLimitMs({ name, input }: TaskMessage): number {
-  if (name !== "filter" || !("geometry" in input)) return TASK_MS;
-  return TASK_MS + input.geometry.width * input.geometry.lines * FILTERED_POSITION_MS;
+  if ("plan" in input) return filterLimitMs(input.plan.grid);
+  return name === "filter" && "geometry" in input ? filterLimitMs(input.geometry) : TASK_MS;
+}
+
+function filterLimitMs({ width, lines }: { width: number; lines: number }): number {
+  return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
 /** What a download that waits for a piece fails with. */

@@ -17,6 +17,7 @@ import { memory1m } from "./memory-1m.js";
 import { npyDownload } from "./npy-download.js";
 import { open1m } from "./open-1m.js";
 import { outlierFilters } from "./outlier-filter.js";
+import { outlierFilterThreads } from "./outlier-filter-threads.js";
 import { plyBuilds } from "./ply-build.js";
 import { poolTask } from "./pool-task.js";
 import { readsDuringDeliveries } from "./reads-during-deliveries.js";
@@ -49,6 +50,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   open1m,
   memory1m,
   ...outlierFilters,
+  ...outlierFilterThreads,
   ...plyBuilds,
   ...heightMapPngs,
   seriesCsv,

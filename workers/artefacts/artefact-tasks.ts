@@ -2,6 +2,7 @@
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
+ * - planFilter, measureLines, finishFilter: the same memory, which they share
  * - heightMap, luminance: 2 MiB, the picture, and a line
  * - countPoints: a line, the mask, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and the mask
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw and twice as text
@@ -12,9 +13,16 @@ import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
 import { type FrameSource, openFrame } from "./frame-source.js";
-import { type KernelMemory, typeScriptKernels, wasmKernels } from "./kernel-memory.js";
+import { joinMemory, type KernelMemory, type SharedMemory, typeScriptKernels, wasmKernels } from "./kernel-memory.js";
 import { countLineBits } from "./line-counts.js";
-import { filterOutliers, type OutlierMask } from "./outlier-filter.js";
+import {
+  type FilterPlan,
+  filterOutliers,
+  finishFilter,
+  measureLines,
+  type OutlierMask,
+  planFilter,
+} from "./outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
 import { readStored, verifyStored } from "./stored-bytes.js";
@@ -30,9 +38,35 @@ export interface FilteredCloud extends OutlierMask {
   lineCounts: Uint32Array<ArrayBuffer>;
 }
 
+export interface PlanFilterTask {
+  frame: FrameSource;
+  /** Whatever was in it is void. */
+  memory: SharedMemory;
+  /** How often lines may be measured, each time with a scratch of its own. */
+  parts: number;
+}
+
+/** A filter under way in a memory that the tasks share. */
+export interface PlannedFilter {
+  plan: FilterPlan;
+  usedBytes: number;
+}
+
+export interface MeasureLinesTask extends PlannedFilter {
+  memory: SharedMemory;
+  /** Which of the plan's scratches is the next: an i32 that tasks count up, since one that goes again may have a predecessor that is yet to end. */
+  claims: SharedArrayBuffer;
+  firstLine: number;
+  endLine: number;
+}
+
 /** Name → input and output of every task. */
 export interface ArtefactTasks {
   filter: { input: FrameSource; output: FilteredCloud };
+  /** split-filter.ts: the filter in parts. */
+  planFilter: { input: PlanFilterTask; output: PlannedFilter };
+  measureLines: { input: MeasureLinesTask; output: { lines: number } };
+  finishFilter: { input: PlannedFilter & { memory: SharedMemory }; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: CloudTask; output: Uint32Array<ArrayBuffer> };
@@ -91,10 +125,28 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
   return {
     filter: (source) =>
       withFrame(source, async (kernels, { heights }) => {
-        const { width, lines } = source.geometry;
-        const mask = filterOutliers(kernels, await loadGrid(kernels, source.planes.height, source.geometry, heights));
-        return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
+        const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
+        return withLineCounts(filterOutliers(kernels, grid), source.geometry);
       }),
+    async planFilter({ frame, memory: shared, parts }) {
+      const kernels = await joinMemory(shared);
+      const { heights, close } = await openFrame(fileSystem, frame, (at, length) => kernels.bytes(at, length));
+      try {
+        const grid = await loadGrid(kernels, frame.planes.height, frame.geometry, heights);
+        const plan = planFilter(kernels, grid, parts);
+        return { plan, usedBytes: kernels.usedBytes };
+      } finally {
+        await close();
+      }
+    },
+    async measureLines({ memory: shared, plan, usedBytes, claims, firstLine, endLine }) {
+      const part = Atomics.add(new Int32Array(claims), 0, 1);
+      measureLines(await joinMemory(shared, usedBytes), plan, part, firstLine, endLine);
+      return { lines: endLine - firstLine };
+    },
+    async finishFilter({ memory: shared, plan, usedBytes }) {
+      return withLineCounts(finishFilter(await joinMemory(shared, usedBytes), plan), plan.grid);
+    },
     heightMap: (source) =>
       withFrame(source, (kernels, { heights }) =>
         encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
@@ -111,4 +163,8 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     writeSeries: (source) => writeStretch(fileSystem, source, source.stretch),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
+}
+
+function withLineCounts(mask: OutlierMask, { width, lines }: { width: number; lines: number }): FilteredCloud {
+  return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
 }

@@ -108,9 +108,17 @@ export interface StripKernels {
   ): void;
 }
 
+/** The memory of kernels in WebAssembly, as it crosses between threads: those that join it compute on the same bytes. */
+export type SharedMemory = WebAssembly.Memory;
+
 /** A memory to lay things out in. Nothing is freed but all at once. */
 export abstract class KernelMemory {
-  #end = FIRST_ADDRESS;
+  #end: number;
+
+  /** @param usedBytes what another thread has laid out in it stays */
+  constructor(usedBytes = FIRST_ADDRESS) {
+    this.#end = usedBytes;
+  }
 
   abstract readonly kernels: Kernels;
   /** Those that WebAssembly alone has; null without it. */
@@ -189,8 +197,8 @@ class WasmMemory extends KernelMemory {
   readonly wasm: WasmKernels;
   readonly shared: WebAssembly.Memory;
 
-  constructor(module: WebAssembly.Module, shared: WebAssembly.Memory) {
-    super();
+  constructor(module: WebAssembly.Module, shared: WebAssembly.Memory, usedBytes?: number) {
+    super(usedBytes);
     this.shared = shared;
     const instance = new WebAssembly.Instance(module, { env: { memory: shared } });
     this.wasm = instance.exports as unknown as WasmKernels;
@@ -212,8 +220,29 @@ export function typeScriptKernels(): KernelMemory {
 
 /** @throws where this machine has no WebAssembly SIMD, or the build has not made the module */
 export async function wasmKernels(): Promise<KernelMemory> {
-  const module = await compiled();
-  return new WasmMemory(module, new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true }));
+  return joinMemory(newSharedMemory());
+}
+
+export function newSharedMemory(): SharedMemory {
+  return new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
+}
+
+/**
+ * The kernels on a memory that other threads may compute on as well.
+ *
+ * @param usedBytes as the thread that has laid it out says; without it the memory is laid out anew
+ * @throws as `wasmKernels`
+ */
+export async function joinMemory(shared: SharedMemory, usedBytes?: number): Promise<KernelMemory> {
+  return new WasmMemory(await compiled(), shared, usedBytes);
+}
+
+/** False where `wasmKernels` throws. */
+export function hasWasmKernels(): Promise<boolean> {
+  return compiled().then(
+    () => true,
+    () => false,
+  );
 }
 
 let modulePromise: Promise<WebAssembly.Module> | undefined;

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
-import type { LineBatch } from "../../../core/capture.js";
 import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
 import {
@@ -12,13 +11,13 @@ import {
   poolSize,
   type TaskError,
 } from "../../../workers/artefacts/artefact-pool.js";
-import type { FrameSource } from "../../../workers/artefacts/frame-source.js";
 import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
 import { ArmedTimers } from "../../helpers/armed-timers.js";
 import { loadFrame, surfaceFrame } from "../../helpers/made-frames.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
+import { storedFrame } from "../../helpers/stored-frame.js";
 
 const ODD_TASKS = new URL("../../helpers/odd-tasks-thread.js", import.meta.url);
 
@@ -48,33 +47,11 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: TaskError) => error.code,
   );
 
-/** A frame in a file as the recorder stores it, batch by batch. */
-function storedFrame(path: string): { source: FrameSource; frame: ReturnType<typeof surfaceFrame> } {
-  const frame = surfaceFrame(4, 180, 120);
-  const { width, lines } = frame.geometry;
-  const luminance = frame.luminance as Uint8Array;
-  const parts: Uint8Array[] = [Buffer.from("something before")];
-  const batches: LineBatch[] = [];
-  let heightCrc32 = 0;
-  for (let line = 0, offset = 16; line < lines; line += 50) {
-    const lineCount = Math.min(50, lines - line);
-    const heights = frame.height.subarray(2 * line * width, 2 * (line + lineCount) * width);
-    const bytes = Buffer.concat([heights, luminance.subarray(line * width, (line + lineCount) * width)]);
-    heightCrc32 = crc32(heights, heightCrc32);
-    batches.push({ offset, lengthBytes: bytes.length, crc32: crc32(bytes), lineCount, heightCrc32 });
-    parts.push(bytes);
-    offset += bytes.length;
-  }
-  writeFileSync(path, Buffer.concat(parts));
-  const { planes, geometry } = frame;
-  return { frame, source: { path, frameId: "01932f3a-7c2b-7a10-8000-000000000001", geometry, planes, batches } };
-}
-
 t.test("every task gives what its function gives, from the stored bytes", async (t) => {
   const { pool, reports } = startPool(t);
   const folder = t.testdir();
   const path = join(folder, "run.cap");
-  const { source, frame } = storedFrame(path);
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 180, 120));
   const memory = typeScriptKernels();
   const { lineCounts, ...mask } = await pool.run("filter", source, background);
   t.same(mask, filterOutliers(memory, await loadFrame(memory, frame)));
@@ -128,7 +105,7 @@ t.test("every task gives what its function gives, from the stored bytes", async 
 t.test("captures that are missing or damaged are errors by code, and the thread goes on", async (t) => {
   const { pool, reports } = startPool(t);
   const path = join(t.testdir(), "run.cap");
-  const { source } = storedFrame(path);
+  const { source } = storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", { ...source, path: `${path}.gone` }, background)), "capture_missing");
   const bytes = readFileSync(path);
   bytes[20] = (bytes[20] as number) ^ 1;
@@ -138,7 +115,7 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
   const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
   t.equal(await codeOf(pool.run("filter", vast, background)), "too_large");
-  storedFrame(path);
+  storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", source, background)), "done");
   t.same(reports, []);
 });

@@ -1,0 +1,74 @@
+import { join } from "node:path";
+import { storedFrame } from "../../test/helpers/stored-frame.js";
+import { ArtefactPool } from "../../workers/artefacts/artefact-pool.js";
+import { SplitFilter } from "../../workers/artefacts/split-filter.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+
+const TASK_TIMEOUT_MS = 300_000;
+
+async function open(context: BenchmarkContext, { of }: BenchFrame): Promise<OpenBenchmark> {
+  const { source, frame } = storedFrame(join(context.directory, "run.cap"), await of(context));
+  const pools: ArtefactPool[] = [];
+  const masks: Uint8Array[] = [];
+  const measure = (threads: number): (() => Promise<RoundSample>) => {
+    const pool = new ArtefactPool({
+      threads,
+      queueLimit: 1,
+      taskTimeoutMs: () => TASK_TIMEOUT_MS,
+      report: (message, fields) => {
+        throw new Error(`${message}: ${JSON.stringify(fields)}`);
+      },
+    });
+    pools.push(pool);
+    const filter = new SplitFilter(pool);
+    return async () => {
+      const start = performance.now();
+      const { bits } = await filter.run(source, { priority: "background" });
+      const ms = performance.now() - start;
+      const [first] = masks;
+      if (first === undefined) masks.push(bits);
+      else if (!Buffer.from(first).equals(bits)) throw new Error(`${frame.name}: the masks differ`);
+      return { value: ms, seconds: ms / 1000 };
+    };
+  };
+  return {
+    runners: { one: measure(1), two: measure(2) },
+    notes: [`${frame.name}; the masks have the same bits, compared every round`],
+    async close() {
+      for (const pool of pools) await pool.close();
+    },
+  };
+}
+
+function threadsBenchmark(frame: BenchFrame): Benchmark {
+  return {
+    name: `outlier-filter-threads-${frame.suffix}`,
+    measures:
+      `The outlier filter on ${frame.what} by the artefact pool with one thread and with two: from giving it the frame, which lies in a file in the page cache, to ` +
+      "the mask. Reading and decoding, which one thread does alone, are in both.",
+    metric: { name: "time", unit: "ms", better: "lower" },
+    contestants: [
+      { name: "one", description: "a pool of one thread: one task" },
+      { name: "two", description: "a pool of two: the lines in parts" },
+    ],
+    peer: "one",
+    goals: [
+      {
+        kind: "ratio",
+        contestant: "two",
+        peer: "one",
+        ratio: 1 / 1.6,
+        direction: "at-most",
+        source: "goal of the formats: two threads 1.6 times as fast as one",
+      },
+    ],
+    rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 9 } },
+    timeoutSeconds: { smoke: 120, full: 600 },
+    open: (context) => open(context, frame),
+  };
+}
+
+export const outlierFilterThreads: readonly Benchmark[] = [BENCH_FRAMES.surface3m, BENCH_FRAMES.surface10m].map(
+  threadsBenchmark,
+);

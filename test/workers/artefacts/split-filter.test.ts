@@ -1,0 +1,132 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { createRandom } from "../../../core/random.js";
+import { ArtefactPool, type RunOptions } from "../../../workers/artefacts/artefact-pool.js";
+import type { TaskInput, TaskName, TaskOutput } from "../../../workers/artefacts/artefact-tasks.js";
+import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { countLineBits } from "../../../workers/artefacts/line-counts.js";
+import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
+import { SplitFilter } from "../../../workers/artefacts/split-filter.js";
+import { loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../helpers/made-frames.js";
+import { storedFrame } from "../../helpers/stored-frame.js";
+
+const background = { priority: "background" } as const;
+const faultFolder = t.testdir();
+process.env.FAULTS = faultFolder;
+const FAULTY_THREAD = new URL("../../helpers/faulty-artefact-thread.js", import.meta.url);
+
+/** A pool that tells which tasks it was given, and to which the test can do something before. */
+class ToldPool {
+  readonly names: TaskName[] = [];
+  readonly reports: unknown[] = [];
+  readonly pool: ArtefactPool;
+  before: (name: TaskName) => void = () => {};
+
+  constructor(t: Test, threads: number) {
+    this.pool = new ArtefactPool({
+      threads,
+      queueLimit: 1,
+      taskTimeoutMs: () => 60_000,
+      report: (_message, { code }) => this.reports.push(code),
+      threadModule: FAULTY_THREAD,
+    });
+    t.teardown(() => this.pool.close());
+  }
+
+  get threads(): number {
+    return this.pool.threads;
+  }
+
+  run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
+    this.names.push(name);
+    this.before(name);
+    return this.pool.run(name, input, options);
+  }
+
+  count(wanted: TaskName): number {
+    return this.names.filter((name) => name === wanted).length;
+  }
+}
+
+/** By the reference, in one thread. */
+async function filtered(frame: MadeFrame) {
+  const memory = typeScriptKernels();
+  const mask = filterOutliers(memory, await loadFrame(memory, frame));
+  return { ...mask, lineCounts: countLineBits(mask.bits, frame.geometry.width, frame.geometry.lines) };
+}
+
+t.test("several threads give the bits of one, whatever the frame and however many they are", async (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_122);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  const path = join(t.testdir(), "run.cap");
+  for (const threads of [2, 3]) {
+    const pool = new ToldPool(t, threads);
+    const filter = new SplitFilter(pool, 1);
+    for (let nth = 0; nth < 12; nth++) {
+      const [width, lines] = [random.integer(1, 150), random.integer(2, 90)];
+      const made = random.chance(0.3) ? noiseFrame : surfaceFrame;
+      const { source, frame } = storedFrame(path, made(random.integer(1, 1_000), width, lines));
+      t.same(await filter.run(source, background), await filtered(frame), `${threads} threads, ${frame.name}`);
+    }
+    t.equal(pool.count("planFilter"), 12);
+    t.equal(pool.count("filter"), 0);
+    t.ok(pool.count("measureLines") >= 12 * 2);
+  }
+});
+
+t.test("one thread, and a frame that is small, have it in one piece", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(1, 60, 40));
+  const wanted = await filtered(frame);
+  for (const [threads, least] of [
+    [1, 1],
+    [2, 100_000],
+  ] as const) {
+    const pool = new ToldPool(t, threads);
+    t.same(await new SplitFilter(pool, least).run(source, background), wanted);
+    t.same(pool.names, ["filter"]);
+  }
+});
+
+t.test("filters at the same time keep their memories apart, with more of them than threads", async (t) => {
+  const folder = t.testdir();
+  const filter = new SplitFilter(new ToldPool(t, 2), 1);
+  const frames = [1, 2, 3, 4, 5].map((seed) => storedFrame(join(folder, `${seed}.cap`), surfaceFrame(seed, 90, 70)));
+  const clouds = frames.map(({ source }) => filter.run(source, { ...background, isContinued: true }));
+  for (const [nth, { frame }] of frames.entries()) t.same(await clouds[nth], await filtered(frame), frame.name);
+});
+
+t.test("a thread that crashes while it measures costs nothing but time", async (t) => {
+  const pool = new ToldPool(t, 2);
+  const filter = new SplitFilter(pool, 1);
+  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  const crash = join(faultFolder, "crash-1");
+  pool.before = (name) => {
+    if (name === "measureLines" && pool.count("measureLines") === 1) writeFileSync(crash, "");
+  };
+  t.same(await filter.run(source, background), await filtered(frame));
+  t.ok(existsSync(`${crash}-taken`));
+  t.same(pool.reports, ["worker_crashed"]);
+});
+
+t.test("what fails for good fails the whole, drops the other parts, and leaves the next filter alone", async (t) => {
+  const pool = new ToldPool(t, 2);
+  const filter = new SplitFilter(pool, 1);
+  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  let isBroken = false;
+  pool.before = (name) => {
+    if (name !== "measureLines" || isBroken) return;
+    isBroken = true;
+    for (const nth of [1, 2, 3]) writeFileSync(join(faultFolder, `crash-${nth}`), "");
+  };
+  await t.rejects(filter.run(source, background), { code: "worker_crashed" });
+  while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(pool.pool.waiting("background"), 0);
+  t.same(await filter.run(source, background), await filtered(frame));
+  const missing = { ...source, path: `${source.path}-gone` };
+  await t.rejects(filter.run(missing, background), { code: "capture_missing" });
+  const gone = AbortSignal.abort();
+  await t.rejects(filter.run(source, { ...background, signal: gone }), { code: "cancelled" });
+});
