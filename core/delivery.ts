@@ -19,6 +19,16 @@ export interface DeliveryAttempt {
   error: string | null;
 }
 
+/** How a delivery failed, as it was then. */
+export interface DeliveryFailure {
+  atUs: number;
+  statusCode: number | null;
+  /** Null only where older records do not say. */
+  error: string | null;
+  /** Null: the webhook was deleted, whose name is kept, or an older record, which does not say: that of now. */
+  webhookName: string | null;
+}
+
 /** What is known of a delivery; the event's payload is stored once for all its deliveries. */
 export interface Delivery {
   id: string;
@@ -37,8 +47,8 @@ export interface Delivery {
   /** Only while a further attempt is due within the dispatch window. */
   nextRetryAtUs: number | null;
   deliveredAtUs: number | null;
-  /** When it failed first: with WARN, what the run's event log notes. A retry that is taken later leaves it. */
-  firstFailedAtUs: number | null;
+  /** How it failed first: with WARN, what the run's event log notes. Whatever comes later leaves it as it was. */
+  firstFailure: DeliveryFailure | null;
   createdAtUs: number;
   updatedAtUs: number;
 }

@@ -48,7 +48,7 @@ export function newDelivery(
     lastError: null,
     nextRetryAtUs: null,
     deliveredAtUs: null,
-    firstFailedAtUs: null,
+    firstFailure: null,
     createdAtUs: event.timeUs,
     updatedAtUs: event.timeUs,
   };

@@ -13,6 +13,8 @@ export const LIMITS = {
 
   /** Body of an HTTP request (decisions.md, Errors). */
   httpBodyBytes: 64 * KIB,
+  /** Until the answer to an HTTP request begins: above an inline webhook attempt, below the patience of common clients and proxies. */
+  requestDeadlineMs: 30_000,
 
   /** MessagePack body and payload of a cell-link frame (cell-link.md, Frame). */
   linkBodyBytes: MIB,
@@ -109,6 +111,12 @@ export const LIMITS = {
   maxRetries: { minimum: 0, maximum: 10 },
   /** All attempts of one delivery (interface.md, Emission rules 5). */
   dispatchWindowMs: 10_000,
+  /**
+   * Tests and manual retries of one receiver that are waited for, those under way among them. They wait so long for their turn at most: one
+   * that began later could not have its whole window, and be recorded, before `requestDeadlineMs`.
+   */
+  inlineOfReceiver: 64,
+  inlineWaitMs: 18_000,
   /** What is kept of a receiver's answer (decisions.md, Success): body, and as much of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,

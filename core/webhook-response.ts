@@ -85,21 +85,22 @@ export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDel
 }
 
 /**
- * What on_failure_mode WARN notes in the run's event log: once, when the delivery failed first. It stands in the delivery's own record,
+ * What on_failure_mode WARN notes in the run's event log: once, when the delivery failed first, as it was then. It stands in the delivery's own record,
  * so that no crash comes between the two; like all of a delivery it leaves the run's updated_at.
  */
 export function failureNote({ delivery, webhookName }: NamedDelivery): EventLogEntry[] {
-  const { id, webhookId, eventName, onFailureMode, firstFailedAtUs, lastError } = delivery;
-  if (onFailureMode !== "WARN" || firstFailedAtUs === null) return [];
+  const { id, webhookId, eventName, onFailureMode, firstFailure } = delivery;
+  if (onFailureMode !== "WARN" || firstFailure === null) return [];
   const data = {
     delivery_id: id,
     webhook_id: webhookId,
-    webhook_name: webhookName,
+    webhook_name: firstFailure.webhookName ?? webhookName,
     event_name: eventName,
-    status: delivery.status,
-    last_error: lastError,
+    status: "failed",
+    last_status_code: firstFailure.statusCode,
+    last_error: firstFailure.error,
   };
-  return [{ timestampUs: firstFailedAtUs, eventType: "webhook_delivery_failed", data }];
+  return [{ timestampUs: firstFailure.atUs, eventType: "webhook_delivery_failed", data }];
 }
 
 function attemptResponse(attempt: DeliveryAttempt): WebhookDeliveryAttemptResponse {

@@ -7,16 +7,18 @@ import { jsonBytesReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
 
+function deliveryNotFound(id: string): ServiceError {
+  return new ServiceError("delivery_not_found", "no delivery has this id", {
+    field: "delivery_id",
+    in: "path",
+    value: id,
+  });
+}
+
 export function deliveryRoutes(view: View, request: Request): Route[] {
   const detailReply = async (id: string): Promise<Reply> => {
     const content = await view.delivery(id);
-    if (content === undefined) {
-      throw new ServiceError("delivery_not_found", "no delivery has this id", {
-        field: "delivery_id",
-        in: "path",
-        value: id,
-      });
-    }
+    if (content === undefined) throw deliveryNotFound(id);
     return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
   };
   return [
@@ -70,8 +72,15 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
       responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
       errors: ["webhook_deleted"],
       scope: "manage",
-      handle: async ({ params }) =>
-        detailReply(await request({ op: "retry", deliveryId: params.delivery_id as string })),
+      async handle(asked) {
+        const deliveryId = asked.params.delivery_id as string;
+        const row = view.deliveryRow(deliveryId);
+        if (row === undefined) throw deliveryNotFound(deliveryId);
+        // Nothing comes behind that state.
+        if (row.status !== "delivered")
+          await request({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
+        return detailReply(deliveryId);
+      },
     }),
   ];
 }

@@ -162,6 +162,16 @@ export class Metrics {
     this.#gauge("inspection_webhook_waiting", "Deliveries that wait.", (of) => of.deliveries?.waiting ?? null);
     this.#gauge("inspection_webhook_running", "Deliveries under way.", (of) => of.deliveries?.running ?? null);
     this.#gauge(
+      "inspection_webhook_requests_waiting",
+      "Tests and manual retries that clients wait for.",
+      (of) => of.deliveries?.wanted ?? null,
+    );
+    this.#gauge(
+      "inspection_webhook_unreadable",
+      "Deliveries that wait because what is stored of them cannot be read.",
+      (of) => of.deliveries?.unreadable ?? null,
+    );
+    this.#gauge(
       "inspection_webhook_payload_bytes",
       "Events held for their deliveries.",
       (of) => of.deliveries?.payloadBytes ?? null,

@@ -120,6 +120,10 @@ class Exchange implements IncomingRequest {
     return this.response.destroyed || this.response.closed;
   }
 
+  whenAborted(listener: () => void): void {
+    this.response.once("close", listener);
+  }
+
   readBody(lengthBytes: number): Promise<Uint8Array | undefined> {
     const request = this.#request;
     this.#isRead = true;

@@ -1,3 +1,4 @@
+import { LIMITS } from "../core/limits.js";
 import { ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import type { StorageError } from "../storage/storage-error.js";
@@ -26,6 +27,8 @@ export interface IncomingRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   isAborted(): boolean;
+  /** Calls back when the client is gone before it has the answer; maybe also behind that. To be asked for at most once. */
+  whenAborted(listener: () => void): void;
   /**
    * The whole body, of the length that the request's Content-Length says. To be asked for at most once, before the pipeline returns.
    * Undefined when the client is gone before all of it came.
@@ -53,9 +56,6 @@ export interface RequestPipelineOptions {
   /** How long a request may take until its answer begins: its body has come, and the handler has replied. */
   deadlineMs?: number;
 }
-
-/** Above the dispatch window of an inline webhook attempt, below the patience of common clients and proxies. */
-const DEFAULT_DEADLINE_MS = 30_000;
 
 /** Bodies that are being read, of all clients together: 512 of the largest. */
 const READING_LIMIT_BYTES = 32 * 1024 * 1024;
@@ -93,7 +93,7 @@ export class RequestPipeline {
     this.#apiKeys = options.apiKeys;
     this.#crossOrigin = options.crossOrigin;
     this.#onAnswer = options.onAnswer ?? (() => {});
-    this.#deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
+    this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
     // Asked once: with request lines off, a request pays nothing for them.
@@ -102,13 +102,13 @@ export class RequestPipeline {
 
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
     const startedMs = performance.now();
-    const found: { route?: Route } = {};
+    const found: Found = {};
     let reply: Reply | Promise<Reply>;
     try {
       const dispatched = this.#dispatch(incoming, traceId, found);
       reply =
         dispatched instanceof Promise
-          ? this.#inTime(dispatched, incoming, traceId).then((done) => this.#represented(done, incoming))
+          ? this.#inTime(dispatched, incoming, traceId, found.request).then((done) => this.#represented(done, incoming))
           : this.#represented(dispatched, incoming);
     } catch (error) {
       reply = this.failure(error, incoming, traceId);
@@ -121,7 +121,7 @@ export class RequestPipeline {
     return this.#done(reply, incoming, traceId, found.route, startedMs);
   }
 
-  #dispatch(incoming: IncomingRequest, traceId: string, found: { route?: Route }): Reply | Promise<Reply> {
+  #dispatch(incoming: IncomingRequest, traceId: string, found: Found): Reply | Promise<Reply> {
     const { headers } = incoming;
     const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
@@ -139,6 +139,7 @@ export class RequestPipeline {
     const query = parseQuery(route.query, incoming.query);
     const baseUrl = this.#baseUrl ?? `${this.#scheme}://${headers.get("host")}`;
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
+    found.request = request;
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
   }
 
@@ -176,9 +177,15 @@ export class RequestPipeline {
   }
 
   /** The reply, or a refusal in its place once the deadline is over; the connection is then of no more use. */
-  #inTime(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
+  #inTime(
+    pending: Promise<Reply>,
+    incoming: IncomingRequest,
+    traceId: string,
+    request: PipelineRequest | undefined,
+  ): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const deadline = setTimeout(() => {
+        request?.end();
         pending.then(releaseUnsent, () => {});
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: incoming.path }, message);
@@ -230,6 +237,12 @@ export class RequestPipeline {
   }
 }
 
+/** What a request turned out to be, as far as it got. */
+interface Found {
+  route?: Route;
+  request?: PipelineRequest;
+}
+
 /** After such an answer nothing more is read from the connection. */
 function refusal(error: ServiceError, traceId: string): Reply {
   return { ...errorReply(error.data, traceId), closeConnection: true };
@@ -247,6 +260,7 @@ class PipelineRequest implements HandlerRequest {
   readonly baseUrl: string;
   readonly traceId: string;
   body: unknown;
+  #gone: AbortController | undefined;
 
   constructor(
     incoming: IncomingRequest,
@@ -268,5 +282,20 @@ class PipelineRequest implements HandlerRequest {
 
   isAborted(): boolean {
     return this.#incoming.isAborted();
+  }
+
+  gone(): AbortSignal {
+    if (this.#gone === undefined) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      if (this.#incoming.isAborted()) gone.abort();
+      else this.#incoming.whenAborted(() => gone.abort());
+    }
+    return this.#gone.signal;
+  }
+
+  /** Nobody waits for it any more. */
+  end(): void {
+    this.#gone?.abort();
   }
 }

@@ -43,6 +43,8 @@ export interface HandlerRequest<Query extends QueryParameters = QueryParameters>
   header(name: string): string | undefined;
   /** The client is gone: what is still to do for it can be left. */
   isAborted(): boolean;
+  /** Aborted when nobody waits for the answer any more: the client is gone, or the request's deadline is over. */
+  gone(): AbortSignal;
 }
 
 /**

@@ -5,6 +5,8 @@ import type { View } from "../storage/view.js";
 interface RunDocument {
   updatedAtUs: number;
   deliveryChanges: number;
+  /** Names of webhooks stand in it as they were at this count; null: none stands in it. */
+  webhookRenames: number | null;
   json: Uint8Array;
 }
 
@@ -38,8 +40,11 @@ export class RunDocuments {
     const kept = this.#kept.get(key);
     const { updatedAtUs } = head;
     const deliveryChanges = this.#view.deliveryChanges(id);
-    if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) return kept.json;
-    const version = `${updatedAtUs} ${deliveryChanges} ${key}`;
+    const { webhookRenames } = this.#view;
+    if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) {
+      if ((kept.webhookRenames ?? webhookRenames) === webhookRenames) return kept.json;
+    }
+    const version = `${updatedAtUs} ${deliveryChanges} ${webhookRenames} ${key}`;
     let building = this.#building.get(version);
     if (building === undefined) {
       building = this.#build(id, baseUrl, key, deliveryChanges).finally(() => this.#building.delete(version));
@@ -55,7 +60,8 @@ export class RunDocuments {
     const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
     const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
     const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl, named)));
-    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, deliveryChanges, json });
+    const webhookRenames = named.length === 0 ? null : this.#view.webhookRenames;
+    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, deliveryChanges, webhookRenames, json });
     return json;
   }
 }

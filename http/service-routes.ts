@@ -25,7 +25,7 @@ export interface ServiceRouteOptions {
   serviceVersion: string;
   metrics: Metrics;
   /** A write about webhooks: resolves when it is committed and the view has it. */
-  request(request: WebhookRequest): Promise<string>;
+  request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
 }
 
 /** Every route of the interface. */

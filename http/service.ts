@@ -115,7 +115,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         logReader.letGo(moves.segmentBase);
       },
       onArtefactWanted: (task) => artefacts.makeForRecorder(task),
-      onDeliveryWanted: (deliveryId) => view.delivery(deliveryId),
+      async onDeliveryWanted(deliveryId) {
+        try {
+          return await view.delivery(deliveryId);
+        } catch (error) {
+          readDamage.note(error);
+          throw error;
+        }
+      },
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
         ownRows = rowsWithoutRecorder(ownRows, error);
@@ -153,7 +160,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       madeFiles,
       health: () => [...withReadDamage(ownRows, readDamage.detail), artefacts.row(), ...view.components()],
       serviceVersion: recorderOptions.serviceVersion,
-      request: (request) => recorder.request(request),
+      request: (request, gone) => recorder.request(request, gone),
     });
     const scheme = tls === undefined ? "http" : "https";
     const pipeline = new RequestPipeline({

@@ -104,6 +104,7 @@ class Exchange implements IncomingRequest {
   readonly traceId: string;
   readonly response: HttpResponse;
   #aborted = false;
+  #abortListener: (() => void) | undefined;
   /** Wakes who waits for the client. */
   onAborted: (() => void) | undefined;
   /** Gives the client more when there is room; undefined while nothing waits for it. */
@@ -126,6 +127,10 @@ class Exchange implements IncomingRequest {
 
   isAborted(): boolean {
     return this.#aborted;
+  }
+
+  whenAborted(listener: () => void): void {
+    this.#abortListener = listener;
   }
 
   readBody(lengthBytes: number): Promise<Uint8Array | undefined> {
@@ -162,6 +167,7 @@ class Exchange implements IncomingRequest {
       this.#aborted = true;
       exchanges.delete(this);
       this.onAborted?.();
+      this.#abortListener?.();
       this.gone?.abort();
     });
   }

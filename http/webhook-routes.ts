@@ -17,8 +17,11 @@ import { defineRoute, type RequestBodyDeclaration, type Route } from "./route.js
 
 export const WEBHOOK_TAG = "webhooks";
 
-/** Writes by HTTP: resolves when the write is committed and the view has it. */
-export type Request = (request: WebhookRequest) => Promise<string>;
+/**
+ * Writes by HTTP: resolves when the write is committed and the view has it.
+ * @param gone aborted when nobody waits for the answer any more
+ */
+export type Request = (request: WebhookRequest, gone?: AbortSignal) => Promise<string>;
 
 export function webhookNotFound(id: string): ServiceError {
   return new ServiceError("webhook_not_found", "no webhook has this id", {
@@ -140,8 +143,9 @@ export function webhookRoutes(view: View, request: Request): Route[] {
       responses: { 200: jsonResponse("TestWebhookResponse", "What became of the attempt.") },
       errors: [],
       scope: "manage",
-      async handle({ params }) {
-        const deliveryId = await request({ op: "test", webhookId: params.webhook_id as string });
+      async handle(asked) {
+        const webhookId = asked.params.webhook_id as string;
+        const deliveryId = await request({ op: "test", webhookId }, asked.gone());
         const content = await view.delivery(deliveryId);
         if (content === undefined) throw new Error(`the view lacks delivery ${deliveryId}, which was just made`);
         return jsonReply(testResponse(content.delivery));

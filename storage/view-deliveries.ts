@@ -16,6 +16,7 @@ import type { IndexedEvent } from "./webhook-record.js";
 /** What is known of a delivery without reading it. */
 export interface DeliveryRow {
   readonly id: string;
+  readonly webhookId: string;
   readonly status: DeliveryStatus;
   readonly runId: string | null;
   readonly createdAtUs: number;
@@ -203,6 +204,7 @@ export class ViewDeliveries {
     const run = this.#runOfRow.get(row);
     return {
       id: this.#ids.idAt(row),
+      webhookId: this.#webhooks.idAt(this.#webhookOfRow.get(row)),
       status: DELIVERY_STATUSES[this.#statuses.get(row)]!,
       runId: run === NO_RUN ? null : this.#runs.idAt(run),
       createdAtUs: this.#createdAtUs.get(row),

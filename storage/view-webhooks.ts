@@ -8,8 +8,16 @@ export class ViewWebhooks {
   readonly #webhooks = new Map<string, Webhook>();
   readonly #deletedNames = new Map<string, string>();
 
+  /** Counts the changes of names. */
+  #renames = 0;
+
+  get renames(): number {
+    return this.#renames;
+  }
+
   apply({ webhook, deleted }: WebhookIndex): void {
     if (webhook !== undefined) {
+      if (this.name(webhook.id) !== webhook.name) this.#renames++;
       this.#webhooks.set(webhook.id, webhook);
     } else {
       this.#webhooks.delete(deleted.id);

@@ -32,7 +32,7 @@ import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
-import { ViewDeliveries } from "./view-deliveries.js";
+import { type DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
 import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
@@ -333,6 +333,11 @@ export class View {
     return this.#webhooks.name(id);
   }
 
+  /** What is known of a delivery without reading it; undefined for an unknown one. */
+  deliveryRow(id: string): DeliveryRow | undefined {
+    return this.#deliveries.row(id);
+  }
+
   /** Undefined for an unknown delivery. @throws StorageError when what is stored of it is damaged or missing */
   async delivery(id: string): Promise<DeliveryContent | undefined> {
     const row = this.#deliveries.row(id);
@@ -343,6 +348,11 @@ export class View {
   listDeliveries(webhookId: string, beforeUs: number | null, limit: number): Promise<DeliveryContent[]> {
     const rows = this.#deliveries.ofWebhook(webhookId, beforeUs, limit);
     return Promise.all(rows.map((row) => this.#deliveryRecords.content(row)));
+  }
+
+  /** How often the name of any webhook has changed since the store was opened. */
+  get webhookRenames(): number {
+    return this.#webhooks.renames;
   }
 
   /** How often a run's deliveries have changed since the store was opened: they leave its updated_at as it is. */

@@ -21,12 +21,17 @@
  * | 64 | 1 | event name, its place in EVENT_NAMES |
  * | 65 | 1 | on_failure_mode, its place in ON_FAILURE_MODES |
  * | 66 | 1 | status, its place in DELIVERY_STATUSES |
- * | 67 | 1 | 0 |
+ * | 67 | 1 | 1: the first failure follows the last error; 0: it does not, as in older records, where it is told by the last one |
  * | 68 | 4 | attempts |
  * | 72 | 4 | last status code, 0: null |
  * | 76 | 5 x 8 | created, updated, next retry, delivered, first failed at |
  * | 116 | 4 | n, bytes of the last error; 0xffffffff: null |
  * | 120 | n | the last error |
+ * | 120 + n | 4 | status code of the first failure, 0: null |
+ * | 124 + n | 4 | e, bytes of its error; 0xffffffff: null |
+ * | 128 + n | e | its error |
+ * | 128 + n + e | 4 | w, bytes of the webhook's name then; 0xffffffff: null |
+ * | 132 + n + e | w | the name |
  *
  * The events that a run's record emits stand at the end of its index section (record-index.ts), for the deliveries that begin with them:
  *
@@ -35,7 +40,7 @@
  * | 0 | 4 | e, count of events |
  * | 4 | … | of each: id (16), name (1), three zeros, time (8), d, count of deliveries (4), then d times: id (16), webhook id (16), on_failure_mode (1), settled (1), two zeros |
  */
-import { DELIVERY_STATUSES, type Delivery, type DeliveryAttempt } from "../core/delivery.js";
+import { DELIVERY_STATUSES, type Delivery, type DeliveryAttempt, type DeliveryFailure } from "../core/delivery.js";
 import type { EmittedDelivery, EmittedEvent } from "../core/emitted-event.js";
 import { isUuidV7, readUuid, writeUuid } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
@@ -135,7 +140,9 @@ function decodeMap(body: Uint8Array): Record<string, unknown> {
 
 function encodeDelivery(delivery: Delivery): Uint8Array {
   const error = delivery.lastError === null ? null : textEncoder.encode(delivery.lastError);
-  const bytes = new Uint8Array(ORIGIN_BYTES + DELIVERY_BYTES + (error?.length ?? 0));
+  const failure = encodeFailure(delivery.firstFailure);
+  const errorBytes = error?.length ?? 0;
+  const bytes = new Uint8Array(ORIGIN_BYTES + DELIVERY_BYTES + errorBytes + failure.length);
   const at = ORIGIN_BYTES;
   const view = new DataView(bytes.buffer, at);
   writeUuid(delivery.id, bytes, at);
@@ -145,6 +152,7 @@ function encodeDelivery(delivery: Delivery): Uint8Array {
   view.setUint8(64, EVENT_NAMES.indexOf(delivery.eventName));
   view.setUint8(65, ON_FAILURE_MODES.indexOf(delivery.onFailureMode));
   view.setUint8(66, DELIVERY_STATUSES.indexOf(delivery.status));
+  view.setUint8(67, failure.length > 0 ? 1 : 0);
   view.setUint32(68, delivery.attempts, true);
   view.setUint32(72, delivery.lastStatusCode ?? 0, true);
   const times = [
@@ -152,12 +160,46 @@ function encodeDelivery(delivery: Delivery): Uint8Array {
     delivery.updatedAtUs,
     delivery.nextRetryAtUs,
     delivery.deliveredAtUs,
-    delivery.firstFailedAtUs,
+    delivery.firstFailure?.atUs ?? null,
   ];
   for (const [nth, timeUs] of times.entries()) setUint53(view, 76 + 8 * nth, timeUs ?? 0);
   view.setUint32(116, error?.length ?? NULL_LENGTH, true);
   if (error !== null) bytes.set(error, at + DELIVERY_BYTES);
+  bytes.set(failure, at + DELIVERY_BYTES + errorBytes);
   return bytes;
+}
+
+/** What of it stands behind the last error. */
+function encodeFailure(failure: DeliveryFailure | null): Uint8Array {
+  if (failure === null) return new Uint8Array(0);
+  const error = failure.error === null ? null : textEncoder.encode(failure.error);
+  const name = failure.webhookName === null ? null : textEncoder.encode(failure.webhookName);
+  const errorBytes = error?.length ?? 0;
+  const bytes = new Uint8Array(12 + errorBytes + (name?.length ?? 0));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, failure.statusCode ?? 0, true);
+  view.setUint32(4, error?.length ?? NULL_LENGTH, true);
+  if (error !== null) bytes.set(error, 8);
+  view.setUint32(8 + errorBytes, name?.length ?? NULL_LENGTH, true);
+  if (name !== null) bytes.set(name, 12 + errorBytes);
+  return bytes;
+}
+
+/** @param bytes all that stands behind the last error @throws RecordDecodeError */
+function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 4;
+  const text = (): string | null => {
+    const length = at + 4 > bytes.length ? bytes.length : view.getUint32(at, true);
+    at += 4;
+    if (length === NULL_LENGTH) return null;
+    if (length > bytes.length - at) throw new RecordDecodeError("a delivery's first failure breaks off");
+    at += length;
+    return decodeText(bytes.subarray(at - length, at));
+  };
+  const [error, webhookName] = [text(), text()];
+  if (at !== bytes.length) throw new RecordDecodeError("bytes behind a delivery's first failure");
+  return { atUs, statusCode: view.getUint32(0, true) || null, error, webhookName };
 }
 
 /** @param bytes behind the origin @throws RecordDecodeError */
@@ -166,10 +208,19 @@ export function decodeDelivery(bytes: Uint8Array): Delivery {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const errorBytes = view.getUint32(116, true);
   const length = DELIVERY_BYTES + (errorBytes === NULL_LENGTH ? 0 : errorBytes);
-  if (bytes.length !== length) throw new RecordDecodeError(`a delivery of ${bytes.length} bytes, ${length} expected`);
+  const hasFailure = view.getUint8(67) === 1;
+  if (hasFailure ? bytes.length < length : bytes.length !== length)
+    throw new RecordDecodeError(`a delivery of ${bytes.length} bytes, ${length} expected`);
   const runId = readUuid(bytes, 32);
   const time = (nth: number): number | null => uint53(view, 76 + 8 * nth) || null;
-  const statusCode = view.getUint32(72, true);
+  const lastStatusCode = view.getUint32(72, true) || null;
+  const lastError = errorBytes === NULL_LENGTH ? null : decodeText(bytes.subarray(DELIVERY_BYTES, length));
+  const failedAtUs = time(4);
+  let firstFailure: DeliveryFailure | null = null;
+  if (hasFailure) firstFailure = decodeFailure(bytes.subarray(length), failedAtUs ?? 0);
+  else if (failedAtUs !== null) {
+    firstFailure = { atUs: failedAtUs, statusCode: lastStatusCode, error: lastError, webhookName: null };
+  }
   return {
     id: readUuid(bytes, 0),
     webhookId: readUuid(bytes, 16),
@@ -179,13 +230,13 @@ export function decodeDelivery(bytes: Uint8Array): Delivery {
     onFailureMode: named(ON_FAILURE_MODES, view.getUint8(65), "failure mode"),
     status: named(DELIVERY_STATUSES, view.getUint8(66), "delivery status"),
     attempts: view.getUint32(68, true),
-    lastStatusCode: statusCode === 0 ? null : statusCode,
-    lastError: errorBytes === NULL_LENGTH ? null : decodeText(bytes.subarray(DELIVERY_BYTES)),
+    lastStatusCode,
+    lastError,
     createdAtUs: uint53(view, 76),
     updatedAtUs: uint53(view, 84),
     nextRetryAtUs: time(2),
     deliveredAtUs: time(3),
-    firstFailedAtUs: time(4),
+    firstFailure,
   };
 }
 

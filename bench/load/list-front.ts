@@ -50,7 +50,8 @@ export async function openListFronts(
       view,
       async list({ text }) {
         const readBody = () => Promise.resolve(undefined);
-        const request = { method: "GET", path: "/runs", query: text, headers, isAborted: () => false, readBody };
+        const client = { isAborted: () => false, whenAborted() {}, readBody };
+        const request = { method: "GET", path: "/runs", query: text, headers, ...client };
         const { status, body } = await pipeline.handle(request, "bench");
         if (status !== 200 || !(body instanceof Uint8Array)) throw new Error(`/runs?${text} answered ${status}`);
         return body;

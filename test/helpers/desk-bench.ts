@@ -7,6 +7,7 @@ import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { DispatcherHandle } from "../../workers/dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../../workers/dispatcher/dispatcher-messages.js";
 import { DeliveryDesk, type DeliveryDeskOptions } from "../../workers/recorder/delivery-desk.js";
+import type { InlineAnswer, InlineWant } from "../../workers/recorder/tracked-delivery.js";
 import { WebhookState } from "../../workers/recorder/webhook-state.js";
 import { ManualTimers } from "./manual-timers.js";
 import { WEBHOOK } from "./webhook-fixtures.js";
@@ -44,6 +45,8 @@ export class DeskBench {
   viewed: number;
   /** The next append throws. */
   isFull = false;
+  /** What the front cannot read. */
+  isUnreadable: (deliveryId: string) => boolean = () => false;
   #timeUs: number;
   #ids: number;
 
@@ -77,6 +80,7 @@ export class DeskBench {
       },
       askForContent: (id) => this.wanted.push(id),
       report: () => {},
+      onFaultChange: () => {},
       ...options,
     });
   }
@@ -150,7 +154,9 @@ export class DeskBench {
   /** The front answers what it was asked for first. */
   answerContent(): void {
     const id = this.wanted.shift() as string;
-    this.desk.content(id, this.stored(id, this.viewed) ?? null);
+    const content = this.stored(id, this.viewed);
+    if (this.isUnreadable(id)) this.desk.content(id, { kind: "unreadable", reason: "EIO" });
+    else this.desk.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
   }
 
   /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
@@ -177,6 +183,12 @@ export class DeskBench {
       this.jobs.set(deliveryId, { ...job, firstAttemptNumber, attempts });
     }
     this.desk.reports([{ deliveryId, attempt, next }]);
+  }
+
+  /** A manual retry, as the front asks for it. */
+  retry(deliveryId: string, answer: InlineAnswer): InlineWant | undefined {
+    const { webhookId } = this.stored(deliveryId)?.delivery ?? { webhookId: countedId(0) };
+    return this.desk.retry(deliveryId, webhookId, answer);
   }
 
   /** A pause that was released ends without an attempt. */

@@ -28,8 +28,9 @@ export function failedDelivery(runId: string | null): Delivery {
   return {
     ...{ id: DELIVERY_ID, webhookId: WEBHOOK_ID, runId, eventId: EVENT_ID, eventName: "ProgramCompleted" },
     ...{ onFailureMode: "WARN", status: "failed", attempts: 3, lastStatusCode: 503, lastError: "the réceiver" },
-    ...{ nextRetryAtUs: null, deliveredAtUs: null, firstFailedAtUs: TIME_US + 9, createdAtUs: TIME_US + 2 },
+    ...{ nextRetryAtUs: null, deliveredAtUs: null, createdAtUs: TIME_US + 2 },
     updatedAtUs: TIME_US + 9,
+    firstFailure: { atUs: TIME_US + 7, statusCode: 404, error: "fírst", webhookName: "MES" },
   };
 }
 

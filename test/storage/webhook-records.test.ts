@@ -1,8 +1,10 @@
 import t from "tap";
+import type { Delivery } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
 import { endRun } from "../../core/run-end.js";
 import type { RunState } from "../../core/run-state.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
+import { failureNote } from "../../core/webhook-response.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import type { RecordLocation } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
@@ -108,9 +110,10 @@ t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
     [
       "00".repeat(9),
       ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
-      ...["01", "01", "02", "00", "03000000", "f7010000"],
-      ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", "6d40b38be6520600"],
+      ...["01", "01", "02", "01", "03000000", "f7010000"],
+      ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", "6b40b38be6520600"],
       ...["0d000000", Buffer.from("the réceiver").toString("hex")],
+      ...["94010000", "06000000", Buffer.from("fírst").toString("hex"), "03000000", Buffer.from("MES").toString("hex")],
     ].join(""),
   );
   t.equal(
@@ -121,6 +124,42 @@ t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
       ...[uuid(EVENT.id), uuid(EVENT.id), "00010000"],
     ].join(""),
   );
+});
+
+t.test("a record of a delivery as earlier releases wrote it: its first failure is told by its last one", async (t) => {
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  const older = (failedAt: string): Uint8Array =>
+    Buffer.from(
+      [
+        ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
+        ...["01", "01", "02", "00", "03000000", "f7010000"],
+        ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", failedAt],
+        ...["0d000000", Buffer.from("the réceiver").toString("hex")],
+      ].join(""),
+      "hex",
+    );
+  const atUs = failedDelivery(RUN_ID).updatedAtUs;
+  const told = { atUs, statusCode: 503, error: "the réceiver", webhookName: null };
+  t.strictSame(decodeDelivery(older("6d40b38be6520600")), { ...failedDelivery(RUN_ID), firstFailure: told });
+  t.strictSame(decodeDelivery(older("0000000000000000")), { ...failedDelivery(RUN_ID), firstFailure: null });
+});
+
+t.test("the note of a delivery that failed says what it was then, whatever came later", async (t) => {
+  const name = "MES";
+  const failed: Delivery = {
+    ...failedDelivery(RUN_ID),
+    firstFailure: null,
+    lastStatusCode: null,
+    lastError: "refused",
+  };
+  const atUs = failed.updatedAtUs;
+  const firstFailure = { atUs, statusCode: null, error: "refused", webhookName: name };
+  const [before] = failureNote({ delivery: { ...failed, firstFailure }, webhookName: name });
+  const delivered: Delivery = { ...failed, status: "delivered", lastStatusCode: 200, lastError: null, firstFailure };
+  t.strictSame(failureNote({ delivery: delivered, webhookName: "renamed" }), [before]);
+  t.match(before, { timestampUs: atUs, data: { status: "failed", last_error: "refused", webhook_name: name } });
+  const { index } = encodeWebhookChange({ kind: "delivery_put", delivery: delivered, history: [], payload: null });
+  t.strictSame(decodeDelivery(index.subarray(9)), delivered);
 });
 
 t.test("every cut of a delivery and of events is refused", async (t) => {

@@ -1,24 +1,30 @@
-import type { Delivery, DeliveryAttempt } from "../../core/delivery.js";
+import type { Delivery, DeliveryAttempt, DeliveryFailure } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { DeliveryPut } from "../../core/webhook-change.js";
 import { type EventSource, testEventPayload } from "../../core/webhook-event.js";
-import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { DeliveryCounts, type DeliveryFigures } from "./delivery-figures.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
+import { InlineWants } from "./inline-wants.js";
+import {
+  type FoundDelivery,
+  type InlineAnswer,
+  type InlineWant,
+  type Tracked,
+  trackedDelivery,
+} from "./tracked-delivery.js";
+import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 import { webhookNotFound } from "./webhook-desk.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
 /** Payloads of events that wait for their turn, in all; of further ones the front reads them again when it comes. */
 const KEPT_PAYLOAD_BYTES = 64 * 1024 * 1024;
-/** Tests and manual retries that wait for their attempt, in all: each is a request that somebody waits for. */
-const MAXIMUM_INLINE = 256;
 /** When an outcome cannot be recorded (more is waiting than the log may hold), it is tried again. */
 const RECORD_AGAIN_MS = 1_000;
 
@@ -34,34 +40,10 @@ export interface DeliveryDeskOptions {
   /** Asks the front for what is stored of a delivery: `content` answers. */
   askForContent(deliveryId: string): void;
   report(what: string, error: unknown): void;
+  /** `fault` has changed. */
+  onFaultChange(): void;
   /** Default: those of `LIMITS`. */
   backlog?: { waiting: number; waitingOfReceiver: number };
-}
-
-/** Who waits for an inline attempt; called when its outcome is committed. */
-export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
-
-interface Tracked {
-  readonly id: string;
-  readonly webhookId: string;
-  /** Null while the front has not told. */
-  delivery: Delivery | null;
-  content: { history: DeliveryAttempt[]; payload: EventPayload; testPayload: string | null } | null;
-  /**
-   * `unseen`: the front's view does not have it yet. `queued`: waits for its turn. `loading`: the front was asked. `running`: the
-   * dispatcher has it. `idle`: nothing is under way.
-   */
-  phase: "unseen" | "queued" | "loading" | "running" | "idle";
-  /** It holds a place of the queue. */
-  holdsPlace: boolean;
-  /** Inline attempts that are wanted, in order. */
-  inline: InlineAnswer[];
-  /** Whose attempt is under way; null for an automatic one. */
-  current: InlineAnswer | null;
-  /** Of its latest record. */
-  sequence: number;
-  /** False: its outcome waits to be appended. */
-  isRecorded: boolean;
 }
 
 /**
@@ -73,6 +55,10 @@ export class DeliveryDesk {
   readonly #options: DeliveryDeskOptions;
   readonly #tracked = new Map<string, Tracked>();
   readonly #queue = new DeliveryQueue<Tracked>();
+  /** Of inline attempts: somebody waits for them, so that they are not behind the automatic ones. */
+  readonly #inlineQueue = new DeliveryQueue<Tracked>();
+  readonly #wants: InlineWants;
+  readonly #unreadable: UnreadableDeliveries;
   /** Automatic ones that the dispatcher has. */
   readonly #dispatched = new Set<Tracked>();
   /** In order of their records: what to do when the view has them. */
@@ -82,17 +68,34 @@ export class DeliveryDesk {
   #committed = 0;
   readonly #payloads = new EventPayloads();
   readonly #counts = new DeliveryCounts();
-  #inline = 0;
   #isServing = false;
   #isStopped = false;
 
   constructor(options: DeliveryDeskOptions) {
     this.#options = options;
+    const { timers, tick, report, onFaultChange: onChange } = options;
+    this.#wants = new InlineWants(timers, (want) => {
+      const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
+      this.drop(want, new ServiceError("unavailable", waited, {}));
+    });
+    const again = (tracked: Tracked): void => {
+      this.#rest(tracked);
+      this.#pump();
+    };
+    this.#unreadable = new UnreadableDeliveries({ timers, tick, report, onChange, again });
+  }
+
+  /** Which deliveries wait because what is stored of them cannot be read, for people; null while there is none. */
+  get fault(): string | null {
+    return this.#unreadable.fault;
   }
 
   get figures(): DeliveryFigures {
-    const { waitingCount: waiting, runningCount: running } = this.#queue;
-    return this.#counts.figures({ waiting, running, payloadBytes: this.#payloads.keptBytes });
+    const waiting = this.#queue.waitingCount + this.#inlineQueue.waitingCount;
+    const running = this.#queue.runningCount + this.#inlineQueue.runningCount;
+    const { keptBytes: payloadBytes } = this.#payloads;
+    const { count: wanted } = this.#wants;
+    return this.#counts.figures({ waiting, running, wanted, unreadable: this.#unreadable.count, payloadBytes });
   }
 
   /** The service listens there, and its view has all that the log held: what was pending goes out again, in a new window. */
@@ -120,14 +123,14 @@ export class DeliveryDesk {
   }
 
   /** One attempt with a synthetic event, whatever the webhook subscribes to, enabled or not. */
-  test(webhookId: string, answer: InlineAnswer): void {
+  test(webhookId: string, answer: InlineAnswer): InlineWant | undefined {
     const { state, tick, newId, source, append } = this.#options;
     const kept = state.get(webhookId);
     if (kept === undefined) {
       answer({ error: webhookNotFound(webhookId) });
-      return;
+      return undefined;
     }
-    if (!this.#admitsInline(answer)) return;
+    if (!this.#admits(webhookId, answer)) return undefined;
     const timeUs = tick();
     const eventId = newId(timeUs);
     const payload = testEventPayload(source(), eventId, kept.webhook, timeUs);
@@ -136,24 +139,39 @@ export class DeliveryDesk {
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
     this.#keep(tracked, [], eventPayload(payload), payload);
-    this.#want(tracked, answer);
     this.#unseen.push({ sequence, tracked, isEnd: false });
+    return this.#wants.add(tracked, answer);
   }
 
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
-  retry(deliveryId: string, answer: InlineAnswer): void {
-    if (!this.#admitsInline(answer)) return;
-    const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, "", null, "idle", 0);
-    this.#want(tracked, answer);
-    if (tracked.phase === "idle") {
-      this.#serveInline(tracked);
+  retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineWant | undefined {
+    if (!this.#admits(webhookId, answer)) return undefined;
+    const pending = this.#options.state.pendingOne(deliveryId) ?? null;
+    const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, webhookId, pending, "idle", 0);
+    const want = this.#wants.add(tracked, answer);
+    if (tracked.phase === "idle" || tracked.phase === "unreadable") {
+      this.#rest(tracked);
     } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, tracked)) {
-      tracked.phase = "idle";
-      this.#serveInline(tracked);
+      this.#rest(tracked);
     } else if (tracked.phase === "running" && tracked.current === null) {
       // Its automatic attempts end with the one under way.
       this.#options.dispatcher.release(deliveryId);
     }
+    this.#pump();
+    return want;
+  }
+
+  /** Nobody waits for it any more: an attempt under way goes on and is recorded, one that was not begun is not made. */
+  drop(want: InlineWant, error: ServiceError): void {
+    const { tracked } = want;
+    const at = tracked.inline.indexOf(want);
+    if (at < 0) return;
+    tracked.inline.splice(at, 1);
+    this.#wants.answer(want, { error });
+    const isLeft = tracked.phase === "wanted" && tracked.inline.length === 0;
+    if (!isLeft || !this.#inlineQueue.remove(tracked.webhookId, tracked)) return;
+    this.#rest(tracked);
+    this.#pump();
   }
 
   /**
@@ -166,23 +184,24 @@ export class DeliveryDesk {
     }
   }
 
-  /** What the front found of a delivery; null when it cannot be read. */
-  content(deliveryId: string, content: DeliveryContent | null): void {
+  /** What the front found of a delivery that it was asked for. */
+  content(deliveryId: string, found: FoundDelivery): void {
     const tracked = this.#tracked.get(deliveryId);
     if (tracked?.phase !== "loading") return;
     tracked.phase = "idle";
-    if (content === null) {
-      this.#unreadable(tracked);
-      return;
+    if (found.kind === "content") {
+      const { delivery, history, payload } = found.content;
+      this.#unreadable.remove(tracked);
+      // What is known here is newer than what the view had.
+      tracked.delivery ??= delivery;
+      const testPayload = delivery.runId === null ? payload : null;
+      this.#keep(tracked, history, eventPayload(payload), testPayload);
+      if (tracked.place === this.#inlineQueue) this.#serveInline(tracked);
+      else this.#proceed(tracked);
+    } else {
+      this.#notRead(tracked, found.kind === "unknown" ? null : found.reason);
     }
-    const { delivery, history, payload } = content;
-    // What is known here is newer than what the view had.
-    tracked.delivery ??= delivery;
-    const testPayload = delivery.runId === null ? payload : null;
-    this.#keep(tracked, history, eventPayload(payload), testPayload);
-    if (tracked.holdsPlace) this.#proceed(tracked);
-    else this.#serveInline(tracked);
-    this.#flush();
+    this.#pump();
   }
 
   reports(reports: readonly DeliveryReport[]): void {
@@ -237,28 +256,18 @@ export class DeliveryDesk {
 
   #refuseInline(): void {
     for (const tracked of this.#tracked.values()) {
-      const error = new ServiceError("unavailable", "the service is stopping", {});
-      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
-      if (tracked.current !== null) this.#answer(tracked.current, { error });
+      const error = stopping();
+      this.#wants.refuseAll(tracked, error);
+      if (tracked.current !== null) this.#wants.answer(tracked.current, { error });
       tracked.current = null;
     }
   }
 
-  #admitsInline(answer: InlineAnswer): boolean {
-    if (!this.#isStopped && this.#inline < MAXIMUM_INLINE) return true;
-    const why = this.#isStopped ? "the service is stopping" : "too many attempts are waited for";
-    answer({ error: new ServiceError("unavailable", why, {}) });
+  #admits(webhookId: string, answer: InlineAnswer): boolean {
+    const error = this.#isStopped ? stopping() : this.#wants.refusal(webhookId);
+    if (error === undefined) return true;
+    answer({ error });
     return false;
-  }
-
-  #want(tracked: Tracked, answer: InlineAnswer): void {
-    this.#inline++;
-    tracked.inline.push(answer);
-  }
-
-  #answer(answer: InlineAnswer, outcome: Parameters<InlineAnswer>[0]): void {
-    this.#inline--;
-    answer(outcome);
   }
 
   #track(
@@ -268,18 +277,7 @@ export class DeliveryDesk {
     phase: Tracked["phase"],
     sequence: number,
   ): Tracked {
-    const tracked: Tracked = {
-      id: deliveryId,
-      webhookId,
-      delivery,
-      content: null,
-      phase,
-      holdsPlace: false,
-      inline: [],
-      current: null,
-      sequence,
-      isRecorded: true,
-    };
+    const tracked = trackedDelivery({ id: deliveryId, webhookId, delivery, phase, sequence });
     this.#tracked.set(deliveryId, tracked);
     return tracked;
   }
@@ -292,8 +290,7 @@ export class DeliveryDesk {
   /** The view has the record that it began with. */
   #seen(tracked: Tracked): void {
     if (tracked.inline.length > 0) {
-      tracked.phase = "idle";
-      this.#serveInline(tracked);
+      this.#rest(tracked);
       return;
     }
     const { waiting, waitingOfReceiver } = this.#options.backlog ?? LIMITS.deliveryBacklog;
@@ -322,10 +319,14 @@ export class DeliveryDesk {
 
   #pump(): void {
     if (!this.#isServing || this.#isStopped) return;
-    for (let tracked = this.#queue.take(); tracked !== undefined; tracked = this.#queue.take()) {
+    for (;;) {
+      const inline = this.#inlineQueue.take();
+      const tracked = inline ?? this.#queue.take();
+      if (tracked === undefined) break;
       tracked.phase = "idle";
-      tracked.holdsPlace = true;
-      this.#proceed(tracked);
+      tracked.place = inline === undefined ? this.#queue : this.#inlineQueue;
+      if (inline === undefined) this.#proceed(tracked);
+      else this.#serveInline(tracked);
     }
     this.#flush();
   }
@@ -346,7 +347,7 @@ export class DeliveryDesk {
     if (this.#isStopped) return;
     if (tracked.inline.length > 0) {
       this.#leavePlace(tracked);
-      this.#serveInline(tracked);
+      this.#rest(tracked);
       return;
     }
     const { delivery, content } = tracked;
@@ -369,32 +370,36 @@ export class DeliveryDesk {
     this.#dispatch(tracked, kept, Math.max(1, attempts - delivery.attempts));
   }
 
-  /** The next inline attempt; nothing else is under way. */
+  /** The turn of its next inline attempt has come; nothing else is under way. */
   #serveInline(tracked: Tracked): void {
-    if (this.#isStopped || tracked.inline.length === 0) return;
+    if (this.#isStopped) return;
     const { delivery, content } = tracked;
+    if (tracked.inline.length === 0) {
+      this.#leavePlace(tracked);
+      this.#rest(tracked);
+      return;
+    }
     if (delivery === null || content === null) {
       this.#load(tracked);
       return;
     }
     if (delivery.status === "delivered") {
-      for (const answer of tracked.inline.splice(0)) this.#answerRecorded(tracked, answer);
+      for (const want of tracked.inline.splice(0)) this.#answerRecorded(tracked, want);
+      this.#leavePlace(tracked);
       this.#end(tracked);
       return;
     }
     const kept = this.#options.state.get(delivery.webhookId);
     if (kept === undefined) {
       const params = { field: "delivery_id", in: "path", value: tracked.id, webhook_id: delivery.webhookId };
-      const error = new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
-      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
+      this.#wants.refuseAll(tracked, new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params));
       // Nobody makes the attempts that were left any more.
       if (delivery.status === "pending") this.#giveUp(tracked, "the webhook was deleted");
-      else this.#end(tracked);
+      else this.#ended(tracked);
       return;
     }
-    tracked.current = tracked.inline.shift() as InlineAnswer;
+    this.#wants.begin(tracked);
     this.#dispatch(tracked, kept, 1);
-    this.#flush();
   }
 
   #dispatch(tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): void {
@@ -432,7 +437,7 @@ export class DeliveryDesk {
     } else if (next.kind === "failed") {
       this.#counts.failed();
       after.status = "failed";
-      after.firstFailedAtUs ??= timeUs;
+      after.firstFailure ??= this.#failureOf(after, timeUs);
     }
     if (attempt !== null || after.status !== delivery.status || after.nextRetryAtUs !== delivery.nextRetryAtUs) {
       after.updatedAtUs = timeUs;
@@ -442,7 +447,7 @@ export class DeliveryDesk {
     if (next.kind === "retry") return;
     this.#dispatched.delete(tracked);
     // Released for a manual retry, or because its webhook has changed.
-    if (next.kind === "released" && tracked.inline.length === 0 && tracked.holdsPlace) this.#proceed(tracked);
+    if (next.kind === "released" && tracked.inline.length === 0 && tracked.place !== null) this.#proceed(tracked);
     else this.#ended(tracked);
   }
 
@@ -453,8 +458,21 @@ export class DeliveryDesk {
     const { current } = tracked;
     tracked.current = null;
     if (current !== null) this.#answerRecorded(tracked, current);
-    if (tracked.inline.length > 0) this.#serveInline(tracked);
-    else this.#end(tracked);
+    this.#rest(tracked);
+  }
+
+  /** Nothing is under way: what is still to be done waits for its turn, or there is nothing more. */
+  #rest(tracked: Tracked): void {
+    if (tracked.inline.length > 0) {
+      tracked.phase = "wanted";
+      this.#inlineQueue.add(tracked.webhookId, tracked);
+    } else if (tracked.delivery?.status === "pending") {
+      tracked.phase = "queued";
+      this.#queue.add(tracked.webhookId, tracked);
+    } else {
+      tracked.phase = "idle";
+      this.#end(tracked);
+    }
   }
 
   /** It came to its end without a further attempt. */
@@ -462,34 +480,43 @@ export class DeliveryDesk {
     const timeUs = this.#options.tick();
     const { delivery } = tracked as { delivery: Delivery };
     this.#counts.failed();
-    tracked.delivery = {
+    const after: Delivery = {
       ...delivery,
       ...{ status: "failed", lastError, nextRetryAtUs: null, updatedAtUs: timeUs },
-      firstFailedAtUs: delivery.firstFailedAtUs ?? timeUs,
     };
+    after.firstFailure ??= this.#failureOf(after, timeUs);
+    tracked.delivery = after;
     this.#record(tracked, timeUs);
     this.#ended(tracked);
   }
 
-  #unreadable(tracked: Tracked): void {
+  #failureOf({ webhookId, lastStatusCode, lastError }: Delivery, atUs: number): DeliveryFailure {
+    const webhookName = this.#options.state.get(webhookId)?.webhook.name ?? null;
+    return { atUs, statusCode: lastStatusCode, error: lastError, webhookName };
+  }
+
+  /** @param reason null: the view has nothing of it */
+  #notRead(tracked: Tracked, reason: string | null): void {
     const params = { field: "delivery_id", in: "path", value: tracked.id };
+    this.#leavePlace(tracked);
+    this.#wants.refuseAll(
+      tracked,
+      tracked.delivery === null && reason === null
+        ? new ServiceError("delivery_not_found", "no delivery has this id", params)
+        : new ServiceError("internal_error", "what is stored of the delivery cannot be read", params),
+    );
     if (tracked.delivery === null) {
-      const error = new ServiceError("delivery_not_found", "no delivery has this id", params);
-      for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
       this.#tracked.delete(tracked.id);
-      return;
+    } else {
+      // Written anew it would be without its history: it stays as it is stored.
+      tracked.phase = "unreadable";
+      this.#unreadable.add(tracked, reason ?? "the view does not have it");
     }
-    this.#keep(tracked, [], eventPayload(""), null);
-    const error = new ServiceError("internal_error", "what is stored of the delivery cannot be read", params);
-    for (const answer of tracked.inline.splice(0)) this.#answer(answer, { error });
-    this.#giveUp(tracked, "what is stored of the event cannot be read");
-    this.#pump();
   }
 
   #leavePlace(tracked: Tracked): void {
-    if (!tracked.holdsPlace) return;
-    tracked.holdsPlace = false;
-    this.#queue.ended(tracked.webhookId);
+    tracked.place?.ended(tracked.webhookId);
+    tracked.place = null;
   }
 
   /** Forgotten when the view has its last record; one that was released stays pending, and goes out again at the next start. */
@@ -498,11 +525,11 @@ export class DeliveryDesk {
     else this.#unseen.push({ sequence: tracked.sequence, tracked, isEnd: true });
   }
 
-  #answerRecorded(tracked: Tracked, answer: InlineAnswer): void {
+  #answerRecorded(tracked: Tracked, want: InlineWant): void {
     const { isRecorded } = tracked;
     this.whenCommitted(tracked.sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
-      this.#answer(answer, isCommitted && isRecorded ? { deliveryId: tracked.id } : { error });
+      this.#wants.answer(want, isCommitted && isRecorded ? { deliveryId: tracked.id } : { error });
     });
   }
 
@@ -526,4 +553,8 @@ export class DeliveryDesk {
     this.#record(tracked, this.#options.tick());
     if (tracked.isRecorded && tracked.phase === "idle") this.#end(tracked);
   }
+}
+
+function stopping(): ServiceError {
+  return new ServiceError("unavailable", "the service is stopping", {});
 }

@@ -17,6 +17,10 @@ export interface DeliveryFigures {
   /** Deliveries that wait for their turn, and those under way. */
   waiting: number;
   running: number;
+  /** Tests and manual retries whose requests wait for an answer. */
+  wanted: number;
+  /** Deliveries that wait because what is stored of them cannot be read. */
+  unreadable: number;
   /** Of events whose deliveries wait or are under way. */
   payloadBytes: number;
 }
@@ -48,7 +52,9 @@ export class DeliveryCounts {
     this.#counts.failed++;
   }
 
-  figures(now: Pick<DeliveryFigures, "waiting" | "running" | "payloadBytes">): DeliveryFigures {
+  figures(
+    now: Pick<DeliveryFigures, "waiting" | "running" | "wanted" | "unreadable" | "payloadBytes">,
+  ): DeliveryFigures {
     return { ...this.#counts, ...now };
   }
 }

@@ -16,6 +16,7 @@ import type {
   RecorderToFront,
 } from "./recorder-messages.js";
 import type { StoreCounters } from "./store-counters.js";
+import type { FoundDelivery } from "./tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 
 /** The recorder could not start, or ended by itself. `data` says why. */
@@ -51,7 +52,7 @@ export interface RecorderCallbacks {
   onHoldSegment(segmentBase: number): Promise<void>;
   /** The segment's name has another file, called after the batches before it; batches behind it wait for the promise. */
   onSegmentMoved(moves: SegmentMoves): Promise<void>;
-  /** What is stored of a delivery, to be made; undefined for one that is unknown. A rejection is one that cannot be read, as without it. */
+  /** What is stored of a delivery, to be made; undefined for one that is unknown, or without this. A rejection is one that cannot be read. */
   onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** Computes what processing needs; without it nothing is processed. A rejection fails the artefact as a whole. */
   onArtefactWanted?(task: TaskMessage): Promise<TaskAnswer>;
@@ -69,8 +70,11 @@ export interface RecorderHandle {
   figures(): Promise<RecorderFigures | undefined>;
   /** Requests are served on that port: deliveries may go out. */
   serving(port: number): void;
-  /** A write about webhooks. Resolves when it is committed and was given to `onBatch`. @throws ServiceError */
-  request(request: WebhookRequest): Promise<string>;
+  /**
+   * A write about webhooks. Resolves when it is committed and was given to `onBatch`. @throws ServiceError
+   * @param gone aborted when nobody waits any more: an attempt that has not begun is then not made
+   */
+  request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
   /**
    * Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again.
    * @param attemptGraceMs what webhook attempts under way may take to end; default 0: they are made again at the next start
@@ -199,8 +203,14 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         taken = taken.then(() => {
           // Not awaited: a read is nothing that batches must wait for.
           void Promise.resolve(callbacks.onDeliveryWanted?.(deliveryId))
-            .catch(() => undefined)
-            .then((content) => post({ kind: "delivery_content", deliveryId, content: content ?? null }));
+            .then(
+              (content): FoundDelivery => (content === undefined ? { kind: "unknown" } : { kind: "content", content }),
+              (error: unknown): FoundDelivery => ({
+                kind: "unreadable",
+                reason: error instanceof Error ? error.message : String(error),
+              }),
+            )
+            .then((found) => post({ kind: "delivery_content", deliveryId, found }));
         });
         return;
       }
@@ -245,12 +255,13 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       });
     },
     serving: (port) => post({ kind: "serving", port }),
-    async request(request) {
+    async request(request, gone) {
       if (exited) throw new ServiceError("unavailable", "the recorder has ended", {});
       const id = ++requests;
       const reply = await new Promise<WebhookReply>((resolve) => {
         waiting.set(id, resolve);
         post({ kind: "request", id, request });
+        gone?.addEventListener("abort", () => waiting.has(id) && post({ kind: "request_dropped", id }), { once: true });
       });
       if (!reply.ok) throw new ServiceError(reply.error.code, reply.error.message, reply.error.params);
       return reply.id;

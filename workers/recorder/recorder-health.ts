@@ -25,6 +25,8 @@ export interface HealthSources {
   counters(): StoreCounters;
   /** What ended the dispatcher; null while it works. */
   dispatcherFailure(): string | null;
+  /** Which deliveries wait because what is stored of them cannot be read; null when none does. */
+  dispatcherFault(): string | null;
 }
 
 /** The recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. Sent when one changes. */
@@ -66,7 +68,9 @@ export class RecorderHealth {
 
   #dispatcherRow(): ComponentRow {
     const failure = this.#sources.dispatcherFailure();
-    return row("dispatcher", failure === null ? "healthy" : "down", failure);
+    if (failure !== null) return row("dispatcher", "down", failure);
+    const fault = this.#sources.dispatcherFault();
+    return row("dispatcher", fault === null ? "healthy" : "degraded", fault);
   }
 
   #recorderRow(): ComponentRow {

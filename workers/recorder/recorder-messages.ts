@@ -4,7 +4,6 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json.js";
-import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
@@ -13,6 +12,7 @@ import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type { StoreCounters } from "./store-counters.js";
+import type { FoundDelivery } from "./tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 
 /** Given to the thread when it starts (workerData). */
@@ -152,8 +152,10 @@ export type FrontToRecorder =
   /** Requests are served on that port, from a view with all that the log held: deliveries may go out. */
   | { kind: "serving"; port: number }
   | { kind: "request"; id: number; request: WebhookRequest }
-  /** Null: unknown, or it cannot be read. */
-  | { kind: "delivery_content"; deliveryId: string; content: DeliveryContent | null }
+  /** Nobody waits for the reply to this request any more: the connection has ended, or its deadline is over. */
+  | { kind: "request_dropped"; id: number }
+  /** The answer to `delivery_wanted`. */
+  | { kind: "delivery_content"; deliveryId: string; found: FoundDelivery }
   /** The answer to `artefact_wanted`; its buffers move to the recorder. */
   | { kind: "artefact_made"; id: number; answer: TaskAnswer }
   /** Close the link, let attempts under way end within this time, commit what was taken, close the store, end the thread. */

@@ -281,6 +281,7 @@ export class Recorder implements MessageIntake {
         isProcessingBehind: () => this.#processing?.isBehind ?? false,
         counters: () => upkeep.counters,
         dispatcherFailure: () => webhooks.dispatcherFailure,
+        dispatcherFault: () => webhooks.dispatcherFault,
       },
       send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
     });
@@ -329,6 +330,7 @@ export class Recorder implements MessageIntake {
       append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
       send: (message) => send(message),
       unavailable: () => this.#unavailable ?? (this.#room.level === "critical" ? "the disk is full" : null),
+      onDispatcherFault: () => this.#health?.update(),
       onDispatcherFailure: (message) => {
         this.#line("error", "the dispatcher ended: deliveries wait for the next start", { cause: message });
         this.#health?.update();
@@ -420,7 +422,10 @@ export class Recorder implements MessageIntake {
         this.#webhooks?.request(message.id, message.request);
         return;
       case "delivery_content":
-        this.#webhooks?.deliveries.content(message.deliveryId, message.content);
+        this.#webhooks?.deliveries.content(message.deliveryId, message.found);
+        return;
+      case "request_dropped":
+        this.#webhooks?.dropRequest(message.id);
         return;
       case "snapshot_taken":
         this.#whenSnapshotAnswered?.(null);

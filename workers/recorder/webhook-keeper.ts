@@ -8,9 +8,10 @@ import type { WebhookChange } from "../../core/webhook-change.js";
 import type { EventSource } from "../../core/webhook-event.js";
 import type { Timers } from "../../storage/log-options.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher/dispatcher-handle.js";
-import { DeliveryDesk, type InlineAnswer } from "./delivery-desk.js";
+import { DeliveryDesk } from "./delivery-desk.js";
 import type { ReceiverOptions, RecorderToFront } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
+import type { InlineAnswer, InlineWant } from "./tracked-delivery.js";
 import { UuidSource } from "./uuid-source.js";
 import { WebhookDesk } from "./webhook-desk.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
@@ -30,6 +31,8 @@ export interface WebhookKeeperOptions {
   unavailable(): string | null;
   /** The dispatcher ended by itself. */
   onDispatcherFailure(message: string): void;
+  /** `dispatcherFault` has changed. */
+  onDispatcherFault(): void;
   report(what: string, error: unknown): void;
 }
 
@@ -56,6 +59,8 @@ export class WebhookKeeper {
   readonly #webhooks: WebhookDesk;
   readonly deliveries: DeliveryDesk;
   #dispatcherFailure: string | null = null;
+  /** By the request that waits for it. */
+  readonly #wants = new Map<number, InlineWant>();
 
   constructor(options: WebhookKeeperOptions) {
     this.#options = options;
@@ -75,6 +80,7 @@ export class WebhookKeeper {
     };
     this.deliveries = new DeliveryDesk({
       ...{ state: state.webhooks, timers, tick, newId, append, report },
+      onFaultChange: () => options.onDispatcherFault(),
       dispatcher: options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER,
       source: () => this.#source(),
       askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
@@ -84,6 +90,11 @@ export class WebhookKeeper {
   /** What ended the dispatcher; null while it works. */
   get dispatcherFailure(): string | null {
     return this.#dispatcherFailure;
+  }
+
+  /** Why some deliveries wait although the dispatcher works; null when none does. */
+  get dispatcherFault(): string | null {
+    return this.deliveries.fault;
   }
 
   #source(): EventSource {
@@ -108,6 +119,7 @@ export class WebhookKeeper {
       return;
     }
     const inline: InlineAnswer = (outcome) => {
+      this.#wants.delete(id);
       if ("error" in outcome) refuse(outcome.error);
       else reply({ ok: true, id: outcome.deliveryId });
     };
@@ -125,10 +137,10 @@ export class WebhookKeeper {
           this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
           return;
         case "test":
-          this.deliveries.test(request.webhookId, inline);
+          this.#waitsFor(id, this.deliveries.test(request.webhookId, inline));
           return;
         case "retry":
-          this.deliveries.retry(request.deliveryId, inline);
+          this.#waitsFor(id, this.deliveries.retry(request.deliveryId, request.webhookId, inline));
           return;
       }
     } catch (error) {
@@ -139,6 +151,16 @@ export class WebhookKeeper {
         refuse(new ServiceError("unavailable", "the request could not be recorded", {}));
       }
     }
+  }
+
+  /** Nobody waits for the answer any more. Writes of settings are made all the same; of attempts, those that have begun. */
+  dropRequest(id: number): void {
+    const want = this.#wants.get(id);
+    if (want !== undefined) this.deliveries.drop(want, new ServiceError("unavailable", "nobody waits for it", {}));
+  }
+
+  #waitsFor(id: number, want: InlineWant | undefined): void {
+    if (want?.isAnswered === false) this.#wants.set(id, want);
   }
 
   /** @param change undefined when nothing changes */

@@ -9,7 +9,7 @@ export type WebhookRequest =
   /** One attempt with a synthetic event. */
   | { op: "test"; webhookId: string }
   /** One attempt more of a delivery that was not taken. */
-  | { op: "retry"; deliveryId: string };
+  | { op: "retry"; deliveryId: string; webhookId: string };
 
 /** `id`: of the webhook that was created, updated or deleted, of the delivery that was made. */
 export type WebhookReply = { ok: true; id: string } | { ok: false; error: ErrorData };

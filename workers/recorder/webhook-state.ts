@@ -67,7 +67,8 @@ export class WebhookState {
       else this.#put(packed.webhook, packed.secret);
     }
     for (const delivery of unpackValues(await source.read("recorderDeliveries")) as Iterable<Delivery>) {
-      this.#pending.set(delivery.id, delivery);
+      // A snapshot of an earlier release knows no first failure; one that is pending has none but after a retry of an older release.
+      this.#pending.set(delivery.id, { ...delivery, firstFailure: delivery.firstFailure ?? null });
     }
   }
 

@@ -1,7 +1,8 @@
 import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
+import { ServiceError } from "../../../core/service-errors.js";
 import type { DeliveryJob } from "../../../workers/dispatcher/dispatcher-messages.js";
-import { DeskBench, webhookOf } from "../../helpers/desk-bench.js";
+import { countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 
@@ -32,6 +33,8 @@ class Ledger {
   /** Deliveries of the events, with the id of theirs. */
   readonly emitted = new Map<string, string>();
   retries = 0;
+  /** Retries that were refused because what is stored could not be read. */
+  unread = 0;
   #waiting = 0;
 
   arrives({ deliveryId, eventId, payload, attempts }: DeliveryJob): void {
@@ -47,12 +50,14 @@ class Ledger {
     let isAnswered = false;
     this.retries++;
     this.#waiting++;
-    one.desk.retry(id, (outcome) => {
+    one.retry(id, (outcome) => {
       if (isAnswered) this.faults.push(`a retry of ${id} was answered twice`);
       isAnswered = true;
       this.#waiting--;
       if ("error" in outcome) {
-        if (one.stored(id, one.viewed) !== undefined) this.faults.push(`${id}: ${outcome.error.message}`);
+        const { code } = outcome.error.data;
+        if (code === "internal_error") this.unread++;
+        else if (one.stored(id, one.viewed) !== undefined) this.faults.push(`${id}: ${outcome.error.message}`);
       } else if (one.stored(id, one.committed)?.delivery.attempts === 0) {
         this.faults.push(`a retry of ${id} was answered before its attempt was recorded`);
       }
@@ -83,6 +88,7 @@ class Ledger {
       const numbers = stored.history.map(({ attemptNumber }) => attemptNumber);
       if (numbers.some((number, at) => number !== at + 1)) this.faults.push(`${id} has attempts ${numbers}`);
     }
+    if (one.desk.fault !== null) this.faults.push(one.desk.fault);
     const { running, waiting, payloadBytes } = one.desk.figures;
     if (running + waiting + payloadBytes > 0)
       this.faults.push(`${running}, ${waiting}, ${payloadBytes} bytes are left`);
@@ -124,6 +130,9 @@ function historyWithCrash(seed: number, cut: number) {
   const again = new DeskBench(durable);
   // Fewer attempts than may have been made.
   if (random.chance(0.5)) again.putWebhook(webhookOf(2, { maxRetries: 0 }));
+  // Some reads fail, and succeed later.
+  let unreadable = 10;
+  again.isUnreadable = () => unreadable > 0 && random.chance(0.3) && unreadable-- > 0;
   again.desk.serving(1);
   let repeats = 0;
   for (let retries = ledger.emitted.size > 0 ? 3 : 0, isGoingOn = true; isGoingOn; ) {
@@ -139,15 +148,19 @@ function historyWithCrash(seed: number, cut: number) {
       return true;
     });
     isGoingOn ||= retries > 0;
+    if (!isGoingOn && again.desk.fault !== null) {
+      again.timers.advance(300_000);
+      isGoingOn = true;
+    }
   }
   const { lost } = ledger.judge(again);
-  return { isOver, faults: ledger.faults, repeats, lost, retries: ledger.retries };
+  return { isOver, faults: ledger.faults, repeats, lost, retries: ledger.retries, unread: ledger.unread };
 }
 
 t.test(
   "a crash at every step, with manual retries: each event arrives, as itself, and is recorded as it went",
   async (t) => {
-    const sum = { crashes: 0, repeats: 0, lost: 0, retries: 0 };
+    const sum = { crashes: 0, repeats: 0, lost: 0, retries: 0, unread: 0 };
     for (let seed = SEED; seed < SEED + 20; seed++) {
       for (let cut = 0, isOver = false; !isOver; cut++) {
         const history = historyWithCrash(seed, cut);
@@ -157,12 +170,13 @@ t.test(
         sum.repeats += history.repeats;
         sum.lost += history.lost;
         sum.retries += history.retries;
+        sum.unread += history.unread;
       }
     }
-    const { crashes, repeats, lost, retries } = sum;
-    t.ok(crashes > 300 && repeats > 0 && lost > 0, "crashes fell on both sides of records");
+    const { crashes, repeats, lost, retries, unread } = sum;
+    t.ok(crashes > 300 && repeats > 0 && lost > 0 && unread > 0, "crashes fell on both sides of records");
     t.comment(
-      `${crashes} crashes from seed ${SEED}, ${retries} retries: ${repeats} attempts again, ${lost} deliveries never durable`,
+      `${crashes} crashes from seed ${SEED}, ${retries} retries (${unread} unread): ${repeats} attempts again, ${lost} deliveries never durable`,
     );
   },
 );
@@ -209,7 +223,7 @@ t.test("beyond what may wait, a receiver that has its part waiting gets no more,
   t.ok(one.jobs.has(event.deliveries[0]?.id as string), "another receiver is served");
   // A manual retry makes it.
   let answer: unknown;
-  one.desk.retry(id, (outcome) => {
+  one.retry(id, (outcome) => {
     answer = outcome;
   });
   one.answerContent();
@@ -286,4 +300,189 @@ t.test("an outcome that cannot be appended is appended later, and nobody is told
   t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 1 });
   one.settle();
   t.equal(one.desk.figures.payloadBytes, 0);
+});
+
+type Answer = Parameters<Parameters<DeskBench["retry"]>[1]>[0];
+
+/** What a retry was answered: its delivery or the error's code; `waiting` before it is. */
+function retried(one: DeskBench, id: string) {
+  const seen = { answer: "waiting", params: {} as object };
+  const want = one.retry(id, (outcome: Answer) => {
+    if (seen.answer !== "waiting") throw new Error(`${id} is answered twice`);
+    seen.answer = "error" in outcome ? outcome.error.data.code : outcome.deliveryId;
+    if ("error" in outcome) seen.params = outcome.error.data.params;
+  });
+  return { seen, want };
+}
+
+/** Deliveries of one event each that failed with one attempt. */
+function failedOnes(one: DeskBench, webhook: ReturnType<typeof webhookOf>, count: number): string[] {
+  return Array.from({ length: count }, () => {
+    const id = one.emit([webhook]).deliveries[0]?.id as string;
+    one.settle();
+    one.attempt(id, false, true);
+    one.settle();
+    return id;
+  });
+}
+
+function answerAllContent(one: DeskBench): void {
+  while (one.wanted.length > 0) one.answerContent();
+}
+
+t.test(
+  "what cannot be read after a restart stays as it is stored, is told, and goes on once it can be read",
+  async (t) => {
+    const [flaky, fine] = [webhookOf(1), webhookOf(2)];
+    const first = bench(flaky, fine);
+    const [stuck, other] = first.emit([flaky, fine]).deliveries.map(({ id }) => id) as [string, string];
+    first.settle();
+    first.attempt(stuck, false, false);
+    first.settle();
+    const before = first.stored(stuck);
+    t.match(before, { delivery: { status: "pending", attempts: 1 }, history: [{ attemptNumber: 1 }] });
+
+    const faults: (string | null)[] = [];
+    const again: DeskBench = new DeskBench(first.records, { onFaultChange: () => faults.push(again.desk.fault) });
+    again.isUnreadable = (id) => id === stuck;
+    again.desk.serving(1);
+    answerAllContent(again);
+    t.same([...again.jobs.keys()], [other], "the others go on");
+    t.match(faults, [/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/]);
+    t.same(again.stored(stuck), before, "nothing is written over it");
+    again.timers.advance(5_000);
+    t.same(again.wanted, [stuck], "read again");
+    answerAllContent(again);
+    again.timers.advance(9_000);
+    t.same(again.wanted, [], "after a longer pause");
+    again.timers.advance(1_000);
+    answerAllContent(again);
+    t.same(again.stored(stuck), before);
+    t.equal(faults.length, 1, "told once");
+
+    again.isUnreadable = () => false;
+    again.timers.advance(20_000);
+    answerAllContent(again);
+    t.same(faults.slice(1), [null]);
+    t.match(again.jobs.get(stuck), { firstAttemptNumber: 2, attempts: 2 }, "with its remaining attempts");
+    again.attempt(stuck, true, true);
+    again.attempt(other, true, true);
+    again.settle();
+    t.match(again.stored(stuck), {
+      delivery: { status: "delivered", attempts: 2, createdAtUs: before?.delivery.createdAtUs },
+      history: [{ attemptNumber: 1 }, { attemptNumber: 2 }],
+    });
+    t.match(again.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+  },
+);
+
+t.test(
+  "a retry of what cannot be read is an internal error and changes nothing; unknown is what is not there",
+  async (t) => {
+    const webhook = webhookOf(1);
+    const first = bench(webhook);
+    const [failed] = failedOnes(first, webhook, 1) as [string];
+    const pending = first.emit([webhook]).deliveries[0]?.id as string;
+    first.settle();
+    const again = new DeskBench(first.records);
+    again.isUnreadable = () => true;
+    again.desk.serving(1);
+    answerAllContent(again);
+    const count = again.records.length;
+    for (const id of [failed, pending]) {
+      const { seen } = retried(again, id);
+      answerAllContent(again);
+      t.equal(seen.answer, "internal_error", id);
+    }
+    t.match(again.desk.fault, /1 delivery waits/, "of the failed one nothing is to be done");
+    t.equal(again.records.length, count);
+    again.isUnreadable = () => false;
+    const { seen } = retried(again, pending);
+    answerAllContent(again);
+    t.equal(again.desk.fault, null);
+    again.attempt(pending, true, true);
+    again.settle();
+    t.equal(seen.answer, pending);
+    const unknown = retried(again, countedId(77));
+    answerAllContent(again);
+    t.equal(unknown.seen.answer, "delivery_not_found");
+  },
+);
+
+t.test("retries are bounded for each receiver, and a slow one takes nothing from others", async (t) => {
+  const [slow, fine] = [webhookOf(1), webhookOf(2)];
+  const one = bench(slow, fine);
+  const ids = failedOnes(one, slow, 256);
+  const [other] = failedOnes(one, fine, 1) as [string];
+  const all = ids.map((id) => retried(one, id));
+  answerAllContent(one);
+  t.equal(one.jobs.size, 8, "at a time");
+  const refused = all.filter(({ seen }) => seen.answer === "unavailable");
+  t.equal(refused.length, 256 - 64, "the others are refused at once");
+  t.same(refused[0]?.seen.params, { retry_after_seconds: 10 });
+  const { seen } = retried(one, other);
+  answerAllContent(one);
+  one.attempt(other, true, true);
+  one.settle();
+  t.equal(seen.answer, other, "while all of the slow one's are held open");
+  // One round of attempts ends at the end of its window; those that cannot end in time any more are not begun.
+  const begun = new Set(one.jobs.keys());
+  one.timers.advance(10_000);
+  for (const id of begun) one.attempt(id, false, true);
+  one.settle();
+  answerAllContent(one);
+  t.equal(one.jobs.size, 8, "the next round");
+  const second = [...one.jobs.keys()];
+  one.timers.advance(8_000);
+  t.same(
+    all.slice(0, 64).map(({ seen: { answer } }) => answer),
+    ids.slice(0, 64).map((id) => (begun.has(id) ? id : second.includes(id) ? "waiting" : "unavailable")),
+  );
+  for (const id of second) one.attempt(id, false, true);
+  one.settle();
+  t.equal(one.jobs.size, 0, "nothing that nobody waits for is made");
+  t.equal(all.filter(({ seen: { answer } }) => answer === "waiting").length, 0);
+  t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+  const last = retried(one, ids[200] as string);
+  answerAllContent(one);
+  t.equal(one.jobs.size, 1, "there is room again");
+  one.attempt(ids[200] as string, true, true);
+  one.settle();
+  t.equal(last.seen.answer, ids[200]);
+});
+
+t.test("a client that goes away takes back what was not begun; what was is finished and recorded", async (t) => {
+  const webhook = webhookOf(1, { maxRetries: 3 });
+  const one = bench(webhook);
+  const [id] = failedOnes(one, webhook, 1) as [string];
+  const { want, seen } = retried(one, id);
+  const behind = retried(one, id);
+  answerAllContent(one);
+  const gone = new ServiceError("unavailable", "gone", {});
+  for (const { want: dropped } of [{ want }, behind]) if (dropped !== undefined) one.desk.drop(dropped, gone);
+  t.equal(behind.seen.answer, "unavailable");
+  t.equal(seen.answer, "waiting");
+  one.attempt(id, false, true);
+  one.settle();
+  t.equal(seen.answer, id);
+  t.match(one.stored(id)?.delivery, { attempts: 2 });
+  t.equal(one.jobs.size, 0, "the second one is not made");
+
+  // A pending one whose automatic attempts were to give way goes on by itself, as does a test.
+  const pending = one.emit([webhook]).deliveries[0]?.id as string;
+  one.settle();
+  one.attempt(pending, false, false);
+  const third = retried(one, pending).want;
+  if (third !== undefined) one.desk.drop(third, gone);
+  one.endPause(pending);
+  t.match(one.jobs.get(pending), { firstAttemptNumber: 2, attempts: 3 });
+  one.attempt(pending, true, true);
+  one.settle();
+  const test = one.desk.test(webhook.id, () => {});
+  if (test !== undefined) one.desk.drop(test, gone);
+  one.settle();
+  t.match([...one.jobs.values()], [{ eventName: "WebhookTest", attempts: 1 }]);
+  one.attempt([...one.jobs.keys()][0] as string, true, true);
+  one.settle();
+  t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
 });
