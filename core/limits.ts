@@ -10,6 +10,8 @@ export const LIMITS = {
   programsPage: { default: 100, minimum: 1, maximum: 1000 },
   programRunsPage: { default: 100, minimum: 1, maximum: 1000 },
   deliveriesPage: { default: 50, minimum: 1, maximum: 200 },
+  /** Of a page of deliveries, which carry their payloads: a page that would be larger ends before, with one at least. */
+  deliveriesPageBytes: 32 * MIB,
 
   /** Body of an HTTP request (decisions.md, Errors). */
   httpBodyBytes: 64 * KIB,

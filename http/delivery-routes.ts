@@ -7,6 +7,8 @@ import { jsonBytesReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
 
+const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
+
 function deliveryNotFound(id: string): ServiceError {
   return new ServiceError("delivery_not_found", "no delivery has this id", {
     field: "delivery_id",
@@ -28,6 +30,9 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
       operationId: "listWebhookDeliveries",
       tag: WEBHOOK_TAG,
       summary: "Lists the deliveries to a webhook, deleted or not, newest first.",
+      description:
+        "Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; " +
+        "behind the oldest delivery it is empty.",
       pathParameters: { webhook_id: WEBHOOK_ID },
       query: {
         limit: limitParameter(LIMITS.deliveriesPage),
@@ -43,9 +48,10 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
       async handle({ params, query }) {
         const id = params.webhook_id as string;
         if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
-        const contents = await view.listDeliveries(id, query.before ?? null, query.limit);
-        const items = contents.map(({ delivery, payload }) => deliveryJson(delivery, payload));
-        return jsonBytesReply(Buffer.from(`[${items.join(",")}]`));
+        const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
+        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes);
+        const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
+        return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
       },
     }),
     defineRoute({

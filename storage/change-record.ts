@@ -13,12 +13,13 @@
  */
 import { isProcessingOpen } from "../core/artefact.js";
 import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js";
+import type { EmittedEvent } from "../core/emitted-event.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
 import { storedEnd } from "../core/run-files.js";
 import { type RunState, summarizeRun } from "../core/run-state.js";
-import { decodeMessagePack } from "./message-pack.js";
+import { decodeMessagePack, messagePackField } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
 import {
   DELTA_KINDS,
@@ -92,6 +93,25 @@ export function encodeChanges(
 
 export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
   return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encoder.encode({ refusal }) };
+}
+
+/**
+ * The events that an ended run emitted, from the body of its consolidated record; nothing else of it is decoded.
+ *
+ * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ */
+export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
+  let emitted: unknown;
+  try {
+    const bytes = messagePackField(body, ["run", "emitted"]);
+    emitted = bytes === undefined ? [] : decodeMessagePack(bytes);
+  } catch (error) {
+    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  }
+  if (!Array.isArray(emitted) || !emitted.every(isPlainObject)) {
+    throw new RecordDecodeError("a run's end with events of another kind");
+  }
+  return emitted as unknown as EmittedEvent[];
 }
 
 /**

@@ -1,7 +1,10 @@
 import type { Delivery, DeliveryAttempt } from "../core/delivery.js";
 import { newDelivery } from "../core/emit-run-event.js";
 import type { EmittedEvent } from "../core/emitted-event.js";
+import { LIMITS } from "../core/limits.js";
 import type { RunState } from "../core/run-state.js";
+import { atATime } from "./at-a-time.js";
+import { ByteBudget } from "./byte-budget.js";
 import type { RecordLocation } from "./log-batch.js";
 import { isReadDamage } from "./read-damage.js";
 import { decodeIndex, RECORD_TYPE } from "./record-index.js";
@@ -19,22 +22,29 @@ export interface DeliveryContent {
   payload: string;
 }
 
+/** A record has its history beside it, up to a megabyte. */
+const OF_RUN_AT_A_TIME = 16;
+/** With each, a run's record may be read, of many megabytes. */
+const ROWS_AT_A_TIME = 4;
+const PAGES_AT_A_TIME = 4;
+
 type ReadRecord = Awaited<ReturnType<RecordReader["read"]>>;
 
 /** Reads deliveries: from their latest record, or from the run whose event they deliver. */
 export class DeliveryRecords {
   readonly #reader: RecordReader;
   readonly #deliveries: ViewDeliveries;
-  readonly #runOf: (runId: string) => Promise<RunState | undefined>;
+  readonly #eventsOf: (runId: string) => Promise<readonly EmittedEvent[] | undefined>;
+  readonly #pages = new ByteBudget(PAGES_AT_A_TIME);
 
   constructor(
     reader: RecordReader,
     deliveries: ViewDeliveries,
-    runOf: (runId: string) => Promise<RunState | undefined>,
+    eventsOf: (runId: string) => Promise<readonly EmittedEvent[] | undefined>,
   ) {
     this.#reader = reader;
     this.#deliveries = deliveries;
-    this.#runOf = runOf;
+    this.#eventsOf = eventsOf;
   }
 
   /** @throws StorageError when what is stored of it is damaged or missing */
@@ -49,17 +59,50 @@ export class DeliveryRecords {
     return { delivery, history, payload: payload ?? (await this.#event(delivery)).payload };
   }
 
+  /**
+   * As many of these, in their order, as a page may hold, one at least; a few are read at a time, and a few pages.
+   * @throws StorageError when what is stored of one is damaged or missing
+   */
+  page(
+    rows: readonly DeliveryRow[],
+    toBytes: (delivery: Delivery, payload: string) => Uint8Array,
+  ): Promise<Uint8Array[]> {
+    return this.#pages.run(1, async () => {
+      const items: Uint8Array[] = [];
+      let pageBytes = 0;
+      for (let start = 0; start < rows.length; start += ROWS_AT_A_TIME) {
+        const few = rows.slice(start, start + ROWS_AT_A_TIME);
+        for (const item of await Promise.all(few.map((row) => this.#item(row, toBytes)))) {
+          pageBytes += item.length;
+          if (pageBytes > LIMITS.deliveriesPageBytes && items.length > 0) return items;
+          items.push(item);
+        }
+      }
+      return items;
+    });
+  }
+
+  /** Without its history, which no list shows. */
+  async #item(row: DeliveryRow, toBytes: (delivery: Delivery, payload: string) => Uint8Array): Promise<Uint8Array> {
+    const record = await this.#record(row.id);
+    if (record === undefined) {
+      const { event, delivery } = await this.#begun(row);
+      return toBytes(delivery, event.payload);
+    }
+    const delivery = deliveryOf(row.id, record);
+    const own = delivery.runId === null ? decodeDeliveryBody(record.body).payload : null;
+    return toBytes(delivery, own ?? (await this.#event(delivery)).payload);
+  }
+
   /** Of a run, in the order they began. */
   async ofRun(run: RunState): Promise<Delivery[]> {
     const begun = (run.emitted ?? []).flatMap((event) =>
       event.deliveries.map((delivery) => newDelivery(delivery, event, run.id)),
     );
-    return Promise.all(
-      begun.map(async (delivery) => {
-        const record = await this.#record(delivery.id);
-        return record === undefined ? delivery : deliveryOf(delivery.id, record);
-      }),
-    );
+    return atATime(begun, OF_RUN_AT_A_TIME, async (delivery) => {
+      const record = await this.#record(delivery.id);
+      return record === undefined ? delivery : deliveryOf(delivery.id, record);
+    });
   }
 
   /** Undefined before its first attempt. */
@@ -77,8 +120,8 @@ export class DeliveryRecords {
   }
 
   async #begun({ id, runId }: DeliveryRow): Promise<{ event: EmittedEvent; delivery: Delivery }> {
-    const run = runId === null ? undefined : await this.#runOf(runId);
-    for (const event of run?.emitted ?? []) {
+    const events = runId === null ? undefined : await this.#eventsOf(runId);
+    for (const event of events ?? []) {
       const begun = event.deliveries.find((delivery) => delivery.id === id);
       if (begun !== undefined) return { event, delivery: newDelivery(begun, event, runId) };
     }
@@ -86,8 +129,8 @@ export class DeliveryRecords {
   }
 
   async #event({ id, runId, eventId }: Delivery): Promise<EmittedEvent> {
-    const run = runId === null ? undefined : await this.#runOf(runId);
-    const event = run?.emitted?.find((one) => one.id === eventId);
+    const events = runId === null ? undefined : await this.#eventsOf(runId);
+    const event = events?.find((one) => one.id === eventId);
     if (event === undefined) throw lost(id, runId);
     return event;
   }

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { decode } from "@msgpack/msgpack";
+import { decode, encode } from "@msgpack/msgpack";
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const exactText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -43,10 +43,57 @@ function textsOf(value: unknown): unknown {
   return fields;
 }
 
+/**
+ * The bytes of one value within maps, found by skipping all before it: of a large document, a small part without decoding the rest.
+ * Undefined where a map on the way does not have the key, or is none.
+ *
+ * @param path keys from the outermost map inwards
+ * @throws {Error} The bytes up to the value are not MessagePack.
+ */
+export function messagePackField(bytes: Uint8Array, path: readonly string[]): Uint8Array | undefined {
+  let at = 0;
+  for (const key of path) {
+    const map = readMapHead(bytes, at);
+    if (map === undefined) return undefined;
+    at = map.at;
+    const wanted = encodeText(key);
+    let isFound = false;
+    for (let left = map.count; left > 0 && !isFound; left--) {
+      const end = skipValues(bytes, at, 1);
+      isFound = wanted.length === end - at && wanted.equals(bytes.subarray(at, end));
+      at = isFound ? end : skipValues(bytes, end, 1);
+    }
+    if (!isFound) return undefined;
+  }
+  return bytes.subarray(at, skipValues(bytes, at, 1));
+}
+
+function readMapHead(bytes: Uint8Array, at: number): { count: number; at: number } | undefined {
+  const head = bytes[at];
+  if (head === undefined) throw new RangeError("the bytes end before a value");
+  if (head >= 0x80 && head <= 0x8f) return { count: head & 0x0f, at: at + 1 };
+  const lengthBytes = head === 0xde ? 2 : head === 0xdf ? 4 : 0;
+  if (lengthBytes === 0) return undefined;
+  let count = 0;
+  for (let nth = 1; nth <= lengthBytes; nth++) count = count * 256 + (bytes[at + nth] ?? 0);
+  return { count, at: at + 1 + lengthBytes };
+}
+
+/** A key as the encoder writes it: with the shortest head. */
+function encodeText(key: string): Buffer {
+  return Buffer.from(encode(key));
+}
+
 /** Throws unless the bytes left hold at least a byte for every value that the heads so far have promised. */
 function assertHolds(bytes: Uint8Array): void {
-  let promised = 1;
-  for (let at = 0; promised > 0; promised--) {
+  skipValues(bytes, 0, 1);
+}
+
+/** Where the bytes behind so many values begin. */
+function skipValues(bytes: Uint8Array, start: number, count: number): number {
+  let promised = count;
+  let at = start;
+  for (; promised > 0; promised--) {
     const head = bytes[at++];
     if (head === undefined) throw new RangeError("the bytes end within a value");
     if (head >= 0x80 && head <= 0x8f) promised += 2 * (head & 0x0f);
@@ -62,6 +109,7 @@ function assertHolds(bytes: Uint8Array): void {
     }
     if (promised - 1 > bytes.length - at) throw new RangeError("a head promises more than the bytes hold");
   }
+  return at;
 }
 
 /** Behind the heads 0xc0 to 0xdf: bytes of the length that the head has, and of what it has besides (numbers, the type of an ext). */

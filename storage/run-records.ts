@@ -4,10 +4,11 @@
  * stale, wherever compaction moves a record.
  */
 import { LRUCache } from "lru-cache";
+import type { EmittedEvent } from "../core/emitted-event.js";
 import { runSummaryResponse } from "../core/run-response.js";
 import type { RunState, RunSummary } from "../core/run-state.js";
 import { ByteBudget } from "./byte-budget.js";
-import { decodeChanges } from "./change-record.js";
+import { decodeChanges, decodeEmitted } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { isReadDamage } from "./read-damage.js";
 import { decodeIndex, RECORD_TYPE } from "./record-index.js";
@@ -77,6 +78,20 @@ export class RunRecords {
   state(run: StoredRun): Promise<RunState> | RunState {
     const version = versionOf(run);
     return this.#states.get(version) ?? this.#reading.get(version) ?? this.#readState(run, version);
+  }
+
+  /** The events that it emitted: little of a document that may be large, so that no more of it is decoded. */
+  async emitted(run: StoredRun): Promise<readonly EmittedEvent[]> {
+    const state = this.#states.get(versionOf(run));
+    if (state !== undefined) return state.emitted ?? [];
+    const { id, location } = run;
+    const found = await this.#readBudget.run(location.length, async () => {
+      const { type, index, body } = await this.#read(run);
+      const decoded = type === RECORD_TYPE.runEnded ? decodeIndex(type, index) : undefined;
+      return decoded?.type === RECORD_TYPE.runEnded && decoded.summary.id === id ? decodeEmitted(body) : undefined;
+    });
+    if (found === undefined) throw misplaced(run);
+    return found;
   }
 
   /** The list entry as JSON, if it is cached. */

@@ -12,6 +12,7 @@
 import type { FrameState } from "../core/capture.js";
 import type { CellChange, CellIdentity } from "../core/change.js";
 import type { Delivery } from "../core/delivery.js";
+import type { EmittedEvent } from "../core/emitted-event.js";
 import type { ComponentRow } from "../core/health.js";
 import { uuidV7TimeUs } from "../core/identifiers.js";
 import type { ProgramState } from "../core/program.js";
@@ -83,7 +84,7 @@ export class View {
 
   constructor(options: RunRecordsOptions) {
     this.#records = new RunRecords(options, (id) => this.#runs.locationOf(id));
-    this.#deliveryRecords = new DeliveryRecords(options.reader, this.#deliveries, (id) => this.run(id));
+    this.#deliveryRecords = new DeliveryRecords(options.reader, this.#deliveries, (id) => this.#emitted(id));
   }
 
   /** The last record that the answers include; 0 before the first. */
@@ -344,10 +345,19 @@ export class View {
     return row && this.#deliveryRecords.content(row);
   }
 
-  /** Of a webhook, deleted or not, newest first. @param beforeUs only those created before; null: all */
-  listDeliveries(webhookId: string, beforeUs: number | null, limit: number): Promise<DeliveryContent[]> {
-    const rows = this.#deliveries.ofWebhook(webhookId, beforeUs, limit);
-    return Promise.all(rows.map((row) => this.#deliveryRecords.content(row)));
+  /**
+   * Of a webhook, deleted or not, newest first: as many as `limit` and `LIMITS.deliveriesPageBytes` allow, one at least where there is one.
+   * @param beforeUs only those created before; null: all
+   * @param toBytes what is kept of each
+   * @throws StorageError when what is stored of one is damaged or missing
+   */
+  listDeliveries(
+    webhookId: string,
+    beforeUs: number | null,
+    limit: number,
+    toBytes: (delivery: Delivery, payload: string) => Uint8Array,
+  ): Promise<Uint8Array[]> {
+    return this.#deliveryRecords.page(this.#deliveries.ofWebhook(webhookId, beforeUs, limit), toBytes);
   }
 
   /** How often the name of any webhook has changed since the store was opened. */
@@ -363,6 +373,14 @@ export class View {
   /** Of a run, in the order they began. */
   deliveriesOfRun(run: RunState): Promise<Delivery[]> {
     return this.#deliveryRecords.ofRun(run);
+  }
+
+  /** Undefined for an unknown run. */
+  async #emitted(id: string): Promise<readonly EmittedEvent[] | undefined> {
+    const ordinal = this.#runs.ordinal(id);
+    if (ordinal < 0) return undefined;
+    const stored = this.#storedRun(ordinal);
+    return stored === undefined ? (this.#activeRuns.state(id).emitted ?? []) : this.#records.emitted(stored);
   }
 
   #state(ordinal: number): Promise<RunState> | RunState {

@@ -371,7 +371,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the deliveries to a webhook, deleted or not, newest first. */
+        /**
+         * Lists the deliveries to a webhook, deleted or not, newest first.
+         * @description Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; behind the oldest delivery it is empty.
+         */
         get: operations["listWebhookDeliveries"];
         put?: never;
         post?: never;

@@ -1,6 +1,7 @@
 import { decode, Encoder } from "@msgpack/msgpack";
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
+import { decodeMessagePack, messagePackField } from "../../storage/message-pack.js";
 import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261121);
@@ -84,5 +85,32 @@ t.test("random values are encoded to the library's bytes", (t) => {
   let wrong = 0;
   for (let at = 0; at < 5_000; at++) if (!isSame(randomValue(random, 4))) wrong++;
   t.equal(wrong, 0);
+  t.end();
+});
+
+t.test("a field is found by skipping what stands before it, and a cut before its end is refused", (t) => {
+  const random = createRandom(seed);
+  const field = (bytes: Uint8Array): unknown => {
+    const found = messagePackField(bytes, ["run", "emitted"]);
+    return found && decodeMessagePack(found);
+  };
+  let wrong = 0;
+  for (let at = 0; at < 1_000; at++) {
+    const emitted = randomValue(random, 3);
+    const [before, behind] = [randomValue(random, 3), randomValue(random, 3)];
+    const bytes = encoder.encode({
+      other: before,
+      run: { [randomText(random)]: before, emitted, z: behind },
+      emitted: 1,
+    });
+    if (!Buffer.from(library.encode(field(bytes))).equals(library.encode(emitted))) wrong++;
+    const end = bytes.length - library.encode({ z: behind, emitted: 1 }).length;
+    const cut = bytes.subarray(0, random.integer(0, end));
+    t.throws(() => field(cut));
+  }
+  t.equal(wrong, 0);
+  for (const other of [1, [], {}, { run: 1 }, { run: { emitte: 1 } }, { emitted: 1 }]) {
+    t.equal(field(encoder.encode(other)), undefined, JSON.stringify(other));
+  }
   t.end();
 });

@@ -1,6 +1,8 @@
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
 import type { Delivery } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
+import { LIMITS } from "../../core/limits.js";
 import { endRun } from "../../core/run-end.js";
 import type { RunState } from "../../core/run-state.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
@@ -46,6 +48,13 @@ function endedRun(emitted?: RunState["emitted"]): RunState {
 const recordOfEnd = (run: RunState): Encoded =>
   encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run }], undefined);
 
+/** A page as it is shown: each delivery with its payload. */
+async function listed(view: View, beforeUs: number | null, limit: number): Promise<[Delivery, string][]> {
+  const toBytes = (delivery: Delivery, payload: string) => Buffer.from(JSON.stringify([delivery, payload]));
+  const items = await view.listDeliveries(WEBHOOK_ID, beforeUs, limit, toBytes);
+  return items.map((item) => JSON.parse(Buffer.from(item).toString()));
+}
+
 /** A log of these records in memory, for the view and for reading back. */
 class RecordsInMemory {
   readonly view: View;
@@ -53,9 +62,14 @@ class RecordsInMemory {
   readonly #records = new Map<number, Encoded>();
   #offset = 0;
   #sequence = 0;
+  #openReads = 0;
+  mostOpenReads = 0;
 
   constructor() {
     const read = async ({ offset }: RecordLocation) => {
+      this.mostOpenReads = Math.max(this.mostOpenReads, ++this.#openReads);
+      await eventLoopTurn();
+      this.#openReads--;
       const record = this.#records.get(offset);
       if (record === undefined) throw new Error(`no record at ${offset}`);
       return record as Encoded & { flags: number; sequence: number; timeUs: number };
@@ -187,7 +201,7 @@ t.test("a delivery begins in its run's record, and is read from there until it h
   const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload };
   t.strictSame(await log.view.delivery(DELIVERY_ID), content);
   t.strictSame([...log.state.webhooks.pending()], []);
-  t.strictSame(await log.view.listDeliveries(WEBHOOK_ID, null, 10), [content]);
+  t.strictSame(await listed(log.view, null, 10), [[content.delivery, content.payload]]);
   t.strictSame(await log.view.deliveriesOfRun(endedRun([EVENT])), [
     failedDelivery(RUN_ID),
     newDelivery(EVENT.deliveries[1]!, EVENT, RUN_ID),
@@ -247,6 +261,52 @@ t.test("webhooks and deliveries through a snapshot", async (t) => {
   t.notMatch(rows.join("\n"), SECRET.slice(6), "no secret in what check may print");
   t.match(rows.join("\n"), DELIVERY_ID);
 });
+
+t.test(
+  "a page of deliveries reads a few records at a time, holds no more than it may, and leaves none out",
+  async (t) => {
+    const log = new RecordsInMemory();
+    log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+    const [begun] = EVENT.deliveries;
+    const ids: string[] = [];
+    for (let nth = 0; nth < 100; nth++) {
+      const [runId, timeUs] = [idOf(10_000 + nth), EVENT.timeUs + nth];
+      // Mostly of half a megabyte; the second of more than a page may have.
+      const payload = JSON.stringify({
+        event_id: nth,
+        fill: "x".repeat(nth === 1 ? LIMITS.deliveriesPageBytes : 512 * 1024),
+      });
+      const event = {
+        ...EVENT,
+        id: idOf(20_000 + nth),
+        timeUs,
+        payload,
+        deliveries: [{ ...begun!, id: idOf(30_000 + nth) }],
+      };
+      const run = { ...endedRun([event]), id: runId };
+      log.add(encodeChanges(null, [{ kind: "run_ended", runId, run }], undefined));
+      ids.push(event.deliveries[0]!.id);
+    }
+    const pages: number[] = [];
+    const seen: string[] = [];
+    for (let beforeUs: number | null = null; ; ) {
+      const page: [Delivery, string][] = await listed(log.view, beforeUs, 200);
+      if (page.length === 0) break;
+      pages.push(page.length);
+      for (const [{ id }, payload] of page) {
+        t.equal(JSON.parse(payload).event_id, ids.indexOf(id));
+        seen.push(id);
+      }
+      beforeUs = page.at(-1)?.[0].createdAtUs ?? 0;
+    }
+    t.same(seen, ids.toReversed(), "each once");
+    t.same(pages, [63, 35, 1, 1], "of 32 MiB, and one that is larger alone");
+    t.equal(log.mostOpenReads, 4);
+    log.mostOpenReads = 0;
+    await Promise.all(Array.from({ length: 20 }, () => listed(log.view, null, 10)));
+    t.ok(log.mostOpenReads <= 16, `${log.mostOpenReads} of all clients`);
+  },
+);
 
 t.test("deliveries of a webhook: newest first, paged by time, whatever order they came in", async (t) => {
   const deliveries = new ViewDeliveries();

@@ -1,0 +1,22 @@
+/** Does the work for each item, so many at a time; gives the results in the order of the items. The first rejection ends it. */
+export async function atATime<Item, Result>(
+  items: readonly Item[],
+  count: number,
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length);
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const at = next++;
+      try {
+        results[at] = await work(items[at] as Item);
+      } catch (error) {
+        next = items.length;
+        throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(count, items.length) }, worker));
+  return results;
+}
