@@ -142,6 +142,66 @@ t.test("management: every field, default and rule", async (t) => {
   t.equal((await client.send("GET", "/webhooks")).json.length, 2, "nothing was stored of it");
 });
 
+t.test("a bad body changes nothing: every refusal, on create and on update", async (t) => {
+  const { service, client } = await start(t);
+  const good = { name: "mes", url: "http://10.0.0.1/hook", subscribed_events: ["ProgramCompleted"] };
+  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", good);
+  const path = `/webhooks/${hook.id}`;
+  const faults: [object, string[]][] = [
+    [{ name: "other", max_retries: 11 }, ["max_retries"]],
+    [{ url: "http://10.0.0.2/", enabled: "yes", retry_backoff_seconds: 31 }, ["enabled", "retry_backoff_seconds"]],
+    [{ subscribed_events: ["ProgramStarted", "Nope"] }, ["subscribed_events/1"]],
+    [{ subscribed_events: [] }, ["subscribed_events"]],
+    [{ delivery_timeout_seconds: 0.5, on_failure_mode: "FAIL" }, ["delivery_timeout_seconds", "on_failure_mode"]],
+    [{ name: "other", timeout: 3 }, ["timeout"]],
+    [{ name: "other", url: "ftp://10.0.0.2/" }, ["url"]],
+  ];
+  for (const [body, fields] of faults) {
+    for (const [method, to, all] of [
+      ["PATCH", path, body],
+      ["POST", "/webhooks", { ...good, ...body }],
+    ] as const) {
+      const { status, json } = await client.send(method, to, all);
+      t.same([status, json.code], [422, "invalid_parameter"], `${method} ${JSON.stringify(body)}`);
+      const named = (json.params.faults ?? [json.params]).map(({ field }: { field: string }) => field);
+      t.same(named.sort(), fields, "each field is named");
+    }
+  }
+  const answerTo = async (method: string, to: string, body: string, type = "application/json") => {
+    const response = await fetch(`http://127.0.0.1:${service.port}${to}`, {
+      ...{ method, body, headers: { "Content-Type": type } },
+    });
+    return [response.status, ((await response.json()) as { code: string }).code];
+  };
+  for (const [method, to] of [
+    ["POST", "/webhooks"],
+    ["PATCH", path],
+  ] as const) {
+    t.same(await answerTo(method, to, '{"name":'), [422, "malformed_json"], method);
+    t.same(await answerTo(method, to, ""), [422, "malformed_json"], method);
+    t.same(await answerTo(method, to, "[]"), [422, "invalid_parameter"], method);
+    t.same(await answerTo(method, to, JSON.stringify(good), "text/plain"), [415, "unsupported_media_type"], method);
+    t.same(await answerTo(method, to, "x".repeat(65_537)), [413, "payload_too_large"], method);
+    const noSuch = to === path ? `/webhooks/${UNKNOWN_ID}` : to;
+    t.same(
+      await answerTo(method, noSuch, '{"max_retries":11}'),
+      [422, "invalid_parameter"],
+      "the body is looked at first",
+    );
+  }
+  for (const field of ["on_failure_mode", "enabled", "max_retries", "name"]) {
+    const { status, json } = await client.send("POST", "/webhooks", { ...good, [field]: null });
+    t.same([status, json.params.field], [422, field], "null is for updates, but for the secret");
+  }
+  t.match(await client.expect("POST", "/webhooks", 201, "WebhookResponse", { ...good, secret: null }), {
+    has_secret: false,
+  });
+  t.same(await client.expect("GET", path, 200, "WebhookResponse"), hook, "nothing of all that was applied");
+  t.equal((await client.send("GET", "/webhooks")).json.length, 2);
+  t.same((await client.send("GET", `${path}/deliveries?limit=&before=`)).json, [], "an empty value is none");
+  t.equal((await client.send("GET", `/webhooks/${UNKNOWN_ID}/deliveries?limit=0`)).status, 422);
+});
+
 t.test("the events of runs, as the receiver gets them and as the interface shows them", async (t) => {
   const { service, client } = await start(t);
   const target = await receiver(t);
@@ -426,6 +486,21 @@ t.test("a secret is nowhere but in the log's own bytes", async (t) => {
   await target.received(3);
   for (const path of ["/webhooks", `/webhooks/${id}`, `/webhooks/${id}/deliveries`, `/runs/${runId}`, "/health"]) {
     await note("GET", path);
+  }
+  const [delivery] = (await client.send("GET", `/webhooks/${id}/deliveries`)).json;
+  await note("GET", `/webhook-deliveries/${delivery.id}`);
+  await note("POST", `/webhook-deliveries/${delivery.id}/retry`);
+  for (const broken of [`{"secret":"${secret}",}`, `"${secret}"`, `["${secret}"]`]) {
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch(`http://127.0.0.1:${service.port}/webhooks`, {
+      method: "POST",
+      headers,
+      body: broken,
+    });
+    seen.push(await response.text());
+  }
+  for (const path of ["/metrics", "/openapi.json", "/docs"]) {
+    seen.push(await (await fetch(`http://127.0.0.1:${service.port}${path}`)).text());
   }
   await producer.close();
   const { stdout, stderr } = await service.end();

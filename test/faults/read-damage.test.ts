@@ -3,7 +3,9 @@ import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
 
 const RUNS = 5;
 const DAMAGED = 2;
@@ -69,4 +71,54 @@ t.test("a record that rots under the running service costs its run's detail, not
   t.match(health, { status: 200, body: { status: "degraded", components: { log: { status: "degraded" } } } });
   const log = (health.body.components as { log: { detail: string } }).log;
   t.match(log.detail, new RegExp(`reads found 1 damaged place, first segment ${segment}`));
+});
+
+t.test("a delivery whose run's record rots is an internal error to whoever wants it, and stays as it is", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const client = new WebhookClient(t, service.port);
+  const target = await startReceiver((_, response) => response.writeHead(500).end());
+  t.teardown(() => target.close());
+  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+    ...{ name: "mes", url: target.url, subscribed_events: ["ProgramFailed", "WebhookTest"], max_retries: 0 },
+  });
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  t.teardown(() => producer.close());
+  await producer.deliver(programPut());
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: "S" });
+  await producer.deliver({ type: "run.fail", id, error_message: "MARK" });
+  const list = `/webhooks/${hook.id}/deliveries`;
+  const [failed] = await client.until(list, ([one]) => one?.status === "failed");
+  const tested = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+  const [segment] = readdirSync(join(service.dataDirectory, "meta")) as [string];
+  const path = join(service.dataDirectory, "meta", segment);
+  const at = readFileSync(path).lastIndexOf("MARK");
+  const write = (text: string): void => {
+    const file = openSync(path, "r+");
+    writeSync(file, text, at);
+    closeSync(file);
+  };
+  write("X");
+  const retry = `/webhook-deliveries/${failed.id}/retry`;
+  for (const [method, to] of [
+    ["POST", retry],
+    ["GET", `/webhook-deliveries/${failed.id}`],
+    ["GET", list],
+  ] as const) {
+    const { status, json } = await client.send(method, to);
+    t.same([status, json.code], [500, "internal_error"], `${method} ${to}`);
+  }
+  t.equal(target.requests.length, 2, "no attempt was made");
+  const { json: health } = await client.send("GET", "/health");
+  t.match(health, {
+    status: "degraded",
+    components: { log: { status: "degraded", detail: /^since .*damaged place/ } },
+  });
+  t.match((await client.send("POST", `/webhook-deliveries/${tested.delivery_id}/retry`)).json, { attempts: 2 });
+
+  write("M");
+  const { json: again } = await client.send("GET", `/webhook-deliveries/${failed.id}`);
+  t.match(again, { ...failed, attempt_history: [{ attempt_number: 1 }] }, "nothing was written over it");
+  t.match((await client.send("POST", retry)).json, { attempts: 2, attempt_history: [{}, { attempt_number: 1 }] });
 });

@@ -9,6 +9,7 @@ import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
+import { CommitWaits } from "./commit-waits.js";
 import { DeliveryCounts, type DeliveryFigures } from "./delivery-figures.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
 import { InlineWants } from "./inline-wants.js";
@@ -63,9 +64,8 @@ export class DeliveryDesk {
   readonly #dispatched = new Set<Tracked>();
   /** In order of their records: what to do when the view has them. */
   readonly #unseen: { sequence: number; tracked: Tracked; isEnd: boolean }[] = [];
-  readonly #uncommitted: { sequence: number; resume: (isCommitted: boolean) => void }[] = [];
+  readonly #commits = new CommitWaits();
   #viewed = 0;
-  #committed = 0;
   readonly #payloads = new EventPayloads();
   readonly #counts = new DeliveryCounts();
   #isServing = false;
@@ -228,22 +228,18 @@ export class DeliveryDesk {
 
   /** Records up to this one are committed: who waits for them is answered. */
   committed(sequence: number): void {
-    this.#committed = sequence;
-    let count = 0;
-    while (count < this.#uncommitted.length && this.#uncommitted[count]!.sequence <= sequence) count++;
-    for (const { resume } of this.#uncommitted.splice(0, count)) resume(true);
+    this.#commits.committed(sequence);
   }
 
   /** Calls back when the record is committed, or will not be. */
   whenCommitted(sequence: number, resume: (isCommitted: boolean) => void): void {
-    if (sequence <= this.#committed) resume(true);
-    else this.#uncommitted.push({ sequence, resume });
+    this.#commits.add(sequence, resume);
   }
 
   /** Nothing is recorded any more: whoever waits is told. */
   abandon(): void {
     this.#isStopped = true;
-    for (const { resume } of this.#uncommitted.splice(0)) resume(false);
+    this.#commits.abandon();
     this.#refuseInline();
   }
 
