@@ -61,12 +61,13 @@ export class MadeFiles {
     const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
+    const extents = mask === null ? frame.batches : [...frame.batches, mask];
     const piece = (nth: number, request: PieceRequest): Promise<Uint8Array> => {
       const firstLine = nth * linesPerPiece;
       const endLine = Math.min(firstLine + linesPerPiece, lines);
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
       return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, async (own) => {
-        await this.#verify(frame.id, path, frame.batches, own);
+        await this.#verify(`${frame.id} ${format}`, path, extents, own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
         return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, own);
       });

@@ -16,10 +16,20 @@ export interface MadeStreamOptions {
   piece(nth: number, request: PieceRequest): Promise<Uint8Array>;
 }
 
-/** A body of a head and pieces of known length that are made when they are read: of a range, only those that it touches. */
+/**
+ * A body of a head and pieces of known length that are made when they are read: of a range, only those that it touches, but that whoever goes
+ * on from one piece to the next is expected to go on: the piece behind is begun while the client takes this one.
+ */
 export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody {
   const totalBytes = ends.at(-1) ?? head.length;
   let isContinued = false;
+  let lastNth = -1;
+  const released = new AbortController();
+  const makeAhead = (nth: number): void => {
+    if (nth >= ends.length || ends[nth] === (nth === 0 ? head.length : ends[nth - 1])) return;
+    // Whoever reads it is told what is wrong with it.
+    piece(nth, { signal: released.signal, isContinued: true }).catch(() => {});
+  };
   return {
     totalBytes,
     /** Up to the end of one piece, and the head before it, so that a failure of the first piece is known before anything is sent. */
@@ -30,12 +40,14 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
       const nth = firstAbove(ends, from);
       const bytes = await piece(nth, { signal, isContinued });
       isContinued = true;
+      if (lastNth >= 0 && nth > lastNth) makeAhead(nth + 1);
+      lastNth = nth;
       const start = nth === 0 ? head.length : (ends[nth - 1] as number);
       const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
       // Copied: a slow client would else hold the whole piece while it takes a part of it.
       return Buffer.concat([headPart, part]);
     },
-    release: () => {},
+    release: () => released.abort(),
   };
 }
 

@@ -88,17 +88,17 @@ async function process(cell: RecordedCell, file: GrowingFile, apply: (change: Ru
     const source = frameSource(frame, "capture");
     const stored = (format: ProcessedFormat, artefact: StoredArtefact) =>
       apply({ kind: "artefact_stored", runId: run.id, of: { frameId: frame.id, format }, artefact });
-    const cloud = async (format: "ply" | "raw.ply", mask: Extent | null) => {
-      const counts = await tasks.countPoints({ frame: source, mask });
+    const cloud = (format: "ply" | "raw.ply", counts: Uint32Array<ArrayBuffer>, mask: Extent | null) => {
       const points = counts.reduce((sum, count) => sum + count, 0);
       stored(format, { kind: "cloud", points, lineCounts: file.add(new Uint8Array(counts.buffer)), mask });
     };
-    await cloud("raw.ply", null);
+    cloud("raw.ply", await tasks.countPoints(source), null);
     stored("png", { kind: "picture", file: file.add(await tasks.heightMap(source)) });
     if (frame.planes.luminance !== undefined) {
       stored("luminance.png", { kind: "picture", file: file.add(await tasks.luminance(source)) });
     }
-    await cloud("ply", file.add((await tasks.filter(source)).bits));
+    const { bits, lineCounts } = await tasks.filter(source);
+    cloud("ply", lineCounts, file.add(bits));
   }
   for (const { stepIndex, channels, appends } of run.series) {
     const { totalBytes, offsets } = await tasks.indexSeries({ path: "capture", channels, appends });

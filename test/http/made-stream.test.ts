@@ -65,8 +65,41 @@ t.test("any bytes of any range are those of the whole, and only pieces that it t
       end += length;
       return length > 0 && start <= last && end > first ? [nth] : [];
     });
-    t.same([...new Set(asked.map(({ nth }) => nth))], touched, `${first}-${last}`);
+    const made = new Set(asked.map(({ nth }) => nth));
+    t.same(
+      touched.filter((nth) => !made.has(nth)),
+      [],
+      `${first}-${last}: all that it touches`,
+    );
+    const ahead = [...made].filter((nth) => !touched.includes(nth));
+    t.ok(ahead.length <= 1, `${first}-${last}: one piece ahead at most`);
+    for (const nth of ahead) t.equal(nth, (touched.at(-1) as number) + 1);
   }
+});
+
+t.test("whoever goes on to a second piece finds the next begun, and leaves nothing behind", async (t) => {
+  const asked: number[] = [];
+  const signals: (AbortSignal | undefined)[] = [];
+  const body = madeStream({
+    head: new Uint8Array(0),
+    ends: Float64Array.of(10, 20, 30, 40),
+    piece: async (nth, { signal }) => {
+      asked.push(nth);
+      signals.push(signal);
+      return new Uint8Array(10);
+    },
+  });
+  await body.read(0, 10);
+  t.same(asked, [0], "one piece may be all");
+  await body.read(10, 5);
+  t.same(asked, [0, 1, 2]);
+  await body.read(15, 5);
+  t.same(asked, [0, 1, 2, 1], "the same piece begins nothing again");
+  t.notOk(signals[2]?.aborted);
+  body.release();
+  t.ok(signals[2]?.aborted, "nobody waits for it any more");
+  await body.read(30, 10);
+  t.same(asked.slice(4), [3], "behind the last there is none");
 });
 
 t.test("the head goes out with the first piece: what fails is known before anything is sent", async (t) => {

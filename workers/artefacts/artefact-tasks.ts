@@ -4,7 +4,7 @@
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
  * - planFilter, measureLines, finishFilter: the same memory, which they share
  * - heightMap, luminance: 2 MiB, the picture, and a line
- * - countPoints: a line, the mask, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and the mask
+ * - countPoints: a line, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and its part of the mask
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw and twice as text
  * - verify: 1 MiB
  */
@@ -23,14 +23,16 @@ import {
   type OutlierMask,
   planFilter,
 } from "./outlier-filter.js";
-import { type CloudSource, countCloudPoints, packCloud } from "./point-cloud.js";
+import { countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
-import { readStored, verifyStored } from "./stored-bytes.js";
+import { readPart, verifyStored } from "./stored-bytes.js";
 
-/** Points of a frame, all of them or those of a stored mask. */
-export interface CloudTask {
+/** Points of some lines of a frame, all of them or those of a stored mask; whoever asks has had its bytes verified. */
+export interface PackPointsTask {
   frame: FrameSource;
   mask: Extent | null;
+  firstLine: number;
+  endLine: number;
 }
 
 /** The filter's mask, and how many points of every line it keeps. */
@@ -69,8 +71,8 @@ export interface ArtefactTasks {
   finishFilter: { input: PlannedFilter & { memory: SharedMemory }; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
-  countPoints: { input: CloudTask; output: Uint32Array<ArrayBuffer> };
-  packPoints: { input: CloudTask & { firstLine: number; endLine: number }; output: Uint8Array<ArrayBuffer> };
+  countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
+  packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
@@ -112,13 +114,19 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     }
   }
 
-  async function withCloud<T>(
-    { frame: source, mask }: CloudTask,
-    use: (memory: KernelMemory, cloud: CloudSource) => Promise<T>,
-  ): Promise<T> {
-    const bits = mask === null ? null : await readStored(fileSystem, source.path, mask);
-    return withFrame(source, (kernels, { heights, luminance }) =>
-      use(kernels, { planes: source.planes, geometry: source.geometry, heights, luminance, mask: bits }),
+  /** Of the lines from `firstLine` on, as far as `endLine`: of the mask no more is read than what they have, without a CRC of its own. */
+  async function packPoints({ frame: source, mask, firstLine, endLine }: TaskInput<"packPoints">) {
+    const { planes, geometry, path } = source;
+    const firstByte = Math.floor((firstLine * geometry.width) / 8);
+    const endByte = Math.ceil((endLine * geometry.width) / 8);
+    const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
+    return withFrame(source, (kernels, planeLines) =>
+      packCloud(
+        kernels,
+        { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte },
+        firstLine,
+        endLine,
+      ),
     );
   }
 
@@ -157,8 +165,11 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
         if (plane === undefined) throw new Error(`frame ${source.frameId} has no luminance`);
         return encodeLuminance(kernels, plane, source.geometry, luminance);
       }),
-    countPoints: (task) => withCloud(task, countCloudPoints),
-    packPoints: (task) => withCloud(task, (kernels, cloud) => packCloud(kernels, cloud, task.firstLine, task.endLine)),
+    countPoints: (source) =>
+      withFrame(source, (kernels, planeLines) =>
+        countCloudPoints(kernels, { planes: source.planes, geometry: source.geometry, ...planeLines, mask: null }),
+      ),
+    packPoints,
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeStretch(fileSystem, source, source.stretch),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),

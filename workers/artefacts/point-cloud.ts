@@ -18,6 +18,8 @@ export interface CloudSource {
   luminance: LineSource;
   /** Bit (line x width + column), lowest first, of every point that is in the cloud; null for all points. */
   mask: Uint8Array | null;
+  /** Bits of the whole mask before those in `mask`: a multiple of 8. */
+  maskFirstBit?: number;
 }
 
 /** Points of the cloud in every line. */
@@ -27,7 +29,7 @@ export async function countCloudPoints(memory: KernelMemory, source: CloudSource
   const { decodeLine, zsAt, maskAt } = layOutLine(memory, source);
   for (let line = 0; line < lines; line++) {
     await decodeLine(line);
-    counts[line] = memory.kernels.countPoints(zsAt, width, maskAt, line * width);
+    counts[line] = memory.kernels.countPoints(zsAt, width, maskAt, line * width - (source.maskFirstBit ?? 0));
   }
   return counts;
 }
@@ -67,7 +69,7 @@ export async function packCloud(
       zsAt,
       width,
       maskAt,
-      line * width,
+      line * width - (source.maskFirstBit ?? 0),
       intensitiesAt,
       scratchAt,
       outAt + bytes,

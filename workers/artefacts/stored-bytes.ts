@@ -1,4 +1,3 @@
-import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture.js";
 import { verifyExtents } from "../../storage/capture-reader.js";
 import { type FileSystem, isMissing, readFully, type StoreFile } from "../../storage/file-system.js";
@@ -13,19 +12,18 @@ export async function openStored(fileSystem: FileSystem, path: string): Promise<
   }
 }
 
-/** Stored bytes as a whole, verified. @throws StorageError `capture_missing`, `capture_damaged` */
-export async function readStored(
+/** Some stored bytes, of which nothing is verified but that they are there. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function readPart(
   fileSystem: FileSystem,
   path: string,
-  extent: Extent,
+  offset: number,
+  lengthBytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const file = await openStored(fileSystem, path);
   try {
-    const bytes = new Uint8Array(extent.lengthBytes);
-    const count = await readFully(file, bytes, extent.offset);
-    if (count < bytes.length || crc32(bytes) !== extent.crc32) {
-      throw damagedCapture(path, extent.offset, "the bytes do not match their CRC");
-    }
+    const bytes = new Uint8Array(lengthBytes);
+    const count = await readFully(file, bytes, offset);
+    if (count < lengthBytes) throw damagedCapture(path, offset + count, "the file ends within stored bytes");
     return bytes;
   } finally {
     await file.close();

@@ -50,7 +50,7 @@ async function makeFormat(
     }
     case "raw.ply": {
       if (frame.lines === 0) return cloud(new Uint32Array(0), null);
-      const answer = await maker.make("countPoints", { frame: source, mask: null });
+      const answer = await maker.make("countPoints", source);
       return "error" in answer ? answer : cloud(answer.value, null);
     }
     case "ply": {
