@@ -29,6 +29,11 @@ const TASK_MS = 120_000;
 /** The filter over heights that are nothing but noise, on a slow core: 20 times what it takes on a usual one. */
 const FILTERED_POSITION_MS = 0.1;
 
+/** A format that could not be made is not tried again: after a day whoever looks at health has seen it. */
+const FAILURE_SHOWN_US = 24 * 3600 * 1_000_000;
+/** Bound of the failures that are kept, the newest of them. */
+const SHOWN_FAILURES = 1_000;
+
 /** What the pool did and has to do, for metrics. */
 export interface ArtefactFigures {
   running: number;
@@ -52,7 +57,8 @@ export class ArtefactWork {
   readonly #pool: ArtefactPool;
   readonly #filter: SplitFilter;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
-  #failures: { count: number; sinceUs: number; last: string } | undefined;
+  /** Tasks that failed and have not been done since, by what they are of; the last is the newest. */
+  readonly #failures = new Map<string, { atUs: number; text: string }>();
 
   constructor(options: ArtefactWorkOptions) {
     this.#options = options;
@@ -96,14 +102,17 @@ export class ArtefactWork {
     }
   }
 
-  /** Row of health. A format that cannot be made is not tried again, so it stays degraded until a restart. */
+  /** Row of health: degraded while a task that failed has neither been done since nor become old. */
   row(): ComponentRow {
     const row = { key: "artefacts", id: null, enabled: null, required: true } as const;
-    const failures = this.#failures;
-    if (failures === undefined) return { ...row, status: "healthy", detail: null };
-    const { count, sinceUs, last } = failures;
-    const failed = count === 1 ? "a task" : `${count} tasks`;
-    return { ...row, status: "degraded", detail: `since ${formatTimeUs(sinceUs)} ${failed} failed, last ${last}` };
+    const oldestUs = this.#options.nowUs() - FAILURE_SHOWN_US;
+    for (const [key, { atUs }] of this.#failures) if (atUs < oldestUs) this.#failures.delete(key);
+    const failures = [...this.#failures.values()];
+    const [first, last] = [failures[0], failures.at(-1)];
+    if (first === undefined || last === undefined) return { ...row, status: "healthy", detail: null };
+    const failed = failures.length === 1 ? "a task" : `${failures.length} tasks`;
+    const detail = `since ${formatTimeUs(first.atUs)} ${failed} failed, last ${last.text}`;
+    return { ...row, status: "degraded", detail };
   }
 
   figures(): ArtefactFigures {
@@ -120,13 +129,16 @@ export class ArtefactWork {
     return this.#pool.close();
   }
 
-  #note({ name, error, durationMs }: TaskOutcome): void {
-    this.#count(name, error?.code ?? "done", durationMs);
+  #note({ task, error, durationMs }: TaskOutcome): void {
+    this.#count(task.name, error?.code ?? "done", durationMs);
+    const key = subjectOf(task);
+    this.#failures.delete(key);
     // A capture that is not there was removed meanwhile; where it is lost, those who read it say so.
     if (error === undefined || error.code === "capture_missing") return;
-    const last = `${name}: ${error.message} (${error.code})`;
-    const { count, sinceUs } = this.#failures ?? { count: 0, sinceUs: this.#options.nowUs() };
-    this.#failures = { count: count + 1, sinceUs, last };
+    const text = `${task.name}: ${error.message} (${error.code})`;
+    this.#failures.set(key, { atUs: this.#options.nowUs(), text });
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size > SHOWN_FAILURES && oldest !== undefined) this.#failures.delete(oldest);
   }
 
   #count(task: TaskName, outcome: string, durationMs: number): void {
@@ -138,6 +150,15 @@ export class ArtefactWork {
     }
     countDuration(known.durations, durationMs / 1000);
   }
+}
+
+/** The same task of the same part of the same capture. */
+function subjectOf({ name, input }: TaskMessage): string {
+  const source = "frame" in input ? input.frame : input;
+  const path = "path" in source ? source.path : "";
+  const frameId = "frameId" in source ? source.frameId : "";
+  const part = "firstLine" in input ? input.firstLine : "stretch" in input ? input.stretch : "";
+  return `${name} ${path} ${frameId} ${part}`;
 }
 
 function taskLimitMs({ name, input }: TaskMessage): number {

@@ -80,6 +80,7 @@ onBothFronts(
       detail: /^since 2026-01-31T00:00:00.000000Z a task failed, last packPoints: /,
     });
     t.ok((await get(CLOUD))?.body.equals(whole?.body as Buffer), "the next is served");
+    t.equal(work.row().status, "healthy", "what failed has been done since");
     fault("hold-1");
     const broken = get(CLOUD);
     await until(() => faults().includes("hold-1-taken"));
@@ -88,7 +89,9 @@ onBothFronts(
     fault("go");
     t.equal(await broken, undefined, "behind the first bytes only a broken connection tells that some are missing");
     t.equal((await get(CSV))?.status, 200);
-    t.match(work.row().detail, /2 tasks failed/);
+    t.match(work.row().detail, /a task failed, last packPoints: /);
+    t.equal((await get(CLOUD))?.status, 200);
+    t.equal(work.row().status, "healthy");
     await isQuiet();
   },
 );
@@ -206,7 +209,11 @@ t.test("what comes when the pool is closed is refused, and what waits too", asyn
 
 t.test("the row of health and the figures say what became of tasks", async (t) => {
   const damages: string[] = [];
-  const { work, captures } = await faultyService(t, "uws", { onReadDamage: ({ message }) => damages.push(message) });
+  let nowUs = Date.UTC(2026, 0, 31) * 1000;
+  const { work, captures } = await faultyService(t, "uws", {
+    onReadDamage: ({ message }) => damages.push(message),
+    nowUs: () => nowUs,
+  });
   t.match(work.row(), { key: "artefacts", status: "healthy", detail: null, required: true });
   const verify = (length: number, crc32 = 0, path = captures) =>
     work.makeForRecorder({ name: "verify", input: { path, extents: [{ offset: 0, lengthBytes: length, crc32 }] } });
@@ -216,15 +223,21 @@ t.test("the row of health and the figures say what became of tasks", async (t) =
   t.match(await verify(100, 1), { error: { code: "capture_damaged" } });
   t.match(work.row(), { status: "degraded", detail: /a task failed, last verify: .* \(capture_damaged\)$/ });
   t.equal(damages.length, 1);
+  t.match(await verify(0), { value: {} });
+  t.equal(work.row().status, "healthy", "the same has been done since");
+  await verify(100, 1);
+  t.equal(work.row().status, "degraded");
+  nowUs += 25 * 3600 * 1_000_000;
+  t.equal(work.row().status, "healthy", "it is old");
   const counts = [...work.figures().tasks].map(({ labels, durations }) => [
     labels.task,
     labels.outcome,
     durations.counts.reduce((sum, count) => sum + count, 0),
   ]);
   t.same(counts, [
-    ["verify", "done", 1],
+    ["verify", "done", 2],
     ["verify", "capture_missing", 1],
-    ["verify", "capture_damaged", 1],
+    ["verify", "capture_damaged", 2],
   ]);
 });
 

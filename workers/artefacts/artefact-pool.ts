@@ -19,7 +19,7 @@ export class TaskError extends Error {
 
 /** What became of a task that was given to a thread. */
 export interface TaskOutcome {
-  name: TaskName;
+  task: TaskMessage;
   priority: TaskPriority;
   /** Undefined: done. A task that nobody wants any more by the time it ends is done as well. */
   error: TaskErrorData | undefined;
@@ -54,6 +54,15 @@ export interface RunOptions {
 /** A thread takes a fraction of a second to start, on a machine that is busy some seconds. One that takes longer is lost. */
 const THREAD_START_MS = 60_000;
 
+/**
+ * Clients go first, but not for ever: while others wait, these have a turn when clients have had so many times as long as the last turn of
+ * theirs took, and at the latest when clients have had the threads for the patience.
+ */
+const CLIENT_SHARE = 3;
+const PATIENCE_MS = 2_000;
+/** What a turn of the background is taken for before there was one. */
+const FIRST_TURN_MS = 100;
+
 interface QueuedTask {
   message: TaskMessage;
   priority: TaskPriority;
@@ -68,7 +77,7 @@ export function poolSize(cores: number): number {
 }
 
 /**
- * Tasks for threads that run one each. Clients' tasks go before others. A thread that crashes or gets stuck is replaced, and its task goes
+ * Tasks for threads that run one each. Clients' tasks go before others, which get a share of the threads' time all the same. A thread that crashes or gets stuck is replaced, and its task goes
  * again once: a second time it fails, `worker_crashed` or `worker_stuck`.
  */
 export class ArtefactPool {
@@ -76,6 +85,9 @@ export class ArtefactPool {
   readonly #timers: Timers;
   readonly #threads: Threads;
   readonly #queues: Record<TaskPriority, QueuedTask[]> = { client: [], background: [] };
+  /** Threads' time that clients had since the background had a turn, or has begun to wait for one; and what its last one took. */
+  #clientMs = 0;
+  #backgroundMs = FIRST_TURN_MS;
   #running = 0;
   #isClosed = false;
 
@@ -132,6 +144,7 @@ export class ArtefactPool {
         task.reject(cancelled());
       };
       signal?.addEventListener("abort", cancel, { once: true });
+      if (priority === "background" && queue.length === 0) this.#clientMs = 0;
       queue.push(task);
       this.#startNext();
     });
@@ -148,7 +161,7 @@ export class ArtefactPool {
 
   #startNext(): void {
     while (this.#running < this.#options.threads && !this.#isClosed) {
-      const task = this.#queues.client.shift() ?? this.#queues.background.shift();
+      const task = this.#takeNext();
       if (task === undefined) return;
       this.#running++;
       void this.#execute(task).finally(() => {
@@ -158,9 +171,19 @@ export class ArtefactPool {
     }
   }
 
+  #takeNext(): QueuedTask | undefined {
+    const { client, background } = this.#queues;
+    const patienceMs = Math.min(CLIENT_SHARE * this.#backgroundMs, PATIENCE_MS);
+    const isTurn = this.#clientMs > 0 && this.#clientMs >= patienceMs;
+    const task = (isTurn ? background.shift() : undefined) ?? client.shift() ?? background.shift();
+    if (task?.priority === "background") this.#clientMs = 0;
+    return task;
+  }
+
   /** Never rejects. */
   async #execute(task: QueuedTask): Promise<void> {
     const { name } = task.message;
+    const { priority } = task;
     const startedMs = performance.now();
     let answer: TaskAnswer | undefined;
     for (let attempt = 1; answer === undefined; attempt++) {
@@ -173,7 +196,10 @@ export class ArtefactPool {
       }
     }
     const error = "error" in answer ? answer.error : undefined;
-    this.#options.onOutcome?.({ name, priority: task.priority, error, durationMs: performance.now() - startedMs });
+    const durationMs = performance.now() - startedMs;
+    if (priority === "client") this.#clientMs += durationMs;
+    else this.#backgroundMs = durationMs;
+    this.#options.onOutcome?.({ task: task.message, priority, error, durationMs });
     if ("error" in answer) task.reject(new TaskError(answer.error));
     else task.resolve(answer.value);
   }

@@ -18,6 +18,13 @@ const GATHERED_BYTES = 4 * 1024 * 1024;
 /** The service is ending, or nobody waits: nothing is wrong with the captures, and the next start makes it. */
 const NO_FAILURES: ReadonlySet<string> = new Set(["closed", "cancelled"]);
 
+/**
+ * The disk does not give the bytes, which may pass: tried again after 1, 2, 4 … s. When it has not passed in a minute the artefact is given up
+ * like one that cannot be made: runs that wait for theirs hold memory, and in the end captures.
+ */
+const PASSING_FAILURES: ReadonlySet<string> = new Set(["file_system_failed"]);
+const MOST_ATTEMPTS = 7;
+
 export interface CaptureProcessingOptions {
   maker: ArtefactMaker;
   timers: Timers;
@@ -50,6 +57,14 @@ interface ProcessedRun {
 interface Item {
   runId: string;
   of: ArtefactSubject;
+  /** How often the disk has not given its bytes. */
+  failedAttempts?: number;
+}
+
+interface PostponedItem {
+  item: Item;
+  /** Of the timer, until it is tried again. */
+  rounds: number;
 }
 
 /**
@@ -65,7 +80,7 @@ export class CaptureProcessing {
   #next = 0;
   #underWay = 0;
   /** Until they are tried again. */
-  readonly #postponed: Item[] = [];
+  #postponed: PostponedItem[] = [];
   #retry: unknown = null;
   #isBehind = false;
   #isResumed = false;
@@ -176,7 +191,14 @@ export class CaptureProcessing {
       if (run === undefined || this.#isStopped) return;
       const made = await makeArtefact(maker, run, of, path(runId));
       if (this.#isStopped) return;
-      if (made.kind === "failed" && NO_FAILURES.has(made.code)) return;
+      if (made.kind === "failed") {
+        if (NO_FAILURES.has(made.code)) return;
+        const failedAttempts = (item.failedAttempts ?? 0) + 1;
+        if (PASSING_FAILURES.has(made.code) && failedAttempts < MOST_ATTEMPTS) {
+          const error = new Error(`${made.code}: ${made.message}`);
+          return this.#again([{ ...item, failedAttempts }], error, 2 ** (failedAttempts - 1));
+        }
+      }
       this.#take(runId, made.kind === "failed" ? { ...made, message: failureMessage(made.message) } : made);
     } catch (error) {
       // Whatever it is, the captures are not to blame.
@@ -221,12 +243,18 @@ export class CaptureProcessing {
     }
   }
 
-  #again(items: readonly Item[], error: unknown): void {
+  #again(items: readonly Item[], error: unknown, rounds = 1): void {
     this.#options.report(error);
-    this.#postponed.push(...items);
-    if (this.#postponed.length > items.length) return;
+    if (this.#postponed.length === 0) this.#setRetry();
+    this.#postponed.push(...items.map((item) => ({ item, rounds })));
+  }
+
+  #setRetry(): void {
     this.#retry = this.#options.timers.set(() => {
-      this.#queue.push(...this.#postponed.splice(0));
+      for (const postponed of this.#postponed) postponed.rounds--;
+      this.#queue.push(...this.#postponed.filter(({ rounds }) => rounds <= 0).map(({ item }) => item));
+      this.#postponed = this.#postponed.filter(({ rounds }) => rounds > 0);
+      if (this.#postponed.length > 0) this.#setRetry();
       this.proceed();
     }, RETRY_MS);
   }

@@ -311,7 +311,7 @@ export class Recorder implements MessageIntake {
       record: (run, made) => writer.storeArtefacts(run, made),
       endedDocumentBytes: () => this.#state.processedDocumentBytes,
       onBehind: () => this.#processingBehind(),
-      report: (error) => this.#report("what was made of captures could not be recorded", error, {}),
+      report: (error) => this.#report("what is made of captures is put off", error, {}),
     });
   }
 

@@ -51,7 +51,7 @@ t.test("every task gives what its function gives, from the stored bytes", async 
   const { pool, reports } = startPool(t);
   const folder = t.testdir();
   const path = join(folder, "run.cap");
-  const { source, frame } = storedFrame(path, surfaceFrame(4, 180, 120));
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 181, 120));
   const memory = typeScriptKernels();
   const { lineCounts, ...mask } = await pool.run("filter", source, background);
   t.same(mask, filterOutliers(memory, await loadFrame(memory, frame)));
@@ -66,14 +66,18 @@ t.test("every task gives what its function gives, from the stored bytes", async 
     [maskExtent, mask.inliers],
   ] as const) {
     const cloud = { frame: source, mask: extent };
-    const counts = await pool.run("countPoints", cloud, client);
-    if (extent !== null) t.same(counts, lineCounts, "the filter has counted its points itself");
+    const counts = extent === null ? await pool.run("countPoints", source, client) : lineCounts;
     t.equal(
       counts.reduce((sum, count) => sum + count, 0),
       points,
     );
     const packed = await pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 120 }, client);
     t.equal(packed.length, points * vertexBytes(frame.planes));
+    const [first, second] = await Promise.all([
+      pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 77 }, client),
+      pool.run("packPoints", { ...cloud, firstLine: 77, endLine: 120 }, client),
+    ]);
+    t.ok(Buffer.concat([first, second]).equals(packed), "parts joined are the whole");
   }
 
   const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));
@@ -192,6 +196,23 @@ t.test("clients go first, a full queue refuses, and what nobody waits for is dro
   t.notOk(existsSync(file("two")), "what was dropped never ran");
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), { ...client, signal: gone.signal })), "cancelled");
   t.equal(await codeOf(pool.run("indexSeries", odd("refuse"), client)), "capture_missing", "errors are data");
+});
+
+t.test("clients that always wait leave the background a share", async (t) => {
+  const { pool } = startPool(t, { threadModule: ODD_TASKS });
+  let isDone = false;
+  let served = 0;
+  const demand = async (): Promise<void> => {
+    while (!isDone) {
+      await pool.run("indexSeries", odd("fine"), client);
+      if (!isDone) served++;
+    }
+  };
+  const clients = [demand(), demand(), demand()];
+  for (let nth = 0; nth < 3; nth++) await pool.run("indexSeries", odd("fine"), background);
+  isDone = true;
+  await Promise.all(clients);
+  t.ok(served > 3, "clients go first");
 });
 
 t.test("the end of the pool ends what waits and what runs", async (t) => {

@@ -283,6 +283,48 @@ t.test("a damaged capture fails what is made of it, says so in the event log, an
   t.same(idle.asked, [], "what failed is not tried again");
 });
 
+t.test(
+  "what the disk does not give is asked for again, at growing distances, and given up after a minute",
+  async (t) => {
+    const { maker, recorder, raw } = await start(t);
+    let refusals = 2;
+    maker.answersWith = (name) =>
+      name === "filter" && refusals-- > 0 ? { code: "file_system_failed", message: "EIO: i/o error, read" } : undefined;
+    const asks = () => maker.asked.filter((name) => name === "filter").length;
+    const reported = () => recorder.lines.filter((line) => JSON.stringify(line).includes("file_system_failed")).length;
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+    let told = 0;
+    /** Each time it was refused it is asked for again after so many seconds, and not before. */
+    const assertRetries = async (...waitsSeconds: number[]): Promise<void> => {
+      for (const seconds of waitsSeconds) {
+        told++;
+        while (reported() < told) await turn();
+        const before = asks();
+        recorder.timers.advance(seconds * 1_000 - 1);
+        await turn();
+        t.equal(asks(), before, `not before ${seconds} s`);
+        recorder.timers.advance(1);
+      }
+    };
+    const runId = await startRun(raw);
+    const frame = sendFrame(raw, runId);
+    await assertRetries(1, 2);
+    const frameId = await frame;
+    await recorder.until(has(recorder, runId, frameId, ALL));
+    t.equal(asks(), 3);
+    t.notOk(recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
+    refusals = Number.POSITIVE_INFINITY;
+    const other = await sendFrame(raw, runId);
+    await assertRetries(1, 2, 4, 8, 16, 32);
+    await recorder.until(() => recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
+    t.equal(asks(), 3 + 7);
+    t.same(
+      formatsOf(frameOf(recorder.run(runId), other)),
+      ALL.filter((format) => format !== "ply"),
+    );
+  },
+);
+
 t.test("a maker that ends is no failure: the next start makes it", async (t) => {
   const { maker, recorder, raw } = await start(t, { finalizeTimeoutMs: 5_000 });
   maker.answersWith = (name) => ({
