@@ -57,9 +57,12 @@ export function createFollowingClock(nowMs: () => number): FollowingClock {
   };
 }
 
-/** Milliseconds that never step; the same in all threads of the process, where `performance.now` counts from each one's own start. */
+/** Where this thread's `performance.now` began, on the clock that all threads of the process have in common. */
+const threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+/** Milliseconds that never step; the same in all threads of the process. */
 export function monotonicMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
+  return threadStartMs + performance.now();
 }
 
 /** The wall clock in microseconds, of the system's millisecond resolution: `tick` fills in between. */

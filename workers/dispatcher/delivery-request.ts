@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+import { LIMITS } from "../../core/limits.js";
 import type { EventName } from "../../core/webhook.js";
 import { signatureHeaders } from "../../core/webhook-signature.js";
 import { NameLookupError } from "./name-lookups.js";
@@ -57,20 +59,15 @@ export function sendDelivery(
     if (isAnswered) answer.cut();
     end(isAnswered ? null : failure);
   };
-  const { origin, pathname, search } = new URL(request.url);
+  const { origin, path } = placeOf(request.url);
   const { payload, secret, eventId, eventName, timestampSeconds } = request;
-  const headers: Record<string, string> = {
-    "Content-Type": "application/json",
-    "User-Agent": request.userAgent,
-    "X-Service-Event": eventName,
-    "webhook-id": eventId,
-    ...(secret !== null && signatureHeaders(secret, eventId, timestampSeconds, payload)),
-  };
-  const post = {
-    ...({ origin, path: pathname + search, method: "POST", headers, body: payload } as const),
-    // The caller's own timer bounds the whole attempt.
-    ...{ headersTimeout: 0, bodyTimeout: 0 },
-  };
+  const headers = secret === null ? {} : signatureHeaders(secret, eventId, timestampSeconds, payload);
+  headers["Content-Type"] = "application/json";
+  headers["User-Agent"] = request.userAgent;
+  headers["X-Service-Event"] = eventName;
+  headers["webhook-id"] = eventId;
+  // The caller's own timer bounds the whole attempt.
+  const post = { origin, path, method: "POST", headers, body: payload, headersTimeout: 0, bodyTimeout: 0 } as const;
   let connection: ReceiverConnection;
   const send = (over: ReceiverConnection): void => {
     connection = over;
@@ -115,6 +112,18 @@ export function sendDelivery(
       connections.drop(connection);
     },
   };
+}
+
+/** Of addresses that were posted to lately: they are the same ones over and over. */
+const places = new LRUCache<string, { origin: string; path: string }>({ max: LIMITS.webhooks });
+
+function placeOf(url: string): { origin: string; path: string } {
+  const known = places.get(url);
+  if (known !== undefined) return known;
+  const { origin, pathname, search } = new URL(url);
+  const place = { origin, path: pathname + search };
+  places.set(url, place);
+  return place;
 }
 
 function statusFault(statusCode: number | null): string | null {

@@ -22,7 +22,8 @@ export class ReceiverAnswer {
         headers["…"] = `[cut: ${bytes - name.length - value.length} bytes kept]`;
         break;
       }
-      const key = textOf(name).toLowerCase();
+      // The parser lets ASCII through only.
+      const key = bufferOf(name).toString("latin1").toLowerCase();
       headers[key] = headers[key] === undefined ? textOf(value) : `${headers[key]}, ${textOf(value)}`;
     }
     this.headers = { ...headers };
@@ -46,14 +47,17 @@ export class ReceiverAnswer {
   /** Null before an answer came. */
   get body(): string | null {
     if (this.statusCode === null) return null;
-    const text = textOf(Buffer.concat(this.#chunks));
+    const [only] = this.#chunks;
+    const text = only === undefined ? "" : textOf(this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks));
     return this.#isCut ? `${text}… [cut: ${this.#bytes} bytes kept]` : text;
   }
 }
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
 /** Bytes that are not UTF-8 become replacement characters. */
 function textOf(bytes: Uint8Array): string {
-  return decoder.decode(bytes);
+  return bufferOf(bytes).toString("utf8");
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
