@@ -127,8 +127,8 @@ export const LIMITS = {
   /** Attempts that are kept of a delivery, the latest: automatic ones are 11 at most, manual ones any number. */
   attemptsPerDelivery: 32,
   /**
-   * Deliveries that wait for their turn, at some 600 bytes each: a receiver that takes longer than events come must not take the memory.
-   * Beyond it, a further one of a receiver that has its part waiting already fails without an attempt; a manual retry can make it.
+   * Deliveries that are queued for their turn. Beyond it, further ones of a receiver that has its part queued already wait in the log, with
+   * what pending state says of them and nothing more: a receiver that takes longer than events come gets them all, later.
    */
   deliveryBacklog: { waiting: 500_000, waitingOfReceiver: 500 },
   /** Stands beside the run's document in one record. An event beyond it carries its lists empty, and says so. */

@@ -13,6 +13,7 @@ import { CommitWaits } from "./commit-waits.js";
 import { DeliveryCounts, type DeliveryFigures } from "./delivery-figures.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
 import { InlineWants } from "./inline-wants.js";
+import { ParkedDeliveries } from "./parked-deliveries.js";
 import {
   type FoundDelivery,
   type InlineAnswer,
@@ -58,6 +59,7 @@ export class DeliveryDesk {
   readonly #queue = new DeliveryQueue<Tracked>();
   /** Of inline attempts: somebody waits for them, so that they are not behind the automatic ones. */
   readonly #inlineQueue = new DeliveryQueue<Tracked>();
+  readonly #parked = new ParkedDeliveries();
   readonly #wants: InlineWants;
   readonly #unreadable: UnreadableDeliveries;
   /** Automatic ones that the dispatcher has. */
@@ -91,7 +93,7 @@ export class DeliveryDesk {
   }
 
   get figures(): DeliveryFigures {
-    const waiting = this.#queue.waitingCount + this.#inlineQueue.waitingCount;
+    const waiting = this.#queue.waitingCount + this.#inlineQueue.waitingCount + this.#parked.count;
     const running = this.#queue.runningCount + this.#inlineQueue.runningCount;
     const { keptBytes: payloadBytes } = this.#payloads;
     const { count: wanted } = this.#wants;
@@ -105,7 +107,8 @@ export class DeliveryDesk {
     this.#options.dispatcher.serving(port);
     for (const delivery of this.#options.state.pending()) {
       if (this.#tracked.has(delivery.id)) continue;
-      this.#queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
+      if (!this.#hasRoom(delivery.webhookId)) this.#parked.park(delivery.webhookId, delivery.id);
+      else this.#queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
     }
     this.#pump();
   }
@@ -152,6 +155,7 @@ export class DeliveryDesk {
     if (tracked.phase === "idle" || tracked.phase === "unreadable") {
       this.#rest(tracked);
     } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, tracked)) {
+      this.#unpark(tracked.webhookId);
       this.#rest(tracked);
     } else if (tracked.phase === "running" && tracked.current === null) {
       // Its automatic attempts end with the one under way.
@@ -289,15 +293,32 @@ export class DeliveryDesk {
       this.#rest(tracked);
       return;
     }
-    const { waiting, waitingOfReceiver } = this.#options.backlog ?? LIMITS.deliveryBacklog;
-    const ofReceiver = this.#queue.waitingOf(tracked.webhookId);
-    if (this.#queue.waitingCount >= waiting && ofReceiver >= waitingOfReceiver) {
-      if (tracked.content === null) this.#keep(tracked, [], eventPayload(""), null);
-      this.#giveUp(tracked, `not attempted: ${ofReceiver} deliveries wait for the receiver already`);
+    if (this.#parked.has(tracked.webhookId) || !this.#hasRoom(tracked.webhookId)) {
+      // Before the service serves there are no turns, and `serving` finds all that is pending.
+      if (this.#isServing) this.#parked.park(tracked.webhookId, tracked.id);
+      this.#tracked.delete(tracked.id);
+      if (tracked.content !== null) this.#payloads.release(tracked.content.payload);
       return;
     }
     tracked.phase = "queued";
     this.#queue.add(tracked.webhookId, tracked);
+  }
+
+  /** Whether a further one of the receiver may be queued; beyond it, deliveries wait as pending state only. */
+  #hasRoom(webhookId: string): boolean {
+    const { waiting, waitingOfReceiver } = this.#options.backlog ?? LIMITS.deliveryBacklog;
+    return this.#queue.waitingCount < waiting || this.#queue.waitingOf(webhookId) < waitingOfReceiver;
+  }
+
+  /** One that waited for the receiver does no more: what is parked moves up. */
+  #unpark(webhookId: string): void {
+    while (this.#parked.has(webhookId) && this.#hasRoom(webhookId)) {
+      const deliveryId = this.#parked.take(webhookId) as string;
+      const delivery = this.#options.state.pendingOne(deliveryId);
+      // A manual retry has made it meanwhile, or is about to.
+      if (delivery === undefined || this.#tracked.has(deliveryId)) continue;
+      this.#queue.add(webhookId, this.#track(deliveryId, webhookId, delivery, "queued", 0));
+    }
   }
 
   /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
@@ -321,8 +342,12 @@ export class DeliveryDesk {
       if (tracked === undefined) break;
       tracked.phase = "idle";
       tracked.place = inline === undefined ? this.#queue : this.#inlineQueue;
-      if (inline === undefined) this.#proceed(tracked);
-      else this.#serveInline(tracked);
+      if (inline === undefined) {
+        this.#unpark(tracked.webhookId);
+        this.#proceed(tracked);
+      } else {
+        this.#serveInline(tracked);
+      }
     }
     this.#flush();
   }

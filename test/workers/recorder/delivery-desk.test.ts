@@ -201,37 +201,57 @@ t.test("payloads are held once for an event, as long as one of its deliveries is
   t.equal(one.desk.figures.payloadBytes, 0);
 });
 
-t.test("beyond what may wait, a receiver that has its part waiting gets no more, and others do", async (t) => {
-  const [slow, fine] = [webhookOf(1), webhookOf(2)];
-  const one = new DeskBench([], { backlog: { waiting: 20, waitingOfReceiver: 5 } });
-  for (const webhook of [slow, fine]) one.putWebhook(webhook);
-  one.settle();
-  one.desk.serving(1);
-  for (let i = 0; i < 40; i++) {
-    one.emit([slow]);
-    one.settle();
-  }
-  t.equal(one.desk.figures.waiting, 20);
-  t.equal(one.desk.figures.failed, 12, "8 run, 20 wait");
-  const last = one.records.findLast((record) => "event" in record) as { event: { deliveries: { id: string }[] } };
-  const id = last.event.deliveries[0]?.id as string;
-  t.match(one.stored(id)?.delivery, {
-    ...{ status: "failed", attempts: 0, lastError: "not attempted: 20 deliveries wait for the receiver already" },
-  });
-  const event = one.emit([fine]);
-  one.settle();
-  t.ok(one.jobs.has(event.deliveries[0]?.id as string), "another receiver is served");
-  // A manual retry makes it.
-  let answer: unknown;
-  one.retry(id, (outcome) => {
-    answer = outcome;
-  });
-  one.answerContent();
-  one.attempt(id, true, true);
-  one.settle();
-  t.same(answer, { deliveryId: id });
-  t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 1 });
-});
+t.test(
+  "beyond what is queued, deliveries of a slow receiver wait in the log: each has its attempts, in order",
+  async (t) => {
+    const [slow, fine] = [webhookOf(1), webhookOf(2)];
+    const backlog = { waiting: 20, waitingOfReceiver: 5 };
+    const first = new DeskBench([], { backlog });
+    for (const webhook of [slow, fine]) first.putWebhook(webhook);
+    first.settle();
+    first.desk.serving(1);
+    const ids: string[] = [];
+    const emit = (one: DeskBench, webhook = slow): string => {
+      const id = one.emit([webhook]).deliveries[0]?.id as string;
+      one.settle();
+      return id;
+    };
+    for (let i = 0; i < 40; i++) ids.push(emit(first));
+    const queuedBytes = first.desk.figures.payloadBytes;
+    t.match(first.desk.figures, { waiting: 32, failed: 0 }, "8 run, all others wait");
+    for (let i = 0; i < 40; i++) ids.push(emit(first));
+    t.equal(first.desk.figures.payloadBytes, queuedBytes, "of those in the log no bytes are held");
+    t.ok(first.jobs.has(emit(first, fine)), "another receiver is served");
+
+    // A start finds them as it finds any that are pending.
+    const one = new DeskBench(first.records, { backlog });
+    one.desk.serving(1);
+    t.match(one.desk.figures, { waiting: 72, failed: 0 });
+    const retried = ids[79] as string;
+    let answer: unknown;
+    one.retry(retried, (outcome) => {
+      answer = outcome;
+    });
+    const order: string[] = [];
+    for (;;) {
+      while (one.wanted.length > 0) one.answerContent();
+      const [id] = one.jobs.keys();
+      if (id === undefined) break;
+      if (ids.includes(id)) order.push(id);
+      one.attempt(id, true, true);
+      one.settle();
+    }
+    t.same(answer, { deliveryId: retried }, "a manual retry does not wait for its turn");
+    t.same(
+      order.filter((id) => id !== retried),
+      ids.slice(0, 79),
+      "oldest first",
+    );
+    t.equal(order.length, 80, "each once");
+    t.ok(ids.every((id) => one.stored(id)?.delivery.status === "delivered"));
+    t.equal(one.desk.figures.waiting, 0);
+  },
+);
 
 t.test("a webhook that changes between two attempts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
