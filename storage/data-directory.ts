@@ -46,6 +46,11 @@ export interface DataDirectory {
   release(): Promise<void>;
 }
 
+export interface LockedDataDirectory extends DataDirectory {
+  /** False once somebody has taken the file of the lock away. */
+  isLockIntact(): Promise<boolean>;
+}
+
 export interface DataDirectoryOptions {
   path: string;
   /** False to refuse a directory that holds no store (`store_missing`). */
@@ -61,7 +66,7 @@ export interface DataDirectoryOptions {
  * @throws StorageError `directory_locked` while another process has it, `directory_unusable`, `format_unsupported`, `store_missing`,
  *   `log_missing`, `format_missing`
  */
-export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
+export async function openDataDirectory(options: DataDirectoryOptions): Promise<LockedDataDirectory> {
   const { fileSystem = nodeFileSystem } = options;
   const path = options.path.length > 1 ? options.path.replace(/\/+$/, "") : options.path;
   try {
@@ -75,7 +80,7 @@ async function open(
   fileSystem: FileSystem,
   path: string,
   { creates, lock: takeLock = lockDirectory }: DataDirectoryOptions,
-): Promise<DataDirectory> {
+): Promise<LockedDataDirectory> {
   await requireStoreOrRoom(fileSystem, path, creates);
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
@@ -93,7 +98,7 @@ async function open(
     await fileSystem.syncDirectory(parentOf(path));
     if (!hasFormat) await syncAbove(fileSystem, parentOf(path));
     if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
-    return { path, ...paths, release: () => lock.release() };
+    return { path, ...paths, release: () => lock.release(), isLockIntact: () => lock.isIntact() };
   } catch (error) {
     await lock.release();
     throw error;

@@ -12,13 +12,20 @@
  * Two cannot both hold it: of two starters the one that lists later finds the other's entry, which was there before that one listed.
  * Both may find each other; an entry therefore says on connection whether its process holds the lock or is still asking, and who met
  * only askers tries again after a random pause.
+ *
+ * Files can be removed, by a person or a script that takes them for leftovers. So every starter takes a name first that no file stands
+ * for (name-lock.ts): where the holder is seen by it, a second process is refused before it has touched anything, whatever became of the
+ * folder.
  */
 import { connect, createServer, type Server } from "node:net";
 import { type FileSystem, FileSystemError, isMissing, TEMPORARY_SUFFIX } from "./file-system.js";
+import { type NameHolder, type NameLock, takeName } from "./name-lock.js";
 import { StorageError } from "./storage-error.js";
 
 export interface DirectoryLock {
   release(): Promise<void>;
+  /** False once somebody has taken the lock's entry away: a process that does not see the name (name-lock.ts) could get the directory. */
+  isIntact(): Promise<boolean>;
 }
 
 const ENTRY = /^(\d+)-[0-9a-f]{16}\.sock$/;
@@ -30,13 +37,66 @@ const MAXIMUM_PAUSE_MS = 50;
 
 type EntryState = "dead" | "asking" | "holding";
 
-/** @throws StorageError `directory_locked`, whose params name the holder's process id */
+/**
+ * @param directory folder of the lock, in the one that is to be locked, which is there
+ * @throws StorageError `directory_locked`, whose params name the holder's process id
+ */
 export async function lockDirectory(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
+  const name = await acquireName(fileSystem, directory);
+  try {
+    const entries = await lockByEntries(fileSystem, directory);
+    name.hold();
+    return {
+      isIntact: () => entries.isIntact(),
+      async release() {
+        await entries.release();
+        await name.release();
+      },
+    };
+  } catch (error) {
+    await name.release();
+    throw error;
+  }
+}
+
+async function acquireName(fileSystem: FileSystem, directory: string): Promise<NameLock> {
+  const folder = directory.slice(0, directory.lastIndexOf("/")) || "/";
+  const status = await fileSystem.statusOf(folder);
+  if (status === null) throw new FileSystemError("ENOENT", "stat", folder);
+  for (let attempt = 1; ; attempt++) {
+    const taken = await takeName(status.identity);
+    if ("release" in taken) return taken;
+    if (taken.isHolding || attempt === MAXIMUM_ATTEMPTS) throw await lockedBy(fileSystem, directory, taken);
+    await pause();
+  }
+}
+
+/** A holder that does not answer is known by the entry that it has left, if that is there. */
+async function lockedBy(fileSystem: FileSystem, directory: string, { processId }: NameHolder): Promise<StorageError> {
+  if (processId !== null) return locked(directory, processId);
+  const entries = await fileSystem.readDirectory(directory).catch(() => []);
+  const ids = entries.flatMap(({ name }) => ENTRY.exec(name)?.[1] ?? []);
+  return locked(directory, ids.length === 1 ? Number(ids[0]) : null);
+}
+
+function locked(place: string, processId: number | null): StorageError {
+  const who = processId === null ? "another process, which does not answer" : `process ${processId}`;
+  return new StorageError("directory_locked", `the data directory is in use by ${who} (${place})`, {
+    process_id: processId,
+    directory: place,
+  });
+}
+
+/** The part of the lock that files stand for. */
+export async function lockByEntries(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
   await fileSystem.makeDirectory(directory);
   const open = await fileSystem.openDirectory(directory);
   try {
     const own = await acquire(fileSystem, directory, open.shortPath);
+    const path = `${directory}/${own.entry}`;
+    const entered = await fileSystem.statusOf(path);
     return {
+      isIntact: async () => (await fileSystem.statusOf(path))?.identity === entered?.identity,
       async release() {
         await own.leave();
         await open.close();
@@ -58,14 +118,14 @@ async function acquire(fileSystem: FileSystem, directory: string, shortPath: str
     }
     await own.leave();
     if (rival.state === "holding" || attempt === MAXIMUM_ATTEMPTS) {
-      throw new StorageError(
-        "directory_locked",
-        `the data directory is in use by process ${rival.processId} (${directory}/${rival.entry})`,
-        { process_id: rival.processId, directory },
-      );
+      throw locked(`${directory}/${rival.entry}`, rival.processId);
     }
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * MAXIMUM_PAUSE_MS));
+    await pause();
   }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * MAXIMUM_PAUSE_MS));
 }
 
 async function enter(fileSystem: FileSystem, directory: string) {

@@ -29,7 +29,16 @@ export interface StoreFile {
   datasync(): Promise<void>;
   truncate(sizeBytes: number): Promise<void>;
   size(): Promise<number>;
+  /** As `FileStatus.identity`, of this file, whatever has its name by now. */
+  identity(): Promise<string>;
   close(): Promise<void>;
+}
+
+/** What stands at a path, behind symbolic links. */
+export interface FileStatus {
+  kind: "file" | "directory" | "other";
+  /** The same for every name of one file or folder, and for no other one of the machine: device and inode. */
+  identity: string;
 }
 
 export interface DirectoryEntry {
@@ -60,6 +69,8 @@ export interface FileSystem {
   exists(path: string): Promise<boolean>;
   /** Size of the file at the path, in bytes; ENOENT when there is none. */
   sizeOf(path: string): Promise<number>;
+  /** Null when nothing is there. */
+  statusOf(path: string): Promise<FileStatus | null>;
   /** Makes the names in the folder durable (fsync of the folder). */
   syncDirectory(path: string): Promise<void>;
   /** Bytes that this process may still write on the path's file system, and the file system's size. */
@@ -218,6 +229,7 @@ const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 const truncateFile = promisify(fs.ftruncate);
 const fsync = promisify(fs.fsync);
+const statFile = promisify(fs.fstat) as (fd: number, options: { bigint: true }) => Promise<fs.BigIntStats>;
 
 class NodeFile implements StoreFile {
   readonly #fd: number;
@@ -274,6 +286,10 @@ class NodeFile implements StoreFile {
         else resolve(stats.size);
       });
     });
+  }
+
+  async identity(): Promise<string> {
+    return identityOf(await translated("fstat", this.#path, statFile(this.#fd, { bigint: true })));
   }
 
   close(): Promise<void> {
@@ -338,6 +354,16 @@ export const nodeFileSystem: FileSystem = {
   async sizeOf(path) {
     return (await translated("stat", path, fs.promises.stat(path))).size;
   },
+  async statusOf(path) {
+    try {
+      const stats = await translated("stat", path, fs.promises.stat(path, { bigint: true }));
+      const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
+      return { kind, identity: identityOf(stats) };
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  },
   async syncDirectory(path) {
     const fd = await translated("open", path, openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
     try {
@@ -351,6 +377,10 @@ export const nodeFileSystem: FileSystem = {
     return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize };
   },
 };
+
+function identityOf({ dev, ino }: fs.BigIntStats): string {
+  return `${dev}:${ino}`;
+}
 
 async function translated<T>(operation: string, path: string, promise: Promise<T>): Promise<T> {
   try {

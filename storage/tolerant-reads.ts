@@ -53,6 +53,7 @@ function boundTo(fileSystem: FileSystem): FileSystem {
     readDirectory: (path) => fileSystem.readDirectory(path),
     exists: (path) => fileSystem.exists(path),
     sizeOf: (path) => fileSystem.sizeOf(path),
+    statusOf: (path) => fileSystem.statusOf(path),
     syncDirectory: (path) => fileSystem.syncDirectory(path),
     room: (path) => fileSystem.room(path),
   };
@@ -66,6 +67,7 @@ function fileBoundTo(file: StoreFile): StoreFile {
     datasync: () => file.datasync(),
     truncate: (sizeBytes) => file.truncate(sizeBytes),
     size: () => file.size(),
+    identity: () => file.identity(),
     close: () => file.close(),
   };
 }

@@ -26,6 +26,7 @@ export function traceWrites(fileSystem: FileSystem): { fileSystem: FileSystem; g
     readSync: (into, position) => file.readSync(into, position),
     truncate: (sizeBytes) => file.truncate(sizeBytes),
     size: () => file.size(),
+    identity: () => file.identity(),
     close: () => file.close(),
   });
   return {

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import t from "tap";
 import { checkStore } from "../../storage/check-store.js";
 import { openDataDirectory } from "../../storage/data-directory.js";
+import { lockByEntries } from "../../storage/directory-lock.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
 import { startHelper } from "../helpers/child-lines.js";
 import { runCommand } from "../helpers/service-process.js";
 
@@ -11,6 +13,8 @@ function temporaryDirectory(t: { teardown(callback: () => void): void }): string
   t.teardown(() => rmSync(path, { recursive: true }));
   return path;
 }
+
+const notLinux = process.platform === "linux" ? false : "only Linux has names of sockets without files";
 
 t.test("a second process is refused and told who holds the directory", async (t) => {
   const path = temporaryDirectory(t);
@@ -63,6 +67,37 @@ t.test("of many that start at once exactly one gets the directory", async (t) =>
     for (const winner of winners) await winner.release();
   }
   t.comment(`10 races of 8: ${held} winners`);
+});
+
+t.test(
+  "of many that start at once exactly one gets the directory, also where only the lock's files are seen",
+  async (t) => {
+    const path = temporaryDirectory(t);
+    for (let round = 0; round < 5; round++) {
+      const settled = await Promise.allSettled(Array.from({ length: 8 }, () => lockByEntries(nodeFileSystem, path)));
+      const winners = settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+      for (const result of settled)
+        if (result.status === "rejected") t.match(result.reason, { code: "directory_locked" });
+      t.equal(winners.length, 1, `round ${round}`);
+      for (const winner of winners) await winner.release();
+    }
+  },
+);
+
+t.test("whose lock was removed keeps the directory, and knows of it", { skip: notLinux }, async (t) => {
+  const path = temporaryDirectory(t);
+  const own = await openDataDirectory({ path, creates: true });
+  t.ok(await own.isLockIntact());
+  for (const removed of [`${path}/lock/${readdirSync(`${path}/lock`)[0]}`, `${path}/lock`]) {
+    rmSync(removed, { recursive: true });
+    const other = startHelper("lock-holder-process", [path]);
+    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: process.pid } });
+    await other.end("SIGKILL");
+    t.notOk(await own.isLockIntact());
+  }
+  t.notOk(readdirSync(path).includes("lock"), "the second one has made nothing");
+  await own.release();
+  await (await openDataDirectory({ path, creates: true })).release();
 });
 
 t.test("a directory with a long path can be held", async (t) => {

@@ -46,6 +46,7 @@ export class GatedFileSystem {
       readSync: (into, position) => file.readSync(into, position),
       truncate: (sizeBytes) => file.truncate(sizeBytes),
       size: () => file.size(),
+      identity: () => file.identity(),
       close: () => file.close(),
       datasync: async () => {
         this.datasyncs++;

@@ -16,6 +16,7 @@ export function recorderDisk(disk: SimulatedDisk): FileSystem {
     readDirectory: (path) => at(path).readDirectory(path),
     exists: (path) => at(path).exists(path),
     sizeOf: (path) => at(path).sizeOf(path),
+    statusOf: (path) => at(path).statusOf(path),
     syncDirectory: (path) => at(path).syncDirectory(path),
     room: (path) => at(path).room(path),
   };

@@ -28,6 +28,7 @@ export class RoomFileSystem {
       datasync: () => file.datasync(),
       truncate: (sizeBytes) => file.truncate(sizeBytes),
       size: () => file.size(),
+      identity: () => file.identity(),
       close: () => file.close(),
     };
   }

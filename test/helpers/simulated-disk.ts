@@ -1,5 +1,11 @@
 import type { Random } from "../../core/random.js";
-import { type FileSystem, FileSystemError, type OpenMode, type StoreFile } from "../../storage/file-system.js";
+import {
+  type FileStatus,
+  type FileSystem,
+  FileSystemError,
+  type OpenMode,
+  type StoreFile,
+} from "../../storage/file-system.js";
 
 /**
  * A disk in memory that keeps apart what was written and what is durable, as POSIX allows it: a write is durable after `datasync` of its
@@ -23,6 +29,8 @@ export class SimulatedDisk implements FileSystem {
   #directories: Set<string>;
   #durableDirectories: Set<string>;
   #isDead = false;
+  /** Of no other disk, in whatever process. */
+  readonly #identity = crypto.randomUUID();
 
   constructor(durable?: { names: Map<string, Inode>; directories: Set<string> }) {
     this.#names = new Map(durable?.names);
@@ -184,6 +192,13 @@ export class SimulatedDisk implements FileSystem {
     return this.#inode("stat", path).size;
   }
 
+  async statusOf(path: string): Promise<FileStatus | null> {
+    this.#assertAlive();
+    const inode = this.#names.get(path);
+    if (inode !== undefined) return { kind: "file", identity: inode.identity };
+    return this.#directories.has(path) ? { kind: "directory", identity: `${this.#identity}${path}` } : null;
+  }
+
   async syncDirectory(path: string): Promise<void> {
     this.#operation("syncDirectory", path);
     // The names in it, not its own, which is its parent's to sync.
@@ -264,6 +279,10 @@ export class SimulatedDisk implements FileSystem {
         use();
         return inode.size;
       },
+      identity: async () => {
+        use();
+        return inode.identity;
+      },
       close: async () => {
         isOpen = false;
       },
@@ -334,6 +353,8 @@ const SYSTEM_CALLS: Partial<Record<DiskOperation["kind"], string>> = {
 };
 
 class Inode {
+  static #count = 0;
+  readonly identity = `inode ${++Inode.#count}`;
   #durable = new Uint8Array(0);
   #current = new Uint8Array(0);
   /** Since the last sync, in order: bytes at a position, or a new size. */

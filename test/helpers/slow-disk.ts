@@ -19,6 +19,7 @@ export function slowDisk(disk: FileSystem, random: Random): FileSystem {
     datasync: () => later(() => file.datasync()),
     truncate: (sizeBytes) => later(() => file.truncate(sizeBytes)),
     size: () => file.size(),
+    identity: () => file.identity(),
     close: () => file.close(),
   });
   return {
@@ -32,6 +33,7 @@ export function slowDisk(disk: FileSystem, random: Random): FileSystem {
     readDirectory: (path) => later(() => disk.readDirectory(path)),
     exists: (path) => disk.exists(path),
     sizeOf: (path) => disk.sizeOf(path),
+    statusOf: (path) => disk.statusOf(path),
     syncDirectory: (path) => later(() => disk.syncDirectory(path)),
     room: (path) => disk.room(path),
   };

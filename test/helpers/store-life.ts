@@ -134,7 +134,7 @@ export class StoreLife {
         },
         makeSnapshot: snapshotsOn(fileSystem),
         sockets: {
-          lock: async () => ({ release: async () => {} }),
+          lock: async () => ({ release: async () => {}, isIntact: async () => true }),
           listen: (link) => {
             this.#link = link;
           },

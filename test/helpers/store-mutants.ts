@@ -417,7 +417,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/data-directory",
   },
   {
-    name: "the directory is not locked",
+    name: "the directory's lock is not asked for beside its files",
+    file: "storage/name-lock.js",
+    find: "if (!isTaken)",
+    replace: "if (false)",
+    killer: "faults/directory-lock",
+  },
+  {
+    name: "the directory's lock is not asked for by its files",
     file: "storage/directory-lock.js",
     find: "if (rival === null) {",
     replace: "if (true) {",

@@ -4,7 +4,7 @@ import { openDataDirectory } from "../../storage/data-directory.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const lock = async () => ({ release: async () => {} });
+const lock = async () => ({ release: async () => {}, isIntact: async () => true });
 
 function open(fileSystem: SimulatedDisk) {
   return openDataDirectory({ path: "/srv/data", creates: true, fileSystem, lock });

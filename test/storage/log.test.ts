@@ -370,6 +370,7 @@ t.test("a page's reads block while the disk answers at once, wait for a slow one
     datasync: () => file.datasync(),
     truncate: (sizeBytes) => file.truncate(sizeBytes),
     size: () => file.size(),
+    identity: () => file.identity(),
     close: () => file.close(),
     readSync(into, position) {
       blocking++;

@@ -15,6 +15,8 @@ export interface HealthSources {
   recorderFailure(): string | null;
   /** Why segments are not compacted any more; null while they are. */
   compactionFault(): string | null;
+  /** What became of the directory's lock; null while it stands. */
+  lockFault(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
@@ -62,6 +64,7 @@ export class RecorderHealth {
       foundByOpening(recovery, openedAt),
       foundEarlier(earlierDamage),
       this.#sources.compactionFault(),
+      this.#sources.lockFault(),
     ].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }

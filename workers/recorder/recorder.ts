@@ -3,7 +3,11 @@ import { createServiceClock, type ServiceClock } from "../../core/service-clock.
 import { CaptureLedger } from "../../storage/capture-ledger.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
-import { type DataDirectory, type DataDirectoryOptions, openDataDirectory } from "../../storage/data-directory.js";
+import {
+  type DataDirectoryOptions,
+  type LockedDataDirectory,
+  openDataDirectory,
+} from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
@@ -31,6 +35,7 @@ import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
 import { type OpenedSnapshot, openSnapshot, settleUnusable } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
+import { StoreWatch } from "./store-watch.js";
 import { Upkeep } from "./upkeep.js";
 import { WebhookKeeper } from "./webhook-keeper.js";
 
@@ -92,7 +97,7 @@ export class Recorder implements MessageIntake {
 
   readonly #options: RecorderOptions;
   readonly #environment: RecorderEnvironment;
-  readonly #directory: DataDirectory;
+  readonly #directory: LockedDataDirectory;
   #state: RecorderState;
   readonly #stream: BatchStream;
   readonly #link: LinkServer;
@@ -100,6 +105,7 @@ export class Recorder implements MessageIntake {
   readonly #captures: CaptureStore;
   readonly #files: PayloadFiles;
   readonly #room: DiskRoom;
+  readonly #watch: StoreWatch;
   /** Undefined where captures are not processed. */
   #processing: CaptureProcessing | undefined;
   readonly #messages = new MessageFigures();
@@ -124,7 +130,7 @@ export class Recorder implements MessageIntake {
     this.#setStopped = resolve;
   });
 
-  private constructor(options: RecorderOptions, environment: RecorderEnvironment, directory: DataDirectory) {
+  private constructor(options: RecorderOptions, environment: RecorderEnvironment, directory: LockedDataDirectory) {
     this.#options = options;
     this.#environment = environment;
     this.#directory = directory;
@@ -169,6 +175,13 @@ export class Recorder implements MessageIntake {
       capturesPath: directory.capturesPath,
       onFailure: (failure) => this.#fail(failure.message),
       room: this.#room,
+    });
+    this.#watch = new StoreWatch({
+      timers: environment.timers,
+      wallUs: environment.wallUs,
+      directory,
+      onChange: () => this.#health?.update(),
+      report: (what, error) => this.#report(what, error, {}),
     });
     this.#files = new PayloadFiles(this.#captures, (id) => this.#runWithCaptures(id));
   }
@@ -275,6 +288,7 @@ export class Recorder implements MessageIntake {
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         compactionFault: () => upkeep.compactionFault,
+        lockFault: () => this.#watch.lockFault,
         damagedRuns: damagedRuns.length,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
@@ -290,6 +304,7 @@ export class Recorder implements MessageIntake {
     this.#processing?.resume([...state.activeRuns(), ...state.processedRuns()]);
     await this.#listen(log);
     upkeep.start();
+    this.#watch.start();
     this.#startSnapshots(log, snapshot);
   }
 
@@ -468,6 +483,7 @@ export class Recorder implements MessageIntake {
     }
     this.#link.stopReading();
     this.#endings.stop();
+    this.#watch.stop();
     this.#processing?.stop();
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
@@ -490,6 +506,7 @@ export class Recorder implements MessageIntake {
   async #closeAfterFailedStart(): Promise<void> {
     this.#link.stopReading();
     this.#endings.stop();
+    this.#watch.stop();
     await this.#room.stop();
     await this.#webhooks?.deliveries.stop(0);
     await this.#link.close();

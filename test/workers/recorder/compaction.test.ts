@@ -154,6 +154,7 @@ function failing(name: string): FileSystem {
         },
         truncate: (sizeBytes) => file.truncate(sizeBytes),
         size: () => file.size(),
+        identity: () => file.identity(),
         close: () => file.close(),
       };
     },
