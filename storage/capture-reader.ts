@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
 import { readExtentCrc } from "./extent-crc.js";
-import { type FileSystem, isMissing, type StoreFile } from "./file-system.js";
+import { type FileSystem, isMissing, isNoReadableFile, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
 import { VerifiedFile } from "./verified-file.js";
@@ -57,7 +57,7 @@ export class CaptureReader {
     });
   }
 
-  /** @throws StorageError `capture_missing` when there is no such file */
+  /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none, or cannot be opened */
   async openSlices(path: string, slices: readonly Slice[]): Promise<SliceReader> {
     const open = await this.#file(path);
     // ends[n]: where slice n ends in the whole.
@@ -129,7 +129,7 @@ export class CaptureReader {
       else open.isEvicted = true;
       return open;
     } catch (error) {
-      throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+      throw notOpened(path, error);
     }
   }
 }
@@ -143,7 +143,7 @@ export interface ExtentDamage {
 /**
  * Compares stored bytes with their CRCs, in bounded memory.
  *
- * @throws StorageError `capture_missing` when there is no such file
+ * @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none, or cannot be opened
  */
 export async function verifyExtents(
   fileSystem: FileSystem,
@@ -154,7 +154,7 @@ export async function verifyExtents(
   try {
     file = await fileSystem.open(path, "read");
   } catch (error) {
-    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+    throw notOpened(path, error);
   }
   const damages: ExtentDamage[] = [];
   let piece = new Uint8Array(0);
@@ -174,6 +174,12 @@ export async function verifyExtents(
     await file.close();
   }
   return damages;
+}
+
+function notOpened(path: string, error: unknown): unknown {
+  if (isMissing(error)) return new StorageError("capture_missing", `${path} is not there`, { path });
+  if (!isNoReadableFile(error)) return error;
+  return new StorageError("capture_damaged", `${path} cannot be opened as a file (${error.message})`, { path });
 }
 
 function wantedBytes({ headBytes, lengthBytes }: Slice): number {

@@ -11,6 +11,7 @@
  *     cell.sock              the cell link's socket
  */
 import { isPlainObject } from "../core/json.js";
+import { requireUsable } from "./directory-condition.js";
 import { lockDirectory } from "./directory-lock.js";
 import {
   type FileSystem,
@@ -82,6 +83,7 @@ async function open(
   { creates, lock: takeLock = lockDirectory }: DataDirectoryOptions,
 ): Promise<LockedDataDirectory> {
   await requireStoreOrRoom(fileSystem, path, creates);
+  await requireUsable(fileSystem, path);
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
   try {

@@ -71,6 +71,11 @@ export interface FileSystem {
   sizeOf(path: string): Promise<number>;
   /** Null when nothing is there. */
   statusOf(path: string): Promise<FileStatus | null>;
+  /**
+   * Fails where this account may not do that, EACCES or EPERM, or EROFS: read the file, or `change` it, which of a folder is to read it
+   * and to make and remove what is in it.
+   */
+  assertAccess(path: string, access: "read" | "change"): Promise<void>;
   /** Makes the names in the folder durable (fsync of the folder). */
   syncDirectory(path: string): Promise<void>;
   /** Bytes that this process may still write on the path's file system, and the file system's size. */
@@ -96,6 +101,13 @@ export class FileSystemError extends Error {
 export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
 }
+
+/** True when what stands at the path cannot be opened as a file, now or in a moment: a folder, a FIFO, or what this account may not read. */
+export function isNoReadableFile(error: unknown): error is FileSystemError {
+  return error instanceof FileSystemError && error.operation === "open" && NO_FILE_CODES.has(error.code);
+}
+
+const NO_FILE_CODES: ReadonlySet<string> = new Set(["EISDIR", "ENXIO", "EACCES", "EPERM", "ELOOP", "EIO"]);
 
 /** EIO, and what file systems say instead of it of a block whose checksum is wrong or that is marked as bad. */
 const UNREADABLE_CODES: ReadonlySet<string> = new Set(["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]);
@@ -214,11 +226,12 @@ export async function replaceFile(
 /** A file of this ending was being written when the process ended; nothing refers to it. */
 export const TEMPORARY_SUFFIX = ".tmp";
 
+/** With O_NONBLOCK a FIFO in place of a file keeps nobody waiting for its other end; of a file it says nothing. */
 const OPEN_FLAGS = {
-  read: fs.constants.O_RDONLY,
-  update: fs.constants.O_RDWR,
+  read: fs.constants.O_RDONLY | fs.constants.O_NONBLOCK,
+  update: fs.constants.O_RDWR | fs.constants.O_NONBLOCK,
   create: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
-  createOrUpdate: fs.constants.O_RDWR | fs.constants.O_CREAT,
+  createOrUpdate: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NONBLOCK,
 } as const;
 
 /** What the service stores is for its own account's eyes: captures and secrets alike. */
@@ -300,13 +313,28 @@ class NodeFile implements StoreFile {
 /** The machine's own file system. */
 export const nodeFileSystem: FileSystem = {
   async open(path, mode) {
-    return new NodeFile(await translated("open", path, openFile(path, OPEN_FLAGS[mode], FILE_MODE)), path);
+    const fd = await translated("open", path, openFile(path, OPEN_FLAGS[mode], FILE_MODE));
+    try {
+      if (mode !== "create") assertFile(path, await translated("fstat", path, statFile(fd, { bigint: true })));
+      return new NodeFile(fd, path);
+    } catch (error) {
+      await closeFile(fd);
+      throw error;
+    }
   },
   openSync(path) {
+    let fd: number;
     try {
-      return new NodeFile(fs.openSync(path, OPEN_FLAGS.read), path);
+      fd = fs.openSync(path, OPEN_FLAGS.read);
     } catch (error) {
       throw wrapped("open", path, error);
+    }
+    try {
+      assertFile(path, fs.fstatSync(fd, { bigint: true }));
+      return new NodeFile(fd, path);
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
     }
   },
   rename: (from, to) => translated("rename", from, fs.promises.rename(from, to)),
@@ -364,6 +392,11 @@ export const nodeFileSystem: FileSystem = {
       throw error;
     }
   },
+  async assertAccess(path, access) {
+    const { R_OK, W_OK, X_OK } = fs.constants;
+    const change = (await fs.promises.stat(path).catch(() => null))?.isDirectory() ? R_OK | W_OK | X_OK : R_OK | W_OK;
+    await translated("access", path, fs.promises.access(path, access === "read" ? R_OK : change));
+  },
   async syncDirectory(path) {
     const fd = await translated("open", path, openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
     try {
@@ -377,6 +410,13 @@ export const nodeFileSystem: FileSystem = {
     return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize };
   },
 };
+
+function assertFile(path: string, stats: fs.BigIntStats): void {
+  if (stats.isFile()) return;
+  throw stats.isDirectory()
+    ? new FileSystemError("EISDIR", "open", path)
+    : new FileSystemError("ENXIO", "open", path, "no file stands there");
+}
 
 function identityOf({ dev, ino }: fs.BigIntStats): string {
   return `${dev}:${ino}`;

@@ -54,6 +54,7 @@ function boundTo(fileSystem: FileSystem): FileSystem {
     exists: (path) => fileSystem.exists(path),
     sizeOf: (path) => fileSystem.sizeOf(path),
     statusOf: (path) => fileSystem.statusOf(path),
+    assertAccess: (path, access) => fileSystem.assertAccess(path, access),
     syncDirectory: (path) => fileSystem.syncDirectory(path),
     room: (path) => fileSystem.room(path),
   };

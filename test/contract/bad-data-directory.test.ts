@@ -1,9 +1,19 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { encodeSegmentHeader } from "../../storage/segment.js";
+import { giveToOther, runAsOther, runsAsOther } from "../helpers/other-account.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
 
@@ -164,6 +174,32 @@ t.test(
 function succeeds(command: string, args: string[]): boolean {
   return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }
+
+t.test("a data directory that this account may not write", { skip: runsAsOther() }, async (t) => {
+  const data = await madeStore(t);
+  giveToOther(data);
+  chmodSync(data, 0o555);
+  const before = contentOf(data);
+  const { code, stdout, stderr } = await runAsOther("dist/http/main.js", ["serve", "--data", data, "--port", "0"]);
+  t.match({ code, stdout }, { code: 1, stdout: "" });
+  const message = `the data directory ${data} may not be read and written by this account (access ${data}: EACCES)`;
+  t.equal(stderr, `inspection-service: ${message}\n`);
+  t.equal(contentOf(data), before, "nothing was changed");
+  chmodSync(data, 0o755);
+});
+
+t.test("a FIFO in place of a segment", async (t) => {
+  const data = await madeStore(t);
+  const [segment] = readdirSync(join(data, "meta")) as [string];
+  const path = join(data, "meta", segment);
+  rmSync(path);
+  t.ok(succeeds("mkfifo", [path]));
+  await refusedByAll(
+    t,
+    data,
+    /\.seg is a FIFO, a socket or a device, and a file of the store is to stand there: move it away$/,
+  );
+});
 
 function mountsDisks(): string | false {
   const mount = mkdtempSync(join(tmpdir(), "read-only-"));

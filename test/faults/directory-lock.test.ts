@@ -140,14 +140,21 @@ t.test("a store of another service is refused, and one whose log is gone does no
   t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
 });
 
-t.test("a folder among the segments, with the name of one, does not keep the log from being read", async (t) => {
-  const path = temporaryDirectory(t);
-  const dataDirectory = await openDataDirectory({ path, creates: true });
-  mkdirSync(`${path}/meta/0000000000000777.seg`);
-  const result = await checkStore({ dataDirectory, understandsType: () => true });
-  await dataDirectory.release();
-  t.match(result, { ok: true, summary: { segments: 0 } });
-});
+t.test(
+  "a folder that comes among the segments, with the name of one, does not keep the log from being read",
+  async (t) => {
+    const path = temporaryDirectory(t);
+    const dataDirectory = await openDataDirectory({ path, creates: true });
+    mkdirSync(`${path}/meta/0000000000000777.seg`);
+    const result = await checkStore({ dataDirectory, understandsType: () => true });
+    await dataDirectory.release();
+    t.match(result, { ok: true, summary: { segments: 0 } });
+    await t.rejects(openDataDirectory({ path, creates: true }), {
+      code: "directory_unusable",
+      message: /777\.seg is a folder/,
+    });
+  },
+);
 
 t.test("what the file system refuses is said in one line, without a stack", async (t) => {
   const path = temporaryDirectory(t);
@@ -156,7 +163,10 @@ t.test("what the file system refuses is said in one line, without a stack", asyn
   for (const command of ["serve", "check"]) {
     const ended = await runCommand([command, "--data", path]);
     t.equal(ended.code, 1, command);
-    t.match(ended.stderr, /^inspection-service: .*\/lock: EEXIST/m);
+    t.match(
+      ended.stderr,
+      /^inspection-service: .*\/lock is a file, and a folder of the store is to stand there: move it away$/m,
+    );
     t.notMatch(ended.stderr, /^\s+at /m);
   }
 });

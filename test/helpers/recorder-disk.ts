@@ -17,6 +17,7 @@ export function recorderDisk(disk: SimulatedDisk): FileSystem {
     exists: (path) => at(path).exists(path),
     sizeOf: (path) => at(path).sizeOf(path),
     statusOf: (path) => at(path).statusOf(path),
+    assertAccess: (path, access) => at(path).assertAccess(path, access),
     syncDirectory: (path) => at(path).syncDirectory(path),
     room: (path) => at(path).room(path),
   };

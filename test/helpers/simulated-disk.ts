@@ -199,6 +199,10 @@ export class SimulatedDisk implements FileSystem {
     return this.#directories.has(path) ? { kind: "directory", identity: `${this.#identity}${path}` } : null;
   }
 
+  async assertAccess(): Promise<void> {
+    this.#assertAlive();
+  }
+
   async syncDirectory(path: string): Promise<void> {
     this.#operation("syncDirectory", path);
     // The names in it, not its own, which is its parent's to sync.

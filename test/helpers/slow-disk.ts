@@ -34,6 +34,7 @@ export function slowDisk(disk: FileSystem, random: Random): FileSystem {
     exists: (path) => disk.exists(path),
     sizeOf: (path) => disk.sizeOf(path),
     statusOf: (path) => disk.statusOf(path),
+    assertAccess: (path, access) => disk.assertAccess(path, access),
     syncDirectory: (path) => later(() => disk.syncDirectory(path)),
     room: (path) => disk.room(path),
   };

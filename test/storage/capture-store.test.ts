@@ -1,3 +1,6 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { crc32 } from "node:zlib";
 import t from "tap";
 import type { Extent } from "../../core/capture.js";
@@ -6,6 +9,7 @@ import { createRandom } from "../../core/random.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../../storage/capture-reader.js";
 import { CaptureStore } from "../../storage/capture-store.js";
+import { nodeFileSystem } from "../../storage/file-system.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
@@ -359,5 +363,20 @@ t.test("a failed sync of a removal ends the store, as any does", async (t) => {
     t.same(failures, ["failed"]);
     t.throws(() => store.file(id, "capture", 0).append(random.bytes(10)), { code: "capture_failed" });
     await store.close();
+  }
+});
+
+t.test("a FIFO or a folder in place of a capture file is damage of that file, and keeps nobody waiting", async (t) => {
+  const folder = mkdtempSync(`${tmpdir()}/capture-store-`);
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const extent = { offset: 0, lengthBytes: 1, crc32: 0 };
+  spawnSync("mkfifo", [`${folder}/fifo`]);
+  mkdirSync(`${folder}/folder`);
+  for (const path of [`${folder}/fifo`, `${folder}/folder`]) {
+    const refusal = { code: "capture_damaged", message: /cannot be opened as a file/ };
+    await t.rejects(verifyExtents(nodeFileSystem, path, [extent]), refusal);
+    await t.rejects(new CaptureReader({ fileSystem: nodeFileSystem }).openSlices(path, [extent]), refusal);
+    t.throws(() => nodeFileSystem.openSync(path), { message: /^open / });
+    await t.rejects(nodeFileSystem.open(path, "update"), { message: /^open / });
   }
 });
