@@ -7,7 +7,8 @@ export interface CheckFinding {
    * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start.
    * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
    * - `file_unknown`: what is none of the service's.
-   * - `snapshot_damaged`, `snapshot_unusable`: a snapshot that the next start removes, or puts in quarantine where the log has lost records.
+   * - `snapshot_damaged`, `snapshot_unusable` (of another log, or of another version): a snapshot that the next start removes, or puts in
+   *   quarantine where the log has lost records.
    * - `snapshot_differs`: a snapshot that fits the log and says something else: a fault of the service.
    * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot of a log that has lost records.
    */

@@ -127,6 +127,11 @@ export class SnapshotError extends Error {
   override name = "SnapshotError";
 }
 
+/** A snapshot of a release that writes another version: no damage, and of no use to this one. */
+export class SnapshotVersionError extends SnapshotError {
+  override name = "SnapshotVersionError";
+}
+
 /** Where the log stood. */
 export interface LogPosition {
   sequence: number;
@@ -220,6 +225,11 @@ export function headBytesOf(fixed: Uint8Array): number {
   if (view.getUint32(0, true) !== MAGIC_LOW || view.getUint32(4, true) !== MAGIC_HIGH) {
     throw new SnapshotError("it does not begin as a snapshot does");
   }
+  // Where the rest of the head stands, its CRC too, is that version's own.
+  const version = view.getUint32(8, true);
+  if (version !== SNAPSHOT_FORMAT_VERSION) {
+    throw new SnapshotVersionError(`it has format version ${version}; this release reads ${SNAPSHOT_FORMAT_VERSION}`);
+  }
   return snapshotHeadBytes(view.getUint32(52, true), view.getUint32(56, true));
 }
 
@@ -236,7 +246,7 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
   }
   const versions = [view.getUint32(8, true), view.getUint32(12, true)] as const;
   if (versions[0] !== SNAPSHOT_FORMAT_VERSION || versions[1] !== SNAPSHOT_CONTENT_VERSION) {
-    throw new SnapshotError(
+    throw new SnapshotVersionError(
       `it has format version ${versions[0]} and content version ${versions[1]}; this release reads ` +
         `${SNAPSHOT_FORMAT_VERSION} and ${SNAPSHOT_CONTENT_VERSION}`,
     );

@@ -5,6 +5,7 @@ import type { FileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { SnapshotVersionError } from "../../storage/snapshot-format.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { foldTables } from "./fold-rows.js";
 import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
@@ -36,7 +37,8 @@ export class SnapshotCheck implements FoldCheck {
       check.#sizeBytes = reader.sizeBytes;
       await reader.verify().finally(() => reader.close());
     } catch (error) {
-      check.#find("snapshot_damaged", messageOf(error));
+      const isOfAnother = error instanceof SnapshotVersionError;
+      check.#find(isOfAnother ? "snapshot_unusable" : "snapshot_damaged", messageOf(error));
       return check;
     }
     try {

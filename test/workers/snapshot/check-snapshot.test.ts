@@ -1,9 +1,10 @@
+import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { CaptureLedger } from "../../../storage/capture-ledger.js";
 import { checkStore } from "../../../storage/check-store.js";
 import { isChangeRecordType } from "../../../storage/record-index.js";
-import { snapshotName } from "../../../storage/snapshot-format.js";
+import { snapshotHeadBytes, snapshotName } from "../../../storage/snapshot-format.js";
 import { placeInLog } from "../../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
 import { writeSnapshot } from "../../../storage/snapshot-writer.js";
@@ -59,6 +60,22 @@ t.test("a damaged snapshot is told, and no damage to the store", async (t) => {
   t.equal(snapshot?.verdict, "of_no_use");
   t.match(findings, [{ code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC/ }]);
   t.match(summary, { findings: 1, damages: 0 });
+});
+
+t.test("a snapshot of another version is no damaged one, and of no use", async (t) => {
+  for (const at of [8, 12]) {
+    const { disk, path } = await storeWithSnapshot(2);
+    const bytes = disk.bytesOf(path);
+    const view = new DataView(bytes.buffer);
+    view.setUint32(at, 99, true);
+    const headBytes = snapshotHeadBytes(view.getUint32(52, true), view.getUint32(56, true));
+    view.setUint32(headBytes - 4, crc32(bytes.subarray(0, headBytes - 4)), true);
+    disk.setBytes(path, bytes);
+    const { ok, findings, snapshot } = await checked(disk);
+    t.equal(ok, true);
+    t.equal(snapshot?.verdict, "of_no_use");
+    t.match(findings, [{ code: "snapshot_unusable", message: /version 99; this release reads|content version 99/ }]);
+  }
 });
 
 t.test("a snapshot of another log is told, and no damage either", async (t) => {
