@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../core/capture.js";
-import { type StoreFile, writeFully } from "./file-system.js";
+import { type FileSystem, type StoreFile, writeFully } from "./file-system.js";
 import type { Durable } from "./log-options.js";
 import type { WriteRoom } from "./write-room.js";
 
@@ -39,6 +39,8 @@ export class CaptureFile implements Durable {
   #isPrepared = false;
   /** False until the file's name is durable. */
   #hasDurableName: boolean;
+  /** The store itself has taken, or is about to take, the file's name away. */
+  #losesName = false;
   readonly #writes = new Set<Promise<void>>();
   /** Appends so far, and how many of them are durable. */
   #appended = 0;
@@ -103,6 +105,26 @@ export class CaptureFile implements Durable {
       }
       await this.#sync;
       this.#host.assertWorking();
+    }
+  }
+
+  /** The store is about to unlink the file. */
+  loseName(): void {
+    this.#losesName = true;
+  }
+
+  /** False when the name of the file that is open is gone or another file's, by nothing that the store did. Never rejects. */
+  async hasName(fileSystem: FileSystem): Promise<boolean> {
+    const handle = this.#handle;
+    if (handle === null) return true;
+    try {
+      const file = await handle.file;
+      const status = await fileSystem.statusOf(this.path);
+      const isNamed = status?.identity === (await file.identity());
+      return isNamed || this.#losesName || handle !== this.#handle;
+    } catch {
+      // Closed meanwhile, or the disk does not answer: a write or sync will say so.
+      return true;
     }
   }
 

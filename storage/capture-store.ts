@@ -103,6 +103,15 @@ export class CaptureStore {
     }
   }
 
+  /** As `Log.verifyName`, of the files that are open for writing. Never rejects. */
+  async verifyNames(): Promise<void> {
+    for (const [path, file] of this.#files) {
+      if ((await file.hasName(this.#fileSystem)) || this.#files.get(path) !== file) continue;
+      this.#fail(new Error(`${path} was removed or replaced`), "a file that is being written is gone");
+      return;
+    }
+  }
+
   /** Closes all files, once written and synced. */
   async close(): Promise<void> {
     this.#open.clear();
@@ -128,8 +137,10 @@ export class CaptureStore {
     let files = 0;
     const months = new Set<string>();
     for (const runId of runIds) {
+      const path = `${this.#capturesPath}/${capturePath(runId, "capture")}`;
+      this.#files.get(path)?.loseName();
       try {
-        await this.#fileSystem.unlink(`${this.#capturesPath}/${capturePath(runId, "capture")}`);
+        await this.#fileSystem.unlink(path);
         files++;
       } catch (error) {
         if (!isMissing(error)) throw error;
@@ -216,12 +227,12 @@ export class CaptureStore {
     return ensured;
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, what = "a write or sync failed"): void {
     if (this.#failure !== null) return;
     const cause = error instanceof Error ? error.message : String(error);
     this.#failure = {
       code: "capture_failed",
-      message: `no more captures are stored since a write or sync failed: ${cause}`,
+      message: `no more captures are stored since ${what}: ${cause}`,
       params: { cause, since: new Date().toISOString() },
     };
     this.#onFailure(this.#failure);

@@ -388,7 +388,7 @@ export const nodeFileSystem: FileSystem = {
       const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
       return { kind, identity: identityOf(stats) };
     } catch (error) {
-      if (isMissing(error)) return null;
+      if (isMissing(error) || (error as FileSystemError).code === "ENOTDIR") return null;
       throw error;
     }
   },

@@ -192,6 +192,24 @@ export class Log {
     if (this.#failure !== null) throw failed(this.#failure);
   }
 
+  /**
+   * Looks whether the newest segment still has its name: a file that was unlinked or replaced takes writes and syncs as ever, and the next
+   * start finds nothing of them. Then the log ends, as on a failed disk. Never rejects.
+   */
+  async verifyName(): Promise<void> {
+    const segment = this.#segment;
+    let isNamed: boolean;
+    try {
+      const status = await this.#options.fileSystem.statusOf(segment.path);
+      isNamed = status?.identity === (await segment.file.identity());
+    } catch {
+      // Closed meanwhile, or the disk does not answer: a write or sync will say so.
+      return;
+    }
+    if (isNamed || segment !== this.#segment || this.#closing !== null) return;
+    this.#fail(new Error(`${segment.path} was removed or replaced`), "the file that it writes is gone");
+  }
+
   /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -393,13 +411,13 @@ export class Log {
     for (let at = 0; at < count; at++) waiters[at]?.resolve();
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, what = "a write or sync failed"): void {
     if (this.#failure !== null) return;
     const cause = error instanceof Error ? error.message : String(error);
     const first = this.#committedSequence + 1;
     this.#failure = {
       code: "log_failed",
-      message: `the log takes no more records since a write or sync failed: ${cause}`,
+      message: `the log takes no more records since ${what}: ${cause}`,
       params: { cause, first_sequence: first, since: new Date().toISOString() },
     };
     this.#clearTimers();

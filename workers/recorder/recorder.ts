@@ -180,6 +180,8 @@ export class Recorder implements MessageIntake {
       timers: environment.timers,
       wallUs: environment.wallUs,
       directory,
+      log: () => this.#log,
+      captures: this.#captures,
       onChange: () => this.#health?.update(),
       report: (what, error) => this.#report(what, error, {}),
     });
@@ -616,6 +618,7 @@ export class Recorder implements MessageIntake {
     this.#writer?.abandon();
     this.#webhooks?.deliveries.abandon();
     this.#endings.stop();
+    this.#watch.stop();
     this.#processing?.abandon();
     void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);

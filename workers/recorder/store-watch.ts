@@ -1,4 +1,6 @@
+import type { CaptureStore } from "../../storage/capture-store.js";
 import type { LockedDataDirectory } from "../../storage/data-directory.js";
+import type { Log } from "../../storage/log.js";
 import type { Timers } from "../../storage/log-options.js";
 
 /** A look is a few calls of stat. */
@@ -8,6 +10,8 @@ export interface StoreWatchOptions {
   timers: Timers;
   wallUs(): number;
   directory: Pick<LockedDataDirectory, "isLockIntact" | "path">;
+  log(): Pick<Log, "verifyName"> | undefined;
+  captures: Pick<CaptureStore, "verifyNames">;
   /** Health may show something else. */
   onChange(): void;
   report(what: string, error: unknown): void;
@@ -44,6 +48,8 @@ export class StoreWatch {
   /** Never rejects. */
   async #look(): Promise<void> {
     await this.#lookAtLock();
+    await this.#options.log()?.verifyName();
+    await this.#options.captures.verifyNames();
   }
 
   async #lookAtLock(): Promise<void> {

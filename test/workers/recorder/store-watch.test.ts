@@ -1,7 +1,28 @@
-import { rmSync } from "node:fs";
+import { copyFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
+import { capturePath } from "../../../storage/capture-path.js";
+import { FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
+import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+
+async function capturing(t: Test) {
+  const directory = temporaryDirectory(t);
+  const recorder = await RecorderHarness.start(t, directory);
+  const controller = await recorder.connect("controller");
+  const [runId, frameId] = [nextId(), nextId()];
+  for (const body of [
+    programPut(),
+    { type: "run.create", id: runId, program_id: PROGRAM_ID },
+    { type: "run.start", id: runId },
+    { type: "step.start", run_id: runId, index: 1 },
+    frameBegin(frameId, runId),
+  ]) {
+    await controller.accept(body);
+  }
+  await controller.accept(frameLines(frameId, 0, 2), new Uint8Array(2 * LINE_BYTES).fill(1));
+  return { directory, recorder, controller, runId };
+}
 
 t.test("health says that the file of the lock was removed, and since when", async (t) => {
   const directory = temporaryDirectory(t);
@@ -16,3 +37,67 @@ t.test("health says that the file of the lock was removed, and since when", asyn
   });
   t.match(recorder.row("recorder"), { status: "healthy" });
 });
+
+const removals = {
+  unlinked: (path: string) => rmSync(path),
+  replaced: (path: string) => {
+    copyFileSync(path, `${path}.copy`);
+    renameSync(`${path}.copy`, path);
+  },
+  "gone with its folder": (path: string) => rmSync(join(path, ".."), { recursive: true }),
+};
+
+for (const [how, remove] of Object.entries(removals)) {
+  for (const which of ["the newest segment", "the capture file that is being written"]) {
+    t.test(`${which}, ${how} while the service runs, ends the acknowledgements`, async (t) => {
+      const { directory, recorder, controller, runId } = await capturing(t);
+      const isSegment = which === "the newest segment";
+      const segment = readdirSync(join(directory, "meta")).at(-1) as string;
+      const path = isSegment
+        ? join(directory, "meta", segment)
+        : join(directory, "captures", capturePath(runId, "capture"));
+      // What is as it should be is no matter.
+      recorder.timers.advance(5_000);
+      await controller.accept(runEvent(runId));
+      remove(path);
+      recorder.timers.advance(5_000);
+      await recorder.until(() => recorder.row("recorder").status === "down");
+      const reason = new RegExp(`^since \\d{4}-.*${path} was removed or replaced`);
+      t.match(recorder.row(isSegment ? "log" : "recorder"), { status: "down", detail: reason });
+      const committed = recorder.origins.length;
+      controller.message(runEvent(runId));
+      for (let frame = await controller.next(); frame !== null; frame = await controller.next()) {
+        t.not(frame.kind, "ack");
+      }
+      t.equal(recorder.origins.length, committed, "nothing was recorded any more");
+    });
+  }
+}
+
+t.test("a log that the disk does not give keeps its snapshot, whatever that is worth", async (t) => {
+  const directory = temporaryDirectory(t);
+  await (await RecorderHarness.start(t, directory)).stop();
+  const snapshot = join(directory, "snapshot", "0000000000000009.snap");
+  writeFileSync(snapshot, "no snapshot");
+  const fileSystem: typeof nodeFileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => {
+      const file = await nodeFileSystem.open(path, mode);
+      if (path.endsWith(".seg")) {
+        file.read = async () => {
+          throw new FileSystemError("EIO", "read", path);
+        };
+      }
+      return file;
+    },
+  };
+  await t.rejects(RecorderHarness.start(t, directory, { fileSystem }), { code: "EIO" });
+  t.same(readdirSync(join(directory, "snapshot")), ["0000000000000009.snap"]);
+  const recorder = await RecorderHarness.start(t, directory);
+  t.same(readdirSync(join(directory, "snapshot")), [], "it goes once the log is read");
+  t.match(recorder.row("log"), { status: "healthy" });
+});
+
+function runEvent(runId: string) {
+  return { type: "event.add", run_id: runId, event_type: "note", data: {} };
+}
