@@ -13,6 +13,7 @@ import {
 } from "./segment.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
 import { StorageError } from "./storage-error.js";
+import { findStraySegments } from "./stray-segments.js";
 
 export interface WalkOptions {
   fileSystem: FileSystem;
@@ -61,6 +62,8 @@ export interface WalkEnd {
   /** The number that the next record gets, or the first one of the tail when there is a tail. */
   nextSequence: number;
   temporaryFiles: string[];
+  /** Names of segments that do not count: see stray-segments.ts. */
+  strays: string[];
   superseded: { name: string; sizeBytes: number }[];
 }
 
@@ -79,21 +82,28 @@ interface Segment {
 export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   const { fileSystem, directory, builder } = options;
   const { report } = builder;
-  const segments: Segment[] = [];
+  const named: Segment[] = [];
   const temporaryFiles: string[] = [];
   for (const { name, isDirectory } of await fileSystem.readDirectory(directory)) {
     if (isDirectory) continue;
     const base = segmentBaseOf(name);
-    if (base !== undefined) segments.push({ name, base });
+    if (base !== undefined) named.push({ name, base });
     else if (name.endsWith(TEMPORARY_SUFFIX)) temporaryFiles.push(name);
   }
-  segments.sort((left, right) => left.base - right.base);
+  named.sort((left, right) => left.base - right.base);
   temporaryFiles.sort();
+  const bases = named.map(({ base }) => base);
+  const strays = new Set(await findStraySegments({ ...options, bases, understandsType: () => true }));
+  const segments = named.filter(({ base }) => !strays.has(base));
   report.segments = segments.length;
   const walk = new LogWalk(options);
   for (const name of temporaryFiles) {
     const lengthBytes = await fileSystem.sizeOf(`${directory}/${name}`);
     walk.find("temporary_file", name, { offset: 0, length: lengthBytes, reason: "left from an interrupted write" });
+  }
+  for (const { name } of named.filter(({ base }) => strays.has(base))) {
+    const length = await fileSystem.sizeOf(`${directory}/${name}`);
+    walk.find("stray_copy", name, { offset: 0, length, reason: "a copy of another segment, which is there" });
   }
   const [first] = segments;
   if (first !== undefined && first.base > options.firstSequence) {
@@ -111,6 +121,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
     newest,
     nextSequence: newest === null ? walk.noSegment() : newest.tail.firstSequence,
     temporaryFiles,
+    strays: [...strays].map(segmentName),
     superseded: walk.superseded,
   };
 }

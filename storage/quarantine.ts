@@ -63,3 +63,15 @@ export async function quarantineBytes(
   await fileSystem.syncDirectory(directory);
   return name;
 }
+
+/** Moves a file of the log's folder to the quarantine folder, durably. */
+export async function setAside(
+  fileSystem: FileSystem,
+  directory: string,
+  quarantineDirectory: string,
+  name: string,
+): Promise<void> {
+  await fileSystem.rename(`${directory}/${name}`, `${quarantineDirectory}/${name}-stray.bin`);
+  await fileSystem.syncDirectory(quarantineDirectory);
+  await fileSystem.syncDirectory(directory);
+}

@@ -12,6 +12,11 @@
 export const RECOVERY_TABLE = {
   no_segment: { situation: "the folder holds no segment", action: "create", finding: null },
   temporary_file: { situation: "a file of the temporary ending", action: "remove", finding: "temporary_file" },
+  stray_copy: {
+    situation: "a copy of another segment under a number at which the log needs none (stray-segments.ts)",
+    action: "set_aside",
+    finding: "segment_stray",
+  },
   newest_too_short: {
     situation: "the newest segment is shorter than its header",
     action: "replace",
@@ -85,6 +90,7 @@ export type RecoveryCase = keyof typeof RECOVERY_TABLE;
 /**
  * - `create`: the store's first segment.
  * - `remove`: the file.
+ * - `set_aside`: move the file to the quarantine folder; it counts for nothing.
  * - `replace`: begin the segment anew under its name.
  * - `quarantine`: copy the bytes to the quarantine folder, leave them where they are, skip them.
  * - `read_on`, `report`: nothing but the finding.
@@ -100,6 +106,7 @@ export type RecoveryCase = keyof typeof RECOVERY_TABLE;
 export type RecoveryAction =
   | "create"
   | "remove"
+  | "set_aside"
   | "replace"
   | "quarantine"
   | "read_on"
@@ -113,6 +120,7 @@ export type RecoveryAction =
 /**
  * The kinds of damage, as findings name them:
  * - `temporary_file`: a file that was being written when the process ended.
+ * - `segment_stray`: a copy that somebody made of another segment, which is there: nothing is lost with it.
  * - `interrupted_rotation`: the newest segment is shorter than its header.
  * - `header_copy_damaged`: one of the two copies of a segment's header.
  * - `segment_unreadable`: both copies, or a header of another segment: none of its records can be told from noise.
@@ -125,6 +133,7 @@ export type RecoveryAction =
  */
 export type FindingCode =
   | "temporary_file"
+  | "segment_stray"
   | "interrupted_rotation"
   | "header_copy_damaged"
   | "segment_unreadable"

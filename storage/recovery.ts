@@ -1,7 +1,7 @@
 import { type FileSystem, type StoreFile, writeFully } from "./file-system.js";
 import type { LogOptions } from "./log-options.js";
 import { type LogTail, type NewestSegment, walkLog } from "./log-walk.js";
-import { quarantineBytes } from "./quarantine.js";
+import { quarantineBytes, setAside } from "./quarantine.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "./record-format.js";
 import { type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "./segment.js";
@@ -46,6 +46,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
     deliversTail: false,
   });
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
+  for (const name of end.strays) await setAside(fileSystem, directory, quarantineDirectory, name);
   // What took the place of these bytes may have its name in the cache only, where a process was killed amid a recovery.
   if (end.superseded.length > 0) await fileSystem.syncDirectory(directory);
   for (const { name, sizeBytes } of end.superseded) await shorten(fileSystem, `${directory}/${name}`, sizeBytes);

@@ -197,6 +197,44 @@ t.test("newest_too_short: an interrupted rotation is finished", async (t) => {
   }
 });
 
+t.test("stray_copy: a copy of a segment under another number supersedes nothing, and is set aside", async (t) => {
+  const names = ["a", "b", "c", "d", "e"];
+  for (const [own, copiedTo] of [
+    [1, 2],
+    [1, 4],
+    [3, 2],
+    [5, 4],
+    [3, 99],
+    [1, 99_999],
+    [5, 0],
+  ] as const) {
+    const disk = await threeSegments();
+    const bytes = disk.bytesOf(pathOf(own));
+    disk.setBytes(pathOf(copiedTo), bytes);
+    const report = await recovers(t, disk, { cases: ["stray_copy", "tail_marks"], names });
+    t.match(report.findings, [{ code: "segment_stray", segment: segmentName(copiedTo), firstLost: null }]);
+    t.match(report, { newSegmentBase: null });
+    t.notOk(disk.has(pathOf(copiedTo)));
+    t.same(disk.bytesOf(`${QUARANTINE}/${segmentName(copiedTo)}-stray.bin`), bytes);
+    for (const base of [1, 3, 5]) t.ok(disk.has(pathOf(base)));
+  }
+  // Under a name that is no segment's it is nobody's.
+  const disk = await threeSegments();
+  disk.setBytes(pathOf(1).replace(".seg", "-copy.seg"), disk.bytesOf(pathOf(1)));
+  await recovers(t, disk, { cases: ["tail_marks"], names });
+});
+
+t.test("segment_unreadable: a segment that a copy of another one has overwritten is no stray one", async (t) => {
+  const disk = await threeSegments();
+  disk.setBytes(pathOf(3), disk.bytesOf(pathOf(1)));
+  await recovers(t, disk, {
+    cases: ["segment_unreadable", "tail_marks"],
+    names: ["a", "b", "e"],
+    lost: 2,
+    corruption: 1,
+  });
+});
+
 t.test("segment_unreadable: an older segment without a header is corruption, its numbers are lost", async (t) => {
   for (const size of [0, 63, 1000]) {
     const disk = await threeSegments();
