@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
 import { readExtentCrc } from "./extent-crc.js";
-import { type FileSystem, isMissing, isNoReadableFile, type StoreFile } from "./file-system.js";
+import { type FileSystem, isMissing, isNoFile, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
 import { VerifiedFile } from "./verified-file.js";
@@ -57,7 +57,7 @@ export class CaptureReader {
     });
   }
 
-  /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none, or cannot be opened */
+  /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none */
   async openSlices(path: string, slices: readonly Slice[]): Promise<SliceReader> {
     const open = await this.#file(path);
     // ends[n]: where slice n ends in the whole.
@@ -143,7 +143,7 @@ export interface ExtentDamage {
 /**
  * Compares stored bytes with their CRCs, in bounded memory.
  *
- * @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none, or cannot be opened
+ * @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none
  */
 export async function verifyExtents(
   fileSystem: FileSystem,
@@ -178,8 +178,8 @@ export async function verifyExtents(
 
 function notOpened(path: string, error: unknown): unknown {
   if (isMissing(error)) return new StorageError("capture_missing", `${path} is not there`, { path });
-  if (!isNoReadableFile(error)) return error;
-  return new StorageError("capture_damaged", `${path} cannot be opened as a file (${error.message})`, { path });
+  if (!isNoFile(error)) return error;
+  return new StorageError("capture_damaged", `${path} is no file (${error.message})`, { path });
 }
 
 function wantedBytes({ headBytes, lengthBytes }: Slice): number {

@@ -102,12 +102,12 @@ export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
 }
 
-/** True when what stands at the path cannot be opened as a file, now or in a moment: a folder, a FIFO, or what this account may not read. */
-export function isNoReadableFile(error: unknown): error is FileSystemError {
+/** True when what stands at the path is no file: a folder, a FIFO, a socket. */
+export function isNoFile(error: unknown): error is FileSystemError {
   return error instanceof FileSystemError && error.operation === "open" && NO_FILE_CODES.has(error.code);
 }
 
-const NO_FILE_CODES: ReadonlySet<string> = new Set(["EISDIR", "ENXIO", "EACCES", "EPERM", "ELOOP", "EIO"]);
+const NO_FILE_CODES: ReadonlySet<string> = new Set(["EISDIR", "ENXIO", "ELOOP"]);
 
 /** EIO, and what file systems say instead of it of a block whose checksum is wrong or that is marked as bad. */
 const UNREADABLE_CODES: ReadonlySet<string> = new Set(["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]);
