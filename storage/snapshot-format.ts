@@ -226,10 +226,7 @@ export function headBytesOf(fixed: Uint8Array): number {
     throw new SnapshotError("it does not begin as a snapshot does");
   }
   // Where the rest of the head stands, its CRC too, is that version's own.
-  const version = view.getUint32(8, true);
-  if (version !== SNAPSHOT_FORMAT_VERSION) {
-    throw new SnapshotVersionError(`it has format version ${version}; this release reads ${SNAPSHOT_FORMAT_VERSION}`);
-  }
+  if (view.getUint32(8, true) !== SNAPSHOT_FORMAT_VERSION) throw anotherVersion(view);
   return snapshotHeadBytes(view.getUint32(52, true), view.getUint32(56, true));
 }
 
@@ -244,12 +241,8 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
   if (view.getUint32(crcAt, true) !== crc32(bytes.subarray(0, crcAt))) {
     throw new SnapshotError("its head does not match its CRC");
   }
-  const versions = [view.getUint32(8, true), view.getUint32(12, true)] as const;
-  if (versions[0] !== SNAPSHOT_FORMAT_VERSION || versions[1] !== SNAPSHOT_CONTENT_VERSION) {
-    throw new SnapshotVersionError(
-      `it has format version ${versions[0]} and content version ${versions[1]}; this release reads ` +
-        `${SNAPSHOT_FORMAT_VERSION} and ${SNAPSHOT_CONTENT_VERSION}`,
-    );
+  if (view.getUint32(8, true) !== SNAPSHOT_FORMAT_VERSION || view.getUint32(12, true) !== SNAPSHOT_CONTENT_VERSION) {
+    throw anotherVersion(view);
   }
   const segmentCount = view.getUint32(52, true);
   const sectionCount = view.getUint32(56, true);
@@ -276,4 +269,11 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
       };
     }),
   };
+}
+
+function anotherVersion(head: DataView): SnapshotVersionError {
+  return new SnapshotVersionError(
+    `it has format version ${head.getUint32(8, true)} and content version ${head.getUint32(12, true)}; this release reads ` +
+      `${SNAPSHOT_FORMAT_VERSION} and ${SNAPSHOT_CONTENT_VERSION}`,
+  );
 }

@@ -74,7 +74,7 @@ t.test("a snapshot of another version is no damaged one, and of no use", async (
     const { ok, findings, snapshot } = await checked(disk);
     t.equal(ok, true);
     t.equal(snapshot?.verdict, "of_no_use");
-    t.match(findings, [{ code: "snapshot_unusable", message: /version 99; this release reads|content version 99/ }]);
+    t.match(findings, [{ code: "snapshot_unusable", message: /version 99.*; this release reads/ }]);
   }
 });
 
