@@ -10,7 +10,12 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
   const sources = {
     ...{ recovery: new RecoveryReportBuilder().report, openedAt: "", earlierDamage: [], damagedRuns: 0 },
     ...{ logFailure: () => null, disk: () => ({ status: "healthy", detail: null }), recorderFailure: () => null },
-    ...{ compactionFault: () => null, ahead: () => ({ bytes: 0, isBehind: false }), connections: () => 0 },
+    ...{
+      compactionFault: () => null,
+      lockFault: () => null,
+      ahead: () => ({ bytes: 0, isBehind: false }),
+      connections: () => 0,
+    },
     ...{ isProcessingBehind: () => false, counters: () => ({ retention: { runs: 0, bytes: 0 } }) },
     ...{ dispatcherFailure: () => failure, dispatcherFault: () => fault },
   } as unknown as HealthSources;
