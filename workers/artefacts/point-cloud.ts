@@ -75,7 +75,10 @@ export async function packCloud(
       outAt + bytes,
     );
   }
-  return memory.bytes(outAt, bytes).slice() as Uint8Array<ArrayBuffer>;
+  // Not zeroed first: all of it is written.
+  const packed = new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);
+  packed.set(memory.bytes(outAt, bytes));
+  return packed;
 }
 
 function layOutLine(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource) {
