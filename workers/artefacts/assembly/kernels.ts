@@ -2,9 +2,9 @@
 
 // @ts-nocheck: AssemblyScript
 export { decodeByTable, decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
+export { approximateSums } from "./approximate-sums.js";
 export { boundTiles, tileCost } from "../kernels/neighbour-search.js";
 export {
-  approximateSums,
   exactStatistics,
   markExactInliers,
   markInliers,
