@@ -16,6 +16,7 @@ import { programNotFound } from "./program-routes.js";
 import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import type { RunDocuments } from "./run-documents.js";
+import type { RunPage, RunPages } from "./run-pages.js";
 
 const TAG = "runs";
 
@@ -30,22 +31,18 @@ export async function requireRun(view: View, id: string): Promise<RunState> {
   return run;
 }
 
-/** The list's JSON around entries that are bytes already. */
-async function listReply(view: View, query: RunListQuery, baseUrl: string): Promise<Reply> {
-  const { total, runs } = await view.listRuns(query, baseUrl);
-  const parts: Uint8Array[] = [];
-  for (const run of runs) parts.push(parts.length === 0 ? LIST_START : COMMA, run);
-  if (parts.length === 0) parts.push(LIST_START);
-  parts.push(Buffer.from(`],"total":${total},"limit":${query.limit},"offset":${query.offset}}`));
-  return jsonBytesReply(Buffer.concat(parts));
+function pageReply({ json, isKept }: RunPage): Reply {
+  return jsonBytesReply(json, isKept);
 }
 
-const LIST_START = Buffer.from('{"runs":[');
-const COMMA = Buffer.from(",");
 const ACTIVE_START = Buffer.from('{"active":true,"run":');
 const ACTIVE_END = Buffer.from("}");
 
-export function runRoutes(view: View, documents: RunDocuments): Route[] {
+export function runRoutes(view: View, documents: RunDocuments, pages: RunPages): Route[] {
+  const listReply = (query: RunListQuery, baseUrl: string): Reply | Promise<Reply> => {
+    const page = pages.get(query, baseUrl);
+    return page instanceof Promise ? page.then(pageReply) : pageReply(page);
+  };
   return [
     defineRoute({
       method: "GET",
@@ -67,7 +64,6 @@ export function runRoutes(view: View, documents: RunDocuments): Route[] {
       scope: "read",
       handle: ({ query, baseUrl }) =>
         listReply(
-          view,
           {
             programId: query.program_id,
             status: query.status,
@@ -135,7 +131,6 @@ export function runRoutes(view: View, documents: RunDocuments): Route[] {
         const id = params.program_id as string;
         if (!view.programEverExisted(id)) throw programNotFound(id);
         return listReply(
-          view,
           {
             programId: id,
             serialNumber: query.serial_number,

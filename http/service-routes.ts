@@ -9,6 +9,7 @@ import type { Metrics } from "./metrics.js";
 import { programRoutes } from "./program-routes.js";
 import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";
+import { RunPages } from "./run-pages.js";
 import { runRoutes } from "./run-routes.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
@@ -16,6 +17,9 @@ import { webhookRoutes } from "./webhook-routes.js";
 
 /** Ended runs' documents: some ten thousand of a few kilobytes. */
 const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
+
+/** Pages of lists between two changes: some eight hundred of 50 entries. */
+const RUN_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
 
 export interface ServiceRouteOptions {
   view: View;
@@ -32,7 +36,7 @@ export interface ServiceRouteOptions {
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request } = options;
   const routes = [
-    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES)),
+    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES), new RunPages(view, RUN_PAGE_CACHE_BYTES)),
     ...programRoutes(view),
     ...fileRoutes(view, { open: openStoredSlices, made: madeFiles }),
     ...webhookRoutes(view, request),

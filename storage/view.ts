@@ -81,6 +81,7 @@ export class View {
   /** When the slice of live batches under way is over. */
   #sliceEndMs = 0;
   #skippedRecords = 0;
+  #runsVersion = 0;
 
   constructor(options: RunRecordsOptions) {
     this.#records = new RunRecords(options, (id) => this.#runs.locationOf(id));
@@ -95,6 +96,11 @@ export class View {
   /** Records that do not fit what came before them; above 0 only after damage to the log. */
   get skippedRecords(): number {
     return this.#skippedRecords + this.#activeRuns.skippedRecords;
+  }
+
+  /** Another number whenever `listRuns` might answer something else. */
+  get runsVersion(): number {
+    return this.#runsVersion;
   }
 
   /** How many runs there are. */
@@ -155,6 +161,7 @@ export class View {
    * runs known only by a late consolidated record are not listed.
    */
   finishOpening(): void {
+    this.#runsVersion++;
     this.#runs.admitLateRuns();
     this.#activeRuns.foldEagerly();
   }
@@ -178,6 +185,7 @@ export class View {
    * @throws {SnapshotError}
    */
   async loadSnapshot(source: SnapshotSource, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
+    this.#runsVersion++;
     await this.#runs.loadSnapshot(source);
     await this.#programs.loadSnapshot(source);
     const [cell, ...components] = unpackValues(await source.read("viewCell"));
@@ -232,13 +240,14 @@ export class View {
   }
 
   /**
-   * A page of list entries, newest first, each as the UTF-8 JSON of a ProgramRunSummaryResponse; `total` counts all that match.
+   * A page of list entries, newest first, each as the UTF-8 JSON of a ProgramRunSummaryResponse; `total` counts all that match. Not whole:
+   * of an entry there is only what the indexes know, because its record cannot be read.
    * @param baseUrl as in `runResponse`.
    */
   async listRuns(
     query: RunListQuery,
     baseUrl: string,
-  ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[] }> {
+  ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[]; readonly isWhole: boolean }> {
     const { total, ordinals } = this.#runs.query(query);
     const unread: StoredRun[] = [];
     const runs = ordinals.map((ordinal) => {
@@ -255,6 +264,7 @@ export class View {
     return {
       total,
       runs: runs.map((json, at) => json ?? read[next++] ?? summaryJson(this.#knownSummary(ordinals[at]!), baseUrl)),
+      isWhole: !read.includes(undefined),
     };
   }
 
@@ -408,14 +418,17 @@ export class View {
         this.#deliveries.put(index.delivery, location);
         return;
       case RECORD_TYPE.cellChanges:
+        this.#runsVersion++;
         for (const change of decodeChanges(type, record.body))
           this.#applyCellChange(change as CellChange, record.timeUs);
         return;
       case RECORD_TYPE.runCreated:
+        this.#runsVersion++;
         if (this.#runs.create(index.summary)) this.#activeRuns.create(index.summary.id, record);
         else this.#skippedRecords++;
         return;
       case RECORD_TYPE.runDelta: {
+        this.#runsVersion++;
         const ordinal = this.#runs.ordinal(index.runId);
         // A run that is not there, or has ended, is left alone; the active runs count the record as skipped.
         if (ordinal >= 0 && this.#runs.location(ordinal) === undefined) {
@@ -427,6 +440,7 @@ export class View {
         return;
       }
       case RECORD_TYPE.runEnded:
+        this.#runsVersion++;
         this.#runs.end(index.summary, index.frameIds, location);
         this.#activeRuns.delete(index.summary.id);
         if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);

@@ -1,6 +1,7 @@
 import { RequestHeaders } from "../../http/request-headers.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { RunDocuments } from "../../http/run-documents.js";
+import { RunPages } from "../../http/run-pages.js";
 import { runRoutes } from "../../http/run-routes.js";
 import { createServiceLog } from "../../http/service-log.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
@@ -12,6 +13,8 @@ import type { RunStore } from "./run-store.js";
 
 /** Lists have no use for it. */
 const DOCUMENT_CACHE_BYTES = 1024 * 1024;
+/** Room for no page: what is measured here is how one is found and made. */
+const PAGE_CACHE_BYTES = 1;
 const HOST = "127.0.0.1:8000";
 
 /** The front of the service without its server: a view of a store, and all that a request passes. */
@@ -40,7 +43,7 @@ export async function openListFronts(
   return views.map((view, at) => {
     view.finishOpening();
     const pipeline = new RequestPipeline({
-      routes: runRoutes(view, new RunDocuments(view, DOCUMENT_CACHE_BYTES)),
+      routes: runRoutes(view, new RunDocuments(view, DOCUMENT_CACHE_BYTES), new RunPages(view, PAGE_CACHE_BYTES)),
       baseUrl: undefined,
       log: createServiceLog("silent", "bench"),
     });

@@ -160,7 +160,7 @@ t.test("what is unknown is told apart from what was deleted", async (t) => {
 
 t.test("an empty log is an empty view", async (t) => {
   const view = new PlainLog().open();
-  t.same(await view.listRuns({ offset: 0, limit: 50 }, ""), { total: 0, runs: [] });
+  t.same(await view.listRuns({ offset: 0, limit: 50 }, ""), { total: 0, runs: [], isWhole: true });
   t.same(view.listPrograms({ offset: 0, limit: 50 }), { total: 0, programs: [] });
   t.equal(view.activeRun(), undefined);
   t.same(view.components(), []);
