@@ -59,27 +59,31 @@ export function parseQuery<Parameters extends QueryParameters>(
   declared: Parameters,
   rawQuery: string,
 ): QueryValues<Parameters> {
-  const raw = new Map<string, string[]>();
-  if (rawQuery !== "") {
-    for (const pair of rawQuery.split("&")) {
-      const equals = pair.indexOf("=");
-      const name = decode(equals === -1 ? pair : pair.slice(0, equals));
-      if (name === undefined || !Object.hasOwn(declared, name)) continue;
-      const value = equals === -1 ? "" : pair.slice(equals + 1);
-      const values = raw.get(name);
-      if (values === undefined) raw.set(name, [value]);
-      else values.push(value);
-    }
-  }
+  const raw = rawQuery === "" ? undefined : rawValues(declared, rawQuery);
   const parsed: Record<string, string | number | undefined> = {};
   for (const name in declared) {
-    const values = raw.get(name);
+    const values = raw?.get(name);
     const parameter = declared[name] as QueryParameter;
     if (values === undefined) parsed[name] = "default" in parameter ? parameter.default : undefined;
     else if (values.length > 1) throw invalid(name, values, "given at most once");
     else parsed[name] = parseValue(name, parameter, values[0] as string);
   }
   return parsed as QueryValues<Parameters>;
+}
+
+/** Of the declared parameters alone, in the order they came. */
+function rawValues(declared: QueryParameters, rawQuery: string): Map<string, string[]> {
+  const raw = new Map<string, string[]>();
+  for (const pair of rawQuery.split("&")) {
+    const equals = pair.indexOf("=");
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals));
+    if (name === undefined || !Object.hasOwn(declared, name)) continue;
+    const value = equals === -1 ? "" : pair.slice(equals + 1);
+    const values = raw.get(name);
+    if (values === undefined) raw.set(name, [value]);
+    else values.push(value);
+  }
+  return raw;
 }
 
 function parseValue(name: string, parameter: QueryParameter, raw: string): string | number | undefined {

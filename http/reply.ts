@@ -57,8 +57,10 @@ export function jsonBytesReply(bytes: Uint8Array, isKept = false): Reply {
 
 /** Of the one shape that the answers of most requests have. @param isKept when the very same bytes will be answered again */
 export function wholeReply(body: Uint8Array, contentType: string, isKept: boolean, status = 200): Reply {
-  return { status, contentType, headers: [], body, isKept, etag: "", variesByEncoding: false };
+  return { status, contentType, headers: NO_HEADERS, body, isKept, etag: "", variesByEncoding: false };
 }
+
+const NO_HEADERS: NonNullable<Reply["headers"]> = [];
 
 /** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */
 export function downloadReply(body: StreamBody, contentType: string, fileName: string, validators?: Validators): Reply {

@@ -1,20 +1,21 @@
 import { randomFillSync } from "node:crypto";
 
-// Random bytes are drawn for many ids at once: one call into the generator costs more than the id.
+// Random bytes are drawn, and written as digits, for many ids at once: a call into the generator or the encoder costs more than an id.
 const POOL_BYTES = 16 * 1024;
-const ID_BYTES = 16;
-const ZEROS = "0".repeat(2 * ID_BYTES);
+const ID_DIGITS = 32;
+const ZEROS = "0".repeat(ID_DIGITS);
 const pool = Buffer.allocUnsafe(POOL_BYTES);
-let used = POOL_BYTES;
+let digits = "";
+let used = 0;
 
 /** 32 random lower-case hex digits, never all zero. */
 export function freshTraceId(): string {
-  if (used === POOL_BYTES) {
-    randomFillSync(pool);
+  if (used === digits.length) {
+    digits = randomFillSync(pool).toString("hex");
     used = 0;
   }
-  const id = pool.toString("hex", used, used + ID_BYTES);
-  used += ID_BYTES;
+  const id = digits.slice(used, used + ID_DIGITS);
+  used += ID_DIGITS;
   return id === ZEROS ? freshTraceId() : id;
 }
 

@@ -206,10 +206,13 @@ function closeQuietly(response: HttpResponse): void {
 
 function writeHead(response: HttpResponse, reply: Reply, traceId: string): void {
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
-  response.writeHeader("X-Trace-ID", traceId);
-  if (reply.contentType !== undefined) response.writeHeader("Content-Type", reply.contentType);
-  if (reply.etag) response.writeHeader("ETag", reply.etag);
-  if (reply.variesByEncoding) response.writeHeader("Vary", "Accept-Encoding");
+  // In one call: each costs as much as the rest of a hot request's head. The library writes name, colon, value and line end as they are,
+  // and none of these values can hold a line end: hex digits, a route's own type, base64 in quotes.
+  let lines = traceId;
+  if (reply.contentType !== undefined) lines += `\r\nContent-Type: ${reply.contentType}`;
+  if (reply.etag) lines += `\r\nETag: ${reply.etag}`;
+  if (reply.variesByEncoding) lines += "\r\nVary: Accept-Encoding";
+  response.writeHeader("X-Trace-ID", lines);
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
 }
 
@@ -235,8 +238,7 @@ class Sender {
   sendNow(exchange: Exchange, reply: Reply, bytes: Uint8Array): void {
     const { response } = exchange;
     writeHead(response, reply, exchange.traceId);
-    const [, finished] = response.tryEnd(bytes, bytes.byteLength);
-    if (finished) return;
+    if (response.tryEnd(bytes, bytes.byteLength)[1]) return;
     this.held.hold(bytes);
     exchange.outliveCallback(this.exchanges);
     this.#offerRest(exchange, bytes, 0, bytes.byteLength, () => {
