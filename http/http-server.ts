@@ -1,6 +1,7 @@
 import type { FrontFigures } from "./metrics.js";
 import type { RequestPipeline } from "./request-pipeline.js";
 import type { ServiceLog } from "./service-log.js";
+import type { StallClock } from "./stalled-clients.js";
 
 export interface HttpServerOptions {
   /** Address to listen on; port 0 takes a free one. */
@@ -12,8 +13,8 @@ export interface HttpServerOptions {
   tls?: TlsFiles | undefined;
   /** What whole answers that clients do not read may hold together; for tests. */
   heldBodyBytes?: number;
-  /** How long a client may take nothing of its answer; for tests. */
-  stallMs?: number;
+  /** Time by which clients that take nothing are cut; for tests. */
+  stallClock?: StallClock;
 }
 
 /** Files in PEM. */
@@ -21,9 +22,6 @@ export interface TlsFiles {
   certPath: string;
   keyPath: string;
 }
-
-/** How long a client may take nothing of its answer before it is cut. */
-export const STALL_MS = 60_000;
 
 /** How long a connection may stay open without a request. */
 export const IDLE_MS = 10_000;

@@ -4,8 +4,9 @@ import type { Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, STALL_MS } from "./http-server.js";
+import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.js";
 import type { FrontFigures } from "./metrics.js";
+import { NodeWriter } from "./node-writer.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
@@ -170,14 +171,14 @@ class Connections {
   readonly #options: HttpServerOptions;
   readonly #held: HeldBodies;
   readonly #connections = new WeakMap<Socket, Connection>();
-  readonly #stallMs: number;
+  readonly #writer: NodeWriter;
   /** Requests whose answers are not given yet. */
   exchangeCount = 0;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.#held = new HeldBodies(options.heldBodyBytes);
-    this.#stallMs = options.stallMs ?? STALL_MS;
+    this.#writer = new NodeWriter(options.stallClock);
   }
 
   figures(): FrontFigures {
@@ -272,7 +273,6 @@ class Connections {
     const pending = pipeline.handle(exchange, traceId);
     exchange.skipBody();
     let reply = this.#held.admitOrRefuse(await pending, traceId);
-    socket.setTimeout(this.#stallMs);
     if (isStreamBody(reply.body)) {
       const failure = await this.#sendStream(exchange, reply, reply.body, socket);
       if (failure === undefined) return;
@@ -283,11 +283,11 @@ class Connections {
     const body = reply.body as Uint8Array | null;
     writeHead(exchange, reply, body?.byteLength);
     if (body === null || exchange.method === "HEAD") {
-      await ended(exchange, null);
+      await this.#writer.end(exchange.response, null);
       return;
     }
     this.#held.hold(body);
-    await ended(exchange, body);
+    await this.#writer.end(exchange.response, body);
     this.#held.release(body);
   }
 
@@ -304,7 +304,7 @@ class Connections {
       if (exchange.isAborted()) return undefined;
       if (exchange.method === "HEAD" || body.totalBytes === 0) {
         writeHead(exchange, reply, body.totalBytes);
-        await ended(exchange, null);
+        await this.#writer.end(response, null);
         return undefined;
       }
       const gone = new AbortController();
@@ -317,13 +317,13 @@ class Connections {
         if (position === 0) writeHead(exchange, reply, body.totalBytes);
         position += slice.byteLength;
         if (position === body.totalBytes) {
-          await ended(exchange, slice);
+          await this.#writer.end(response, slice);
           return undefined;
         }
         next = readSlice(body, position, gone.signal);
         // It is awaited only after this slice is out: until then a failure must not count as unhandled.
         next.catch(() => {});
-        if (!response.write(slice)) await drained(response);
+        await this.#writer.write(response, slice);
         if (exchange.isAborted()) return undefined;
       }
       return undefined;
@@ -351,26 +351,4 @@ function writeHead({ response, traceId }: Exchange, reply: Reply, totalBytes: nu
   if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
   if (reply.closeConnection) lines.push("Connection", "close");
   response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
-}
-
-/** Ends the response, and waits until all of it is on its way or the client is gone. */
-function ended({ response }: Exchange, lastBytes: Uint8Array | null): Promise<void> {
-  return new Promise((resolve) => {
-    response.once("finish", resolve);
-    response.once("close", resolve);
-    if (lastBytes === null) response.end();
-    else response.end(lastBytes);
-  });
-}
-
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
-    };
-    response.on("drain", done);
-    response.on("close", done);
-  });
 }

@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { createRequire } from "node:module";
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions, STALL_MS } from "./http-server.js";
+import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions } from "./http-server.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
@@ -25,9 +25,6 @@ interface UwsModule {
 
 /** How often a closing server looks whether its last requests have ended. */
 const DRAIN_POLL_MS = 10;
-
-/** Between two offers to a client that does not take its answer: well under the library's own time limit of 8 to 12 s. */
-const OFFER_MS = 4_000;
 
 /**
  * The native module. Where its binary does not load, the package warns on the console and hands out a replacement in JavaScript of
@@ -227,7 +224,7 @@ class Sender {
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.held = new HeldBodies(options.heldBodyBytes);
-    this.#stalled = new StalledClients({ stallMs: options.stallMs ?? STALL_MS, offerMs: OFFER_MS });
+    this.#stalled = new StalledClients(options.stallClock);
   }
 
   /**

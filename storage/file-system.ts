@@ -186,6 +186,23 @@ export async function readWholeFile(fileSystem: FileSystem, path: string): Promi
   }
 }
 
+/** Of a file that says no size of its own, as those of /proc do. */
+export async function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
+  const file = await fileSystem.open(path, "read");
+  try {
+    const pieces: Uint8Array[] = [];
+    for (let position = 0; ; ) {
+      const piece = new Uint8Array(64 * 1024);
+      const count = await file.read(piece, position);
+      if (count === 0) return Buffer.concat(pieces);
+      pieces.push(piece.subarray(0, count));
+      position += count;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
 /** Size of the directory's own files together; one that goes meanwhile counts nothing. */
 export async function directoryBytes(fileSystem: FileSystem, directory: string): Promise<number> {
   let bytes = 0;

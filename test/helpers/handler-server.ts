@@ -10,6 +10,7 @@ import type { TlsFiles } from "../../http/http-server.js";
 import type { Reply } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Route } from "../../http/route.js";
+import type { StallClock } from "../../http/stalled-clients.js";
 
 export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
 
@@ -27,7 +28,7 @@ export interface HandlerServerOptions {
   level?: string;
   baseUrl?: string;
   heldBodyBytes?: number;
-  stallMs?: number;
+  stallClock?: StallClock;
   deadlineMs?: number;
   tls?: TlsFiles;
   apiKeys?: ApiKeys;

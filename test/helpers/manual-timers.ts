@@ -10,6 +10,14 @@ export class ManualTimers implements Timers {
   #nowMs = 0;
   readonly #timers = new Set<Timer>();
 
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get armed(): number {
+    return this.#timers.size;
+  }
+
   set(callback: () => void, delayMs: number): unknown {
     const timer = { callback, dueMs: this.#nowMs + delayMs };
     this.#timers.add(timer);

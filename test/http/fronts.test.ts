@@ -8,9 +8,9 @@ import { downloadReply, jsonReply, type Reply, type StreamBody } from "../../htt
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import type { HandlerRequest } from "../../http/route.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
+import { ManualTimers } from "../helpers/manual-timers.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../helpers/test-certificate.js";
-import { sized } from "../helpers/test-size.js";
 
 const download = (body: StreamBody) => downloadReply(body, "application/octet-stream", "pattern.bin");
 
@@ -550,43 +550,6 @@ onEveryFront(
   },
 );
 
-onEveryFront(
-  t,
-  "a client that takes nothing is cut after the stall limit, one that takes little is not",
-  async (t, serve) => {
-    // In full size longer than uWebSockets.js alone would wait, which is 8 to 12 s.
-    const stallMs = sized(5_000, 13_000);
-    const { body } = patternStream(400_000_000);
-    let markCut = () => {};
-    let slowIsCut = false;
-    const cut = new Promise<void>((resolve) => {
-      markCut = resolve;
-    });
-    const release = () => {
-      slowIsCut = true;
-    };
-    const handlers = {
-      "/stalled": () => download({ ...body, release: () => markCut() }),
-      "/slow": () => download({ ...body, release }),
-    };
-    const { port } = await serve(t, handlers, { stallMs });
-    const stalled = await RawConnection.open(port);
-    const slow = await RawConnection.open(port);
-    for (const { socket } of [stalled, slow]) socket.pause();
-    const startedMs = performance.now();
-    stalled.send(GET("/stalled"));
-    slow.send(GET("/slow"));
-    slow.socket.on("readable", () => {});
-    const sips = setInterval(() => slow.socket.read(sized(500_000, 100_000)), 300);
-    t.teardown(async () => clearInterval(sips));
-    await cut;
-    t.ok(performance.now() - startedMs >= stallMs, "not before its time");
-    t.notOk(slowIsCut);
-    stalled.close();
-    slow.close();
-  },
-);
-
 onEveryFront(t, "the same over TLS, with links that say https", async (t, serve) => {
   const directory = t.testdir({ "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY });
   const tls = { certPath: `${directory}/cert.pem`, keyPath: `${directory}/key.pem` };
@@ -630,13 +593,8 @@ onEveryFront(
       read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
       release: () => {},
     };
-    const { port } = await serve(t, { "/a": () => download(body) });
     // What waits is offered anew now and then: here that never comes, and an event that is missed is waited for without end.
-    const { setInterval } = globalThis;
-    globalThis.setInterval = (() => undefined) as never;
-    t.teardown(() => {
-      globalThis.setInterval = setInterval;
-    });
+    const { port } = await serve(t, { "/a": () => download(body) }, { stallClock: new ManualTimers() });
     for (let nth = 0; nth < 10; nth++) t.ok((await rawRequest(port, GET("/a")))?.body.equals(bytes), `download ${nth}`);
   },
 );
