@@ -12,6 +12,8 @@ export interface MetricSources {
   recorder(): Promise<RecorderFigures | undefined>;
   front(): FrontFigures;
   logBytes(): Promise<number>;
+  /** What the disk of the data directory has left. */
+  freeBytes(): Promise<number>;
   runs(): number;
   artefacts(): ArtefactFigures;
   /** Of made pieces of files. */
@@ -64,6 +66,7 @@ export class Metrics {
   readonly #sources: MetricSources;
   #recorder: RecorderFigures | undefined;
   #logBytes = 0;
+  #freeBytes = 0;
 
   constructor(sources: MetricSources) {
     this.#sources = sources;
@@ -126,6 +129,13 @@ export class Metrics {
       (of) => of.capturesPendingBytes,
     );
     this.#gauge("inspection_view_pending_bytes", "Committed, not yet in the view.", (of) => of.frontPendingBytes);
+    this.#loopDelays();
+    this.#counter(
+      "inspection_captures_appended_bytes_total",
+      "Taken for capture files, what is made of captures among it.",
+      (of) => of.captureAppendedBytes,
+    );
+    this.#plainGauge("inspection_disk_free_bytes", "Of the data directory's disk.", () => this.#freeBytes);
     this.#plainGauge("inspection_log_bytes", "Size of the log's segments.", () => this.#logBytes);
     this.#plainGauge("inspection_runs", "Runs in the view.", () => sources.runs());
     this.#plainGauge("inspection_http_open_requests", "Requests not answered yet.", () => sources.front().openRequests);
@@ -139,7 +149,20 @@ export class Metrics {
   async text(): Promise<string> {
     this.#recorder = await this.#sources.recorder();
     this.#logBytes = await this.#sources.logBytes();
+    this.#freeBytes = await this.#sources.freeBytes();
     return this.#registry.metrics();
+  }
+
+  /** As the default metrics have it of the front: nodejs_eventloop_lag. */
+  #loopDelays(): void {
+    const figures = { p50: "p50Seconds", p99: "p99Seconds", max: "maxSeconds" } as const;
+    for (const [name, field] of Object.entries(figures)) {
+      this.#gauge(
+        `inspection_recorder_eventloop_lag_${name}_seconds`,
+        "How late the recorder's event loop was since the last look.",
+        (of) => of.loopDelay?.[field] ?? null,
+      );
+    }
   }
 
   #deliveries(): void {

@@ -149,6 +149,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       recorder: () => recorder.figures(),
       front: () => server?.figures() ?? { openRequests: 0, heldBytes: 0 },
       logBytes: () => directoryBytes(nodeFileSystem, `${dataDirectory}/meta`),
+      freeBytes: async () => (await nodeFileSystem.room(dataDirectory)).freeBytes,
       runs: () => view.runCount,
       artefacts: () => artefacts.figures(),
       madeBytes: () => madeFiles.keptBytes,

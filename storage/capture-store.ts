@@ -26,6 +26,7 @@ export class CaptureStore {
   readonly #waiters: (() => void)[] = [];
   readonly #host: CaptureFileHost;
   #pendingBytes = 0;
+  #appendedBytes = 0;
   #failure: StorageErrorData | null = null;
 
   constructor(options: {
@@ -64,6 +65,7 @@ export class CaptureStore {
       fail: (error) => this.#fail(error),
       count: (bytes) => {
         this.#pendingBytes += bytes;
+        if (bytes > 0) this.#appendedBytes += bytes;
       },
     };
   }
@@ -71,6 +73,11 @@ export class CaptureStore {
   /** Bytes appended and not yet written: what the payloads hold in memory. */
   get pendingBytes(): number {
     return this.#pendingBytes;
+  }
+
+  /** Bytes appended since this was made. */
+  get appendedBytes(): number {
+    return this.#appendedBytes;
   }
 
   get failure(): StorageErrorData | null {

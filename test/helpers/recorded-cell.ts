@@ -107,6 +107,7 @@ export class RecordedCell {
       recorder: async () => undefined,
       front: () => ({ openRequests: 0, heldBytes: 0 }),
       logBytes: async () => 0,
+      freeBytes: async () => 0,
       runs: () => this.view.runCount,
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,

@@ -1,5 +1,6 @@
 import { countDuration, createDurationCounts, type DurationCounts } from "../../core/duration-counts.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
+import type { LoopDelay } from "./loop-delay.js";
 import type { StoreCounters } from "./store-counters.js";
 
 /** What the recorder counts since it started, for the service's metrics. Plain data: it crosses threads. */
@@ -21,6 +22,10 @@ export interface RecorderFigures {
   openArtefacts: number;
   /** Of ended runs that keep captures; null while retention is off, which alone keeps count of them. */
   capturedBytes: number | null;
+  /** Taken for capture files since the start: captures, reports' files, and what is made of captures and kept. */
+  captureAppendedBytes: number;
+  /** Null where nobody watches it. */
+  loopDelay: LoopDelay | null;
   /** Null before the store is open. */
   store: StoreCounters | null;
   /** Null before the log is open. */

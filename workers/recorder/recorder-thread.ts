@@ -7,6 +7,7 @@ import { LinkListenError } from "../cell-link/link-server.js";
 import { startDispatcher } from "../dispatcher/dispatcher-handle.js";
 import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
 import { FrontArtefactMaker } from "./artefact-maker.js";
+import { watchLoopDelay } from "./loop-delay.js";
 import { Recorder } from "./recorder.js";
 import type { FrontToRecorder, RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 
@@ -35,6 +36,7 @@ try {
     },
     ...(artefacts !== undefined && { artefacts }),
     startDispatcher,
+    loopDelay: watchLoopDelay(),
   });
   await recorder.stopped;
 } catch (error) {

@@ -26,6 +26,7 @@ import { BatchStream } from "./batch-stream.js";
 import { CaptureProcessing } from "./capture-processing.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { ExclusiveWork } from "./exclusive-work.js";
+import type { LoopDelay } from "./loop-delay.js";
 import { PayloadFiles } from "./payload-files.js";
 import { RecordWriter } from "./record-writer.js";
 import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
@@ -59,7 +60,9 @@ export interface RecorderEnvironment {
   /** Computes what is made of captures; without it none are processed. */
   artefacts?: ArtefactMaker;
   /** Without it deliveries are recorded and not made. */
-  startDispatcher?: typeof startDispatcher;
+startDispatcher?: typeof startDispatcher;
+  /** How late the event loop was since the last call. */
+  loopDelay?(): LoopDelay;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
   sockets?: { lock: NonNullable<DataDirectoryOptions["lock"]>; listen(link: LinkServer): void };
 }
@@ -586,6 +589,8 @@ export class Recorder implements MessageIntake {
       activeRuns: this.#state.activeRunCount,
       openArtefacts: this.#processing?.open ?? 0,
       store: this.#upkeep?.counters ?? null,
+      captureAppendedBytes: this.#captures.appendedBytes,
+      loopDelay: this.#environment.loopDelay?.() ?? null,
       capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
       deliveries: this.#webhooks?.deliveries.figures ?? null,
     };

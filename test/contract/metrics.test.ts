@@ -1,0 +1,110 @@
+import t from "tap";
+import { createRandom } from "../../core/random.js";
+import { FRONTS } from "../../http/front-name.js";
+import { runWithCaptures } from "../helpers/kept-captures.js";
+import { rawRequest } from "../helpers/raw-http.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { startReceiver } from "../helpers/receiver.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+import { WebhookClient } from "../helpers/webhook-client.js";
+
+const seed = Number(process.env.TEST_SEED ?? 20_261_122);
+
+async function metricsText(port: number): Promise<string> {
+  return (await rawRequest(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString() ?? "";
+}
+
+/** Value of a series as it is written, undefined without it. */
+function seriesValue(text: string, series: string): number | undefined {
+  const line = text.split("\n").find((one) => one.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+function seriesNames(text: string): string[] {
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return lines.map((line) => line.slice(0, line.lastIndexOf(" "))).sort();
+}
+
+for (const front of FRONTS) {
+  t.test(`/metrics tells what a run with captures and a webhook has cost (${front})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+    t.teardown(() => service.dispose());
+    const receiver = await startReceiver();
+    t.teardown(() => receiver.close());
+    const client = new WebhookClient(t, service.port);
+    for (const url of [receiver.url, "http://127.0.0.1:1"]) {
+      const more = { delivery_timeout_seconds: 1, max_retries: 0 };
+      const webhook = { name: "W", url, subscribed_events: ["ProgramCompleted"], ...more };
+      await client.expect("POST", "/webhooks", 201, "WebhookResponse", webhook);
+    }
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const { id, captures } = await runWithCaptures(producer, 1);
+    await producer.accept({ type: "run.finish", id });
+    await client.until(`/runs/${id}`, ({ webhook_delivery: rollup }) => rollup?.failed === 1 && rollup.delivered === 1);
+
+    const text = await metricsText(service.port);
+    const value = (series: string) => seriesValue(text, `inspection_${series}`) ?? Number.NaN;
+    const requests = `http_request_duration_seconds_count{method="POST",route="/webhooks",status="201"}`;
+    t.equal(value(requests), 2, "requests by method, route and status");
+    t.equal(value("ingest_messages_total"), 9);
+    t.ok(value("ingest_bytes_total") > captures.length, "ingest bytes");
+    t.equal(value("ingest_commit_duration_seconds_count"), 9, "commit latency");
+    t.ok(value("ingest_commit_duration_seconds_sum") > 0);
+    t.ok(value("log_bytes") > 0, "size of the log");
+    t.ok(value("captures_appended_bytes_total") > captures.length, "captures, the report and what was made of them");
+    t.ok(value("disk_free_bytes") > 0);
+    const queues = "log_pending_bytes captures_pending_bytes view_pending_bytes open_artefacts artefact_tasks_running";
+    const waiting = "artefact_clients_waiting artefact_background_waiting webhook_waiting webhook_running";
+    for (const queue of `${queues} ${waiting}`.split(" ")) t.equal(value(queue), 0, `${queue}: nothing is left to do`);
+    t.ok(value("http_open_requests") >= 1, "the one that asks");
+    for (const task of ["heightMap", "filter"]) {
+      t.ok(value(`artefact_task_duration_seconds_count{task="${task}",outcome="done"}`) > 0, `times of ${task}`);
+    }
+    t.equal(value("webhook_delivered_total"), 1, "deliveries by outcome");
+    t.equal(value("webhook_failed_total"), 1);
+    t.equal(value('webhook_attempt_duration_seconds_count{outcome="taken"}'), 1);
+    t.equal(value('webhook_attempt_duration_seconds_count{outcome="unanswered"}'), 1);
+    t.equal(value("webhook_delivery_duration_seconds_count"), 1);
+    t.ok((seriesValue(text, "nodejs_eventloop_lag_p99_seconds") ?? -1) >= 0, "event-loop delay of the front");
+    for (const name of ["p50", "p99", "max"]) t.ok(value(`recorder_eventloop_lag_${name}_seconds`) >= 0, name);
+    t.equal((await service.end()).code, 0);
+  });
+
+  t.test(`paths, methods and ids that clients make up add no series (${front}, seed ${seed})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+    t.teardown(() => service.dispose());
+    const random = createRandom(seed);
+    const part = () => Array.from({ length: random.integer(1, 12) }, () => random.pick([..."abc%012-._~{}"])).join("");
+    const paths = [
+      () => `/${part()}`,
+      () => `/runs/${part()}`,
+      () => `/runs/${part()}/files/${part()}`,
+      () => `/sensor/frames/${part()}/file.${part()}`,
+      () => `/runs?${part()}=${part()}&limit=${part()}`,
+      () => `/webhooks/${part()}/${part()}`,
+    ];
+    const methods = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT", "PROPFIND", "TRACE"];
+    const askAll = async (rounds: number): Promise<string[]> => {
+      for (let round = 0; round < rounds; round++) {
+        for (const method of methods) {
+          for (const path of paths) {
+            const text = `${method} ${path()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+            await rawRequest(service.port, text, method);
+          }
+        }
+      }
+      return seriesNames(await metricsText(service.port));
+    };
+    const after = await askAll(8);
+    const known =
+      /^inspection_http_request_duration_seconds_count\{method="(?:[A-Z]+|other)",route="(?:none|\/[a-z_{}./-]*)"/;
+    const counted = after.filter((name) => name.startsWith("inspection_http_request_duration_seconds_count"));
+    for (const name of counted) t.match(name, known);
+    t.ok(counted.length > 10 && counted.length < 100, `${counted.length} routes, methods and statuses`);
+    const more = await askAll(8);
+    const added = more.filter((name) => !after.includes(name) && !/status="\d+"/.test(name));
+    t.same(added, [], "but for another status of a known route");
+    const labels = new Set(more.flatMap((name) => [...name.matchAll(/route="([^"]*)"/g)].map((match) => match[1])));
+    t.ok(labels.size <= 12, `${[...labels].join(" ")}`);
+  });
+}
