@@ -118,7 +118,7 @@ export function parseRange(
 function part(body: StreamBody, first: number, last: number): StreamBody {
   return {
     totalBytes: last - first + 1,
-    read: (position, lengthBytes, signal) => body.read(first + position, lengthBytes, signal),
+    read: (position, lengthBytes, signal, into) => body.read(first + position, lengthBytes, signal, into),
     release: () => body.release(),
   };
 }

@@ -11,7 +11,7 @@ import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
 import { statusLine } from "./status-lines.js";
-import { readSlice } from "./stream-slices.js";
+import { readSlice, SliceMemory } from "./stream-slices.js";
 import { freshTraceId } from "./trace-id.js";
 
 /** Names and values of a request's head together. */
@@ -300,6 +300,7 @@ class Connections {
     const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
+    const memory = new SliceMemory();
     try {
       if (exchange.isAborted()) return undefined;
       if (exchange.method === "HEAD" || body.totalBytes === 0) {
@@ -309,7 +310,7 @@ class Connections {
       }
       const gone = new AbortController();
       response.once("close", () => gone.abort());
-      next = readSlice(body, 0, gone.signal);
+      next = readSlice(body, 0, gone.signal, memory);
       while (next !== undefined) {
         const slice: Uint8Array = await next;
         next = undefined;
@@ -320,7 +321,7 @@ class Connections {
           await this.#writer.end(response, slice);
           return undefined;
         }
-        next = readSlice(body, position, gone.signal);
+        next = readSlice(body, position, gone.signal, memory);
         // It is awaited only after this slice is out: until then a failure must not count as unhandled.
         next.catch(() => {});
         await this.#writer.write(response, slice);
@@ -337,6 +338,7 @@ class Connections {
     } finally {
       // A read ahead still uses what release() gives back.
       await next?.catch(() => {});
+      memory.release();
       body.release();
     }
   }

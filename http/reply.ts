@@ -4,8 +4,9 @@ export interface StreamBody {
   /**
    * Bytes from `position` on: at least one, at most `lengthBytes`. May be called ahead of what the client has taken.
    * @param signal aborted when the client is gone: the read may then reject at once
+   * @param into memory of at least so many bytes that the read may put them into; it is the caller's, and filled anew by later reads
    */
-  read(position: number, lengthBytes: number, signal?: AbortSignal): Promise<Uint8Array>;
+  read(position: number, lengthBytes: number, signal?: AbortSignal, into?: Uint8Array): Promise<Uint8Array>;
   /** Called once, when the last byte is handed over, the client is gone, or a read failed. No read follows. */
   release(): void;
 }

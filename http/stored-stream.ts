@@ -16,12 +16,12 @@ export interface StoredStreamOptions {
 export function storedStream({ slices, head }: StoredStreamOptions): StreamBody {
   return {
     totalBytes: head.byteLength + slices.sizeBytes,
-    async read(position, lengthBytes) {
+    async read(position, lengthBytes, _signal, into) {
       const headPart = head.subarray(position, position + lengthBytes);
       const storedPosition = Math.max(0, position - head.byteLength);
       const storedBytes = lengthBytes - headPart.byteLength;
       if (storedBytes === 0) return headPart;
-      const stored = await slices.read(storedPosition, storedBytes);
+      const stored = await slices.read(storedPosition, storedBytes, into);
       return headPart.byteLength === 0 ? stored : Buffer.concat([headPart, stored]);
     },
     release: () => slices.close(),

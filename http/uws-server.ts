@@ -7,7 +7,7 @@ import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import { statusLine } from "./status-lines.js";
-import { readSlice } from "./stream-slices.js";
+import { readSlice, SliceMemory } from "./stream-slices.js";
 
 /** The application as it is: the package's types lack listening with options on a host, and close. */
 type UwsApp = Pick<TemplatedApp, "any"> & {
@@ -285,6 +285,7 @@ class Sender {
     const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
+    const memory = new SliceMemory();
     try {
       if (exchange.isAborted()) return;
       if (exchange.method === "HEAD" || totalBytes === 0) {
@@ -297,14 +298,14 @@ class Sender {
       }
       const gone = new AbortController();
       exchange.gone = gone;
-      next = readSlice(body, 0, gone.signal);
+      next = readSlice(body, 0, gone.signal, memory);
       while (next !== undefined) {
         const slice: Uint8Array = await next;
         const end = position + slice.byteLength;
         next = undefined;
         if (exchange.isAborted()) return;
         if (end < totalBytes) {
-          next = readSlice(body, end, gone.signal);
+          next = readSlice(body, end, gone.signal, memory);
           // It is awaited only after this slice is out: until then a failure must not count as unhandled.
           next.catch(() => {});
         }
@@ -325,6 +326,7 @@ class Sender {
     } finally {
       // A read ahead still uses what release() gives back.
       await next?.catch(() => {});
+      memory.release();
       body.release();
     }
   }

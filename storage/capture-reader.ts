@@ -24,9 +24,10 @@ export interface SliceReader {
    * Reads exactly `length` bytes from `position`, less only at the end. A range of bytes has no CRC of its own: every extent that it touches
    * is verified as a whole before, but for what was a short time ago.
    *
+   * @param into memory that is filled and given back in part, instead of fresh one; at least of that length
    * @throws StorageError `capture_damaged` when an extent does not match its CRC, or the file ends before
    */
-  read(position: number, length: number): Promise<Uint8Array>;
+  read(position: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
   close(): void;
 }
 
@@ -70,9 +71,10 @@ export class CaptureReader {
     let isClosed = false;
     return {
       sizeBytes,
-      read: async (position, length) => {
+      read: async (position, length, into) => {
         if (isClosed) throw new Error(`${path}: read after close`);
-        const bytes = new Uint8Array(Math.max(0, Math.min(length, sizeBytes - position)));
+        const wanted = Math.max(0, Math.min(length, sizeBytes - position));
+        const bytes = into?.subarray(0, wanted) ?? new Uint8Array(wanted);
         let at = firstAbove(ends, position);
         for (let done = 0; done < bytes.length; at++) {
           const slice = slices[at]!;

@@ -375,6 +375,50 @@ onEveryFront(t, "downloads of every size around the slice arrive bit-equal, with
   }
 });
 
+onEveryFront(
+  t,
+  "many downloads at once, of slow clients and of some that go, keep to their own bytes in memory that is used again",
+  async (t, serve) => {
+    const totalBytes = 3 * MIB + 77;
+    const byteOf = (nth: number, position: number) => (patternByte(position) + nth * 37) & 0xff;
+    const stream = (nth: number): StreamBody => ({
+      totalBytes,
+      async read(position, lengthBytes, _signal, into) {
+        const bytes = into?.subarray(0, lengthBytes) ?? new Uint8Array(lengthBytes);
+        for (let half = 0; half < 2; half++) {
+          const from = half * (lengthBytes >> 1);
+          const to = half === 0 ? lengthBytes >> 1 : lengthBytes;
+          for (let i = from; i < to; i++) bytes[i] = byteOf(nth, position + i);
+          await turn();
+        }
+        return bytes;
+      },
+      release: () => {},
+    });
+    const { port } = await serve(
+      t,
+      Object.fromEntries(Array.from({ length: 12 }, (_, nth) => [`/${nth}`, () => download(stream(nth))])),
+    );
+    for (let round = 0; round < 2; round++) {
+      const one = async (nth: number): Promise<void> => {
+        const connection = await RawConnection.open(port);
+        connection.socket.pause();
+        connection.send(GET(`/${nth}`));
+        for (let turns = 0; turns < 50 * nth; turns++) await turn();
+        if (nth % 4 === 3) return connection.close();
+        connection.socket.resume();
+        const body = (await connection.response())?.body ?? Buffer.alloc(0);
+        connection.close();
+        t.ok(
+          body.length === totalBytes && body.every((byte, at) => byte === byteOf(nth, at)),
+          `download ${nth}, round ${round}`,
+        );
+      };
+      await Promise.all(Array.from({ length: 12 }, (_, nth) => one(nth)));
+    }
+  },
+);
+
 onEveryFront(t, "a slow client holds two slices, and reading stops when it goes", async (t, serve) => {
   const { body, seen } = patternStream(2_000_000_000);
   const { port, server } = await serve(t, { "/big": () => download(body) });
