@@ -102,8 +102,9 @@ for (const front of FRONTS) {
     for (const name of counted) t.match(name, known);
     t.ok(counted.length > 10 && counted.length < 100, `${counted.length} routes, methods and statuses`);
     const more = await askAll(8);
-    const added = more.filter((name) => !after.includes(name) && !/status="\d+"/.test(name));
-    t.same(added, [], "but for another status of a known route");
+    const own = (names: string[]) =>
+      names.filter((name) => name.startsWith("inspection_") && !name.startsWith("inspection_http_request_duration"));
+    t.same(own(more), own(after), "no other series either");
     const labels = new Set(more.flatMap((name) => [...name.matchAll(/route="([^"]*)"/g)].map((match) => match[1])));
     t.ok(labels.size <= 12, `${[...labels].join(" ")}`);
   });

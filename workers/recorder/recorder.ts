@@ -60,7 +60,7 @@ export interface RecorderEnvironment {
   /** Computes what is made of captures; without it none are processed. */
   artefacts?: ArtefactMaker;
   /** Without it deliveries are recorded and not made. */
-startDispatcher?: typeof startDispatcher;
+  startDispatcher?: typeof startDispatcher;
   /** How late the event loop was since the last call. */
   loopDelay?(): LoopDelay;
   /** What a simulation has in place of the machine's sockets: of the directory's lock, and of those that producers come to. */
