@@ -671,4 +671,47 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "",
     killer: CRASHES,
   },
+  // What somebody did to the files beside the service.
+  {
+    name: "a stray copy of a segment counts as one",
+    file: "storage/stray-segments.js",
+    find: "if (isCopy && (await isNeedless(base, before)))",
+    replace: "if (false)",
+    killer: RECOVERY,
+  },
+  {
+    name: "a copy under a number that the log needs is set aside unjudged",
+    file: "storage/stray-segments.js",
+    find: "if (isCopy && (await isNeedless(base, before)))",
+    replace: "if (isCopy)",
+    killer: RECOVERY,
+  },
+  {
+    name: "nobody looks whether the newest segment has its name",
+    file: "workers/recorder/store-watch.js",
+    find: "await this.#options.log()?.verifyName();",
+    replace: "",
+    killer: "workers/recorder/store-watch",
+  },
+  {
+    name: "nobody looks whether a capture file has its name",
+    file: "workers/recorder/store-watch.js",
+    find: "await this.#options.captures.verifyNames();",
+    replace: "",
+    killer: "workers/recorder/store-watch",
+  },
+  {
+    name: "any file of the segment's name is taken for it",
+    file: "storage/log.js",
+    find: "isNamed = status?.identity === (await segment.file.identity());",
+    replace: "isNamed = status !== null;",
+    killer: "workers/recorder/store-watch",
+  },
+  {
+    name: "what stands in a data directory is not looked at before it is changed",
+    file: "storage/data-directory.js",
+    find: "await requireUsable(fileSystem, path);",
+    replace: "",
+    killer: "contract/bad-data-directory",
+  },
 ];
