@@ -133,8 +133,15 @@ function statusFault(statusCode: number | null): string | null {
   return `the receiver answered ${statusCode}`;
 }
 
+/** What undici ends a connection for although an answer began, by the message of its error. */
+const REFUSED_ANSWERS: Record<string, string> = {
+  "bad response": "the receiver answered 100, which was not asked for",
+  "bad upgrade": "the receiver answered with another protocol",
+};
+
 /** The connection ended, by the receiver or on the way to it. */
 function isClosed(error: Error): boolean {
+  if (error.message in REFUSED_ANSWERS) return false;
   const { code } = error as { code?: unknown };
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
@@ -161,6 +168,8 @@ const FAILURES: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: "the connection timed out",
   UND_ERR_SOCKET: CLOSED,
   UND_ERR_INFO: CLOSED,
+  // Of undici's parser: a status below 100.
+  ERR_ASSERTION: "the answer is not HTTP",
   UND_ERR_HEADERS_OVERFLOW: "the answer's headers are too large",
 };
 
@@ -172,7 +181,7 @@ function failureText(error: Error): string {
     if (code.startsWith("HPE_")) return `the answer is not HTTP (${code})`;
     if (code.startsWith("ERR_SSL_")) return `${FAILURES.EPROTO} (${code})`;
     if (error instanceof NameLookupError) return `${FAILURES[code] ?? FAILURES.ENOTFOUND} (${code})`;
-    const known = FAILURES[code];
+    const known = REFUSED_ANSWERS[error.message] ?? FAILURES[code];
     if (known !== undefined) return `${known} (${code})`;
   }
   // Several addresses of one name were tried.

@@ -23,7 +23,7 @@ export class ReceiverAnswer {
         break;
       }
       // The parser lets ASCII through only.
-      const key = bufferOf(name).toString("latin1").toLowerCase();
+      const key = keyOf(bufferOf(name).toString("latin1").toLowerCase());
       headers[key] = headers[key] === undefined ? textOf(value) : `${headers[key]}, ${textOf(value)}`;
     }
     this.headers = { ...headers };
@@ -51,6 +51,11 @@ export class ReceiverAnswer {
     const text = only === undefined ? "" : textOf(this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks));
     return this.#isCut ? `${text}… [cut: ${this.#bytes} bytes kept]` : text;
   }
+}
+
+/** A receiver may name a header so, and a record that held this key could not be decoded again (core/non-json.ts). */
+function keyOf(name: string): string {
+  return name === "__proto__" ? "[__proto__]" : name;
 }
 
 /** Bytes that are not UTF-8 become replacement characters. */

@@ -143,7 +143,11 @@ export class DeliveryDesk {
     const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
     this.#keep(tracked, [], eventPayload(payload), payload);
     this.#unseen.push({ sequence, tracked, isEnd: false });
-    return this.#wants.add(tracked, answer);
+    // Whoever tests knows a webhook, not the delivery: one that is deleted meanwhile is not there.
+    return this.#wants.add(tracked, (outcome) => {
+      const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
+      answer(isDeleted ? { error: webhookNotFound(webhookId) } : outcome);
+    });
   }
 
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */

@@ -1,6 +1,8 @@
 import t, { type Test } from "tap";
 import { createServiceClock } from "../../../core/service-clock.js";
 import { verifyWebhook } from "../../../core/verify-webhook.js";
+import { MessagePackEncoder } from "../../../storage/message-pack-encoder.js";
+import { decodeDeliveryBody } from "../../../storage/webhook-record.js";
 import { PAYLOAD, startTestDispatcher } from "../../helpers/dispatcher-bench.js";
 import { rawReceiver } from "../../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../helpers/receiver.js";
@@ -9,6 +11,11 @@ async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Pro
   const one = await startReceiver(...args);
   t.teardown(() => one.close());
   return one;
+}
+
+/** A receiver that answers whatever comes with these bytes. */
+function answering(t: Test, text: string): Promise<string> {
+  return rawReceiver(t, (socket) => socket.once("data", () => socket.write(text)));
 }
 
 t.test("a receiver that takes it gets the frozen bytes with every header", async (t) => {
@@ -87,6 +94,19 @@ t.test("a large answer is kept up to its bound, and marked", async (t) => {
   t.equal(whole?.attempt?.responseBody, "x".repeat(16_384), "no mark on one that fits");
 });
 
+t.test("headers of any name are kept under keys that can be stored", async (t) => {
+  const { deliver, end } = startTestDispatcher(t);
+  const head = "HTTP/1.1 200 OK\r\n__proto__: a\r\n__PROTO__: b\r\nconstructor: c\r\nContent-Length: 0\r\n\r\n";
+  const [report] = await end(deliver(await answering(t, head)));
+  const kept = report?.attempt?.responseHeaders ?? {};
+  t.same(Object.keys(kept), ["[__proto__]", "constructor", "content-length"]);
+  t.match(kept, { "[__proto__]": "a, b", constructor: "c" });
+  const { history } = decodeDeliveryBody(
+    new MessagePackEncoder().encode({ history: [report?.attempt], payload: null }),
+  );
+  t.same(history[0]?.responseHeaders, kept);
+});
+
 t.test("refusing, resetting, closing, garbage, other names: each says what it was", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
   const closed = await startReceiver();
@@ -97,6 +117,12 @@ t.test("refusing, resetting, closing, garbage, other names: each says what it wa
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end())), /closed before an answer/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end("\x00\xffwhat?\r\n\r\n"))), /not HTTP/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end("SSH-2.0-x\r\n"))), /not HTTP/],
+    [await answering(t, "HTTP/1.1 099 Hm\r\n\r\n"), /^the answer is not HTTP/],
+    [await answering(t, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), /^the receiver answered 100/],
+    [
+      await answering(t, "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+      /^the receiver answered with another protocol/,
+    ],
     ["http://no-such-host.invalid/", /does not resolve/],
     ["http://127.0.0.1:0/", /./],
   ];

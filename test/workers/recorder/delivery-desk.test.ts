@@ -2,6 +2,7 @@ import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { DeliveryJob } from "../../../workers/dispatcher/dispatcher-messages.js";
+import type { InlineAnswer } from "../../../workers/recorder/tracked-delivery.js";
 import { countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
@@ -300,6 +301,25 @@ t.test("a webhook that changes between two attempts", async (t) => {
     t.same(one.desk.figures.running, 0);
   }
 });
+
+t.test(
+  "a test of a webhook that is deleted before its attempt begins is told that there is no such webhook",
+  async (t) => {
+    const webhook = webhookOf(1);
+    const one = bench(webhook);
+    let answer: Parameters<InlineAnswer>[0] | undefined;
+    one.desk.test(webhook.id, (outcome) => {
+      answer = outcome;
+    });
+    one.put({ kind: "webhook_deleted", webhook });
+    one.desk.webhookChanged(webhook.id);
+    one.settle();
+    t.match(answer, {
+      error: { data: { code: "webhook_not_found", params: { field: "webhook_id", value: webhook.id } } },
+    });
+    t.equal(one.jobs.size, 0);
+  },
+);
 
 t.test("an outcome that cannot be appended is appended later, and nobody is told before", async (t) => {
   const webhook = webhookOf(1);
