@@ -1,4 +1,4 @@
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type LookupAnswer, type LookupProcess, PLACES } from "./name-lookups.js";
 
@@ -8,19 +8,31 @@ const THREADS = 2 * PLACES;
 
 /** Starts the process that looks names up; some 8 MB of its own (measured: Node 20, 256 threads), and none before a name is needed. */
 export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onExit: () => void): LookupProcess {
-  const child = fork(PROGRAM, [], {
-    // Whoever reads the service's output must not wait for this process.
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
-    // A debugger's port is taken by the service.
-    execArgv: ["--max-semi-space-size=1"],
-    env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
-  });
   let hasEnded = false;
   const end = (): void => {
     if (hasEnded) return;
     hasEnded = true;
     onExit();
   };
+  let child: ChildProcess;
+  try {
+    child = fork(PROGRAM, [], {
+      // Whoever reads the service's output must not wait for this process.
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // A debugger's port is taken by the service.
+      execArgv: ["--max-semi-space-size=1"],
+      env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
+    });
+  } catch {
+    // Without memory for it, say; what is asked meanwhile is told by its end, as below.
+    setImmediate(end);
+    return {
+      ask() {},
+      kill() {
+        hasEnded = true;
+      },
+    };
+  }
   child.on("message", (answer: LookupAnswer) => {
     if (!hasEnded) onAnswer(answer);
   });
@@ -33,8 +45,10 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
   child.unref();
   child.channel?.unref();
   return {
-    // What could not be sent is told by its end.
-    ask: (hostname) => child.send(hostname, () => {}),
+    // What could not be sent is told by its end. With too many files open there is no channel, and not even `send`.
+    ask(hostname) {
+      if (child.connected) child.send(hostname, () => {});
+    },
     kill() {
       hasEnded = true;
       child.kill("SIGKILL");
