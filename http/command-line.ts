@@ -12,13 +12,8 @@ import {
   type OptionValues,
   SERVE_OPTIONS,
 } from "./command-options.js";
-import { demo } from "./demo-command.js";
-import { exportRun } from "./export-command.js";
-import { addKey, listKeys, removeKey } from "./keys-command.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
-import { serve } from "./serve-command.js";
 import { SERVICE_VERSION } from "./service-version.js";
-import { check, inspect } from "./store-commands.js";
 
 const KNOWN_NAMES = new Set(
   [
@@ -27,40 +22,70 @@ const KNOWN_NAMES = new Set(
   ].flatMap((options) => Object.keys(options)),
 );
 
+/** Each loaded when it is asked for: `check` needs neither the servers nor the pool, whose modules take longer to load than a small store to read. */
+const COMMANDS = {
+  serve: async () => (await import("./serve-command.js")).serve,
+  demo: async () => (await import("./demo-command.js")).demo,
+  check: async () => (await import("./store-commands.js")).check,
+  inspect: async () => (await import("./store-commands.js")).inspect,
+  exportRun: async () => (await import("./export-command.js")).exportRun,
+  addKey: async () => (await import("./keys-command.js")).addKey,
+  listKeys: async () => (await import("./keys-command.js")).listKeys,
+  removeKey: async () => (await import("./keys-command.js")).removeKey,
+};
+
 /** The command line of decisions.md. An action resolves with the process's exit code. */
 export function commandLine(): Command {
   const program = new Command("inspection-service")
     .description("Keeps, serves and pushes what the inspection cell produced.")
     .version(SERVICE_VERSION)
     .showHelpAfterError("(--help lists all options)");
-  addCommand(program, "serve", "serve the data directory over HTTP and take producers in", SERVE_OPTIONS, serve);
-  addCommand(program, "demo", "serve, beside a cell that produces runs over the cell link", DEMO_OPTIONS, demo);
+  addCommand(
+    program,
+    "serve",
+    "serve the data directory over HTTP and take producers in",
+    SERVE_OPTIONS,
+    COMMANDS.serve,
+  );
+  addCommand(
+    program,
+    "demo",
+    "serve, beside a cell that produces runs over the cell link",
+    DEMO_OPTIONS,
+    COMMANDS.demo,
+  );
   addCommand(
     program,
     "check",
     "verify every byte of a store; exit 1 if anything is wrong",
     CHECK_OPTIONS,
-    check,
+    COMMANDS.check,
   ).addHelpText(
     "after",
     "\nExit codes: 0 nothing durable is damaged or missing, 1 something is, or the store could not be checked at all, also for wrong use. " +
       "What a crash leaves behind\n(a torn tail, files that nothing names) is listed and is no damage. Progress of a long check goes to stderr.",
   );
-  addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, inspect).addHelpText(
+  addCommand(
+    program,
+    "inspect",
+    "print the records of a store as JSON lines",
+    INSPECT_OPTIONS,
+    COMMANDS.inspect,
+  ).addHelpText(
     "after",
     "\nExit codes: 0, or 1 when the record that was asked for is not there. A record that cannot be decoded has an `error`; damage to the log" +
       "\nstands behind the records as findings.",
   );
-  addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, exportRun);
+  addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, COMMANDS.exportRun);
   const keys = program.command("keys").description("make, list and remove API keys");
-  addCommand(keys, "add", "make a key: it is printed once, and kept as a hash", KEYS_ADD_OPTIONS, addKey);
-  addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, listKeys);
+  addCommand(keys, "add", "make a key: it is printed once, and kept as a hash", KEYS_ADD_OPTIONS, COMMANDS.addKey);
+  addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, COMMANDS.listKeys);
   addCommand(
     keys,
     "remove",
     "remove a key; a running service refuses it within seconds",
     KEYS_REMOVE_OPTIONS,
-    removeKey,
+    COMMANDS.removeKey,
   );
   return program;
 }
@@ -71,7 +96,7 @@ function addCommand<Declarations extends OptionDeclarations>(
   description: string,
   declarations: Declarations,
   // biome-ignore lint/suspicious/noConfusingVoidType: an action without an outcome returns nothing
-  run: (options: OptionValues<Declarations>) => Promise<boolean | void>,
+  load: () => Promise<(options: OptionValues<Declarations>) => Promise<boolean | void>>,
 ): Command {
   const command = program.command(name).description(description);
   // Names by the keys that commander gives them: --base-url comes as baseUrl.
@@ -93,7 +118,9 @@ function addCommand<Declarations extends OptionDeclarations>(
       readConfiguration,
       knownNames: KNOWN_NAMES,
     };
-    const outcome = await run(await resolveOptions(declarations, sources));
+    const values = await resolveOptions(declarations, sources);
+    const run = await load();
+    const outcome = await run(values);
     if (outcome === false) process.exitCode = 1;
   });
   return command;

@@ -4,7 +4,7 @@ import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
 import { FRONTS, type Front } from "./front-name.js";
-import { LOG_LEVELS, type LogLevel } from "./service-log.js";
+import { LOG_LEVELS, type LogLevel } from "./log-level.js";
 
 /** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
 export interface OptionDeclaration<Value> {

@@ -1,7 +1,5 @@
 import pino from "pino";
-
-export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+import type { LogLevel } from "./log-level.js";
 
 export type ServiceLog = pino.Logger;
 
