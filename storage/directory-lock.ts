@@ -132,7 +132,8 @@ async function enter(fileSystem: FileSystem, directory: string) {
   let isHolding = false;
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
-    socket.end(isHolding ? "holding" : "asking");
+    // A process that asks and is stopped must not keep this one from ending.
+    socket.end(isHolding ? "holding" : "asking", () => socket.destroy());
   });
   const random = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString("hex");
   const entry = `${process.pid}-${random}.sock`;

@@ -29,7 +29,8 @@ export async function takeName(identity: string): Promise<NameLock | NameHolder>
   let isHolding = false;
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
-    socket.end(`${isHolding ? "holding" : "asking"} ${process.pid}`);
+    // Whoever keeps the connection open, which any account can, must keep neither a descriptor of this process nor its end.
+    socket.end(`${isHolding ? "holding" : "asking"} ${process.pid}`, () => socket.destroy());
   });
   const isTaken = await new Promise<boolean>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {

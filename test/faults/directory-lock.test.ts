@@ -1,5 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { checkStore } from "../../storage/check-store.js";
 import { openDataDirectory } from "../../storage/data-directory.js";
@@ -97,6 +100,23 @@ t.test("whose lock was removed keeps the directory, and knows of it", { skip: no
   }
   t.notOk(readdirSync(path).includes("lock"), "the second one has made nothing");
   await own.release();
+  await (await openDataDirectory({ path, creates: true })).release();
+});
+
+t.test("who asks and never hangs up keeps nobody from letting go", { skip: notLinux }, async (t) => {
+  const path = temporaryDirectory(t);
+  const own = await openDataDirectory({ path, creates: true });
+  const { dev, ino } = statSync(path, { bigint: true });
+  const entry = `${path}/lock/${readdirSync(`${path}/lock`)[0]}`;
+  for (const name of [`\0inspection-results-service/${dev}:${ino}`, entry]) {
+    const asking = connect({ path: name, allowHalfOpen: true });
+    t.teardown(() => asking.destroy());
+    asking.resume();
+    await once(asking, "end");
+  }
+  const released = own.release().then(() => "released");
+  // Waited for only where it fails.
+  t.equal(await Promise.race([released, delay(10_000, "hangs", { ref: false })]), "released");
   await (await openDataDirectory({ path, creates: true })).release();
 });
 
