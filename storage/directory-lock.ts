@@ -203,8 +203,10 @@ function stateOf(path: string): Promise<EntryState> {
       answer += text;
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      // Only these two say that nobody listens; whatever else fails, the entry counts as alive.
-      resolve(error.code === "ECONNREFUSED" || error.code === "ENOENT" ? "dead" : "holding");
+      // Only these two say that nobody listens. Of one that ended just now, or let go, whoever asks again sees.
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("dead");
+      // Whatever else fails, the entry counts as alive.
+      else resolve(error.code === "ECONNRESET" ? "asking" : "holding");
     });
     socket.on("close", () => resolve(answer === "asking" ? "asking" : "holding"));
   });

@@ -3,10 +3,12 @@
  * inode. The kernel frees it with its process, as it does the sockets of directory-lock.ts, and no `rm` reaches it. It is seen within one
  * network namespace only, which is why it stands beside those sockets and not in their place.
  *
- * Any account of the machine may use such a name: one that wants to keep the service from starting can. It learns nothing by it.
+ * Any account of the machine may use such a name: one that wants to keep the service from starting can. It learns nothing by it. Where
+ * the machine's rules give this account no such names, they give them to no process of it, and the files stand alone.
  */
 import { connect, createServer } from "node:net";
 
+const FORBIDDEN_CODES: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM"]);
 /** A holder that does not say so within this is stopped or busy, but alive. */
 const ANSWER_TIMEOUT_MS = 1_000;
 const PREFIX = "\0inspection-results-service/";
@@ -23,23 +25,24 @@ export interface NameHolder {
   isHolding: boolean;
 }
 
+const NO_NAME: NameLock = { hold: () => {}, release: async () => {} };
+
 /** @param identity of the folder: see `FileStatus` */
 export async function takeName(identity: string): Promise<NameLock | NameHolder> {
-  if (process.platform !== "linux") return { hold: () => {}, release: async () => {} };
+  if (process.platform !== "linux") return NO_NAME;
   let isHolding = false;
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
     // Whoever keeps the connection open, which any account can, must keep neither a descriptor of this process nor its end.
     socket.end(`${isHolding ? "holding" : "asking"} ${process.pid}`, () => socket.destroy());
   });
-  const isTaken = await new Promise<boolean>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRINUSE") resolve(false);
-      else reject(error);
-    });
-    server.listen(PREFIX + identity, () => resolve(true));
+  const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+    server.once("error", resolve);
+    server.listen(PREFIX + identity, () => resolve(null));
   });
-  if (!isTaken) return await holderOf(PREFIX + identity);
+  if (failure?.code === "EADDRINUSE") return await holderOf(PREFIX + identity);
+  if (FORBIDDEN_CODES.has(failure?.code)) return NO_NAME;
+  if (failure !== null) throw failure;
   server.unref();
   return {
     hold: () => {

@@ -9,6 +9,7 @@ import { openDataDirectory } from "../../storage/data-directory.js";
 import { lockByEntries } from "../../storage/directory-lock.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { startHelper } from "../helpers/child-lines.js";
+import { hasNoCompiler, preloadedLibrary } from "../helpers/preloaded-library.js";
 import { runCommand } from "../helpers/service-process.js";
 
 function temporaryDirectory(t: { teardown(callback: () => void): void }): string {
@@ -119,6 +120,44 @@ t.test("who asks and never hangs up keeps nobody from letting go", { skip: notLi
   t.equal(await Promise.race([released, delay(10_000, "hangs", { ref: false })]), "released");
   await (await openDataDirectory({ path, creates: true })).release();
 });
+
+t.test("a holder that is killed while it is asked has not held on", async (t) => {
+  const path = temporaryDirectory(t);
+  const holder = startHelper("lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  // It does not answer, and whoever asks waits a second for it.
+  holder.signal("SIGSTOP");
+  let isAsked = false;
+  const fileSystem: typeof nodeFileSystem = {
+    ...nodeFileSystem,
+    readDirectory: async (folder) => {
+      const entries = await nodeFileSystem.readDirectory(folder);
+      // The connections to all of them begin in this turn of the event loop.
+      if (!isAsked) setImmediate(() => void holder.end("SIGKILL"));
+      isAsked = true;
+      return entries;
+    },
+  };
+  const own = await lockByEntries(fileSystem, `${path}/lock`);
+  t.equal(readdirSync(`${path}/lock`).length, 1);
+  await own.release();
+});
+
+t.test(
+  "where sockets may have no such names, the lock's files keep the directory",
+  { skip: notLinux || hasNoCompiler },
+  async (t) => {
+    const path = temporaryDirectory(t);
+    const env = { LD_PRELOAD: preloadedLibrary(t, "no-abstract-names") };
+    const holder = startHelper("lock-holder-process", [path], env);
+    t.equal(await holder.line(0), "held");
+    const other = startHelper("lock-holder-process", [path], env);
+    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: holder.processId } });
+    await other.end("SIGKILL");
+    await holder.end("SIGKILL");
+    await (await openDataDirectory({ path, creates: true })).release();
+  },
+);
 
 t.test("a directory with a long path can be held", async (t) => {
   const path = `${temporaryDirectory(t)}/${"long".repeat(40)}`;

@@ -14,10 +14,11 @@ export interface ChildLines {
   signal(signal: NodeJS.Signals): void;
 }
 
-/** Starts a compiled test helper (`dist/test/helpers/<name>.js`). */
-export function startHelper(name: string, args: readonly string[]): ChildLines {
+/** Starts a compiled test helper (`dist/test/helpers/<name>.js`), with `env` beside the environment of this one. */
+export function startHelper(name: string, args: readonly string[], env: Record<string, string> = {}): ChildLines {
   const child: ChildProcess = spawn(process.execPath, [`dist/test/helpers/${name}.js`, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
   });
   const lines: string[] = [];
   let hasEnded = false;
