@@ -502,6 +502,7 @@ export class Recorder implements MessageIntake {
     }
     this.#unavailable ??= "the service is stopping";
     await this.#link.close();
+    await this.#watch.lookAtFiles();
     await this.#snapshots?.stop(log?.failure === null);
     await this.#close();
     this.#environment.send({ kind: "stopped" });

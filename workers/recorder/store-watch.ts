@@ -48,6 +48,11 @@ export class StoreWatch {
   /** Never rejects. */
   async #look(): Promise<void> {
     await this.#lookAtLock();
+    await this.lookAtFiles();
+  }
+
+  /** Whether what was written can be found by the next start: at the end too, since the last look may be some seconds old. Never rejects. */
+  async lookAtFiles(): Promise<void> {
     await this.#options.log()?.verifyName();
     await this.#options.captures.verifyNames();
   }

@@ -83,6 +83,22 @@ for (const [how, remove] of Object.entries(removals)) {
   }
 }
 
+for (const which of ["segment", "capture file"]) {
+  t.test(`a ${which} that is gone when the service ends is told then, not by the next start`, async (t) => {
+    const { directory, recorder, runId } = await capturing(t);
+    const isSegment = which === "segment";
+    const segment = join(directory, "meta", readdirSync(join(directory, "meta")).at(-1) as string);
+    const path = isSegment ? segment : join(directory, "captures", capturePath(runId, "capture"));
+    rmSync(path);
+    await recorder.stop();
+    const errors = recorder.lines.filter(({ level }) => level === "error").map((line) => JSON.stringify(line));
+    t.ok(
+      errors.some((text) => text.includes(`${path} was removed or replaced`)),
+      errors.join("\n"),
+    );
+  });
+}
+
 t.test("a log that the disk does not give keeps its snapshot, whatever that is worth", async (t) => {
   const directory = temporaryDirectory(t);
   await (await RecorderHarness.start(t, directory)).stop();
