@@ -53,6 +53,11 @@ export function formatKeys(keys: readonly StoredKey[]): string {
   return `${JSON.stringify({ keys }, undefined, 2)}\n`;
 }
 
+/** The text for a log line: of a key that somebody put where none belongs, such as a query, the id alone. */
+export function withoutKeys(text: string): string {
+  return text.includes("isk_") ? text.replace(/isk_([0-9a-f]{12})_[\w%-]+/g, "isk_$1_…") : text;
+}
+
 /** Compared with when no entry has the key's id, so that this takes as long. */
 const NOBODY = Buffer.alloc(32);
 

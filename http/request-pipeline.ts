@@ -2,7 +2,7 @@ import { LIMITS } from "../core/limits.js";
 import { ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import type { StorageError } from "../storage/storage-error.js";
-import type { ApiKeys } from "./api-keys.js";
+import { type ApiKeys, withoutKeys } from "./api-keys.js";
 import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply.js";
 import { conditionalReply } from "./conditional-reply.js";
 import type { CrossOrigin } from "./cross-origin.js";
@@ -188,7 +188,7 @@ export class RequestPipeline {
         request?.end();
         pending.then(releaseUnsent, () => {});
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
-        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: incoming.path }, message);
+        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: withoutKeys(incoming.path) }, message);
         resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
       }, this.#deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
@@ -199,7 +199,7 @@ export class RequestPipeline {
   failure(error: unknown, incoming: IncomingRequest, traceId: string): Reply {
     if (error instanceof ServiceError && error.data.code !== "internal_error") return errorReply(error.data, traceId);
     this.#log.error(
-      { trace_id: traceId, method: incoming.method, path: incoming.path, err: error },
+      { trace_id: traceId, method: incoming.method, path: withoutKeys(incoming.path), err: error },
       "a request failed inside the service",
     );
     if (isReadDamage(error)) {
@@ -216,7 +216,8 @@ export class RequestPipeline {
 
   /** Told by the server when an answer that has begun cannot be sent to its end. */
   brokenOff(error: unknown, { path }: IncomingRequest, traceId: string, sentBytes: number): void {
-    this.#log.error({ trace_id: traceId, path, position: sentBytes, err: error }, "reading a body failed");
+    const fields = { trace_id: traceId, path: withoutKeys(path), position: sentBytes, err: error };
+    this.#log.error(fields, "reading a body failed");
     if (isReadDamage(error)) this.#onReadDamage(error);
   }
 
@@ -228,7 +229,9 @@ export class RequestPipeline {
     const shown = crossOrigin.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...crossOrigin] };
     const isError = reply.status >= 400;
     if (!isError && !this.#logsRequests) return shown;
-    const { method, path, query } = incoming;
+    const { method } = incoming;
+    const path = withoutKeys(incoming.path);
+    const query = withoutKeys(incoming.query);
     const durationMs = Math.round(tookMs * 1000) / 1000;
     const line = { trace_id: traceId, method, path, query, status: reply.status, duration_ms: durationMs };
     if (isError) this.#log.info(line, "request");
