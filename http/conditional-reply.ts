@@ -73,8 +73,7 @@ function hasTag(list: string | undefined, etag: string): boolean {
 function isUnchanged({ etag, modifiedAtUs }: Validators, headers: RequestHeaders): boolean {
   const tags = headers.get("if-none-match");
   if (tags !== undefined) return hasTag(tags, etag);
-  const sinceMs = Date.parse(headers.get("if-modified-since") ?? "");
-  return sinceMs >= wholeSecondsMs(modifiedAtUs);
+  return parseHttpDate(headers.get("if-modified-since") ?? "") >= wholeSecondsMs(modifiedAtUs);
 }
 
 /** If-Range lets the range count only for the version that the client has a part of; strong comparison. */
@@ -83,7 +82,17 @@ function rangeApplies(validators: Validators | undefined, headers: RequestHeader
   if (condition === undefined) return true;
   if (validators === undefined) return false;
   if (condition.startsWith('"')) return condition === validators.etag;
-  return Date.parse(condition) === wholeSecondsMs(validators.modifiedAtUs);
+  return parseHttpDate(condition) === wholeSecondsMs(validators.modifiedAtUs);
+}
+
+// The three forms of RFC 9110, section 5.6.7: IMF-fixdate, that of RFC 850, and asctime's, which names no zone and is UTC all the same.
+const HTTP_DATE =
+  /^(?:[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4})$/;
+
+/** Milliseconds since the Unix epoch; NaN for what is no HTTP date, which does not count: Date.parse takes `2030` or `x 1` for one. */
+export function parseHttpDate(text: string): number {
+  if (!HTTP_DATE.test(text)) return Number.NaN;
+  return Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
 }
 
 function wholeSecondsMs(timeUs: number): number {

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import t from "tap";
 import { acceptsGzip } from "../../http/compressed-reply.js";
-import { parseRange } from "../../http/conditional-reply.js";
+import { parseHttpDate, parseRange } from "../../http/conditional-reply.js";
 import { CrossOrigin } from "../../http/cross-origin.js";
 import { downloadReply, jsonBytesReply, jsonReply, storedValidators } from "../../http/reply.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
@@ -60,6 +60,17 @@ t.test("which bytes a Range asks for", async (t) => {
   for (const [header, total, range] of cases) t.same(parseRange(header, total), range, `${header} of ${total}`);
 });
 
+t.test("which texts are dates", async (t) => {
+  const timeMs = Date.UTC(2026, 0, 31, 12, 0, 0);
+  for (const date of [MODIFIED, "Saturday, 31-Jan-26 12:00:00 GMT", "Sat Jan 31 12:00:00 2026"]) {
+    t.equal(parseHttpDate(date), timeMs, date);
+  }
+  t.equal(parseHttpDate("Sun Feb  1 00:00:00 2026"), Date.UTC(2026, 1, 1));
+  for (const none of ["", "2030", "x 1", "2026-01-31T12:00:00Z", `${MODIFIED}, ${MODIFIED}`, "Sat, 31 Jan 2026"]) {
+    t.ok(Number.isNaN(parseHttpDate(none)), none);
+  }
+});
+
 t.test("who takes gzip", async (t) => {
   for (const yes of ["gzip", "deflate, gzip;q=0.5, br", "GZIP", "x-gzip", "br,gzip ; q=1.0"])
     t.ok(acceptsGzip(yes), yes);
@@ -109,6 +120,8 @@ onEveryFront(t, "a download whole, in part, by HEAD and under conditions", async
     ["Range: bytes=5-9", "If-Range: nonsense"],
     ["If-Modified-Since: Sat, 31 Jan 2026 11:59:59 GMT"],
     ["If-Modified-Since: nonsense"],
+    ["If-Modified-Since: 2099"],
+    ["If-Modified-Since: nonsense 31 Dec 2099"],
     [`If-Modified-Since: ${MODIFIED}`, 'If-None-Match: "other"'],
   ]) {
     const all = await get(headers);
