@@ -112,7 +112,7 @@ export class Metrics {
     this.#gauge("inspection_active_runs", "Runs that have not ended.", (of) => of.activeRuns);
     this.#gauge(
       "inspection_captured_bytes",
-      "What ended runs keep of captures; with retention only.",
+      "Size of captures, and of what is made of them and kept.",
       (of) => of.capturedBytes,
     );
     const removed = (what: "runs" | "files" | "bytes") => (of: RecorderFigures) => of.store?.retention[what] ?? 0;

@@ -41,10 +41,11 @@ const UNKNOWN = -1;
 
 /**
  * What retention goes by, folded from the index sections of consolidated records: the runs that keep captures, oldest first, with
- * their bytes, 48 bytes a run; and the runs removed last, whose files may still be there. Without `keepsRuns` only the latter.
+ * their bytes, 48 bytes a run; and the runs removed last, whose files may still be there. Without `keepsRuns`, and after
+ * `forgetRuns`, only the latter.
  */
 export class CaptureLedger {
-  readonly #keepsRuns: boolean;
+  #keepsRuns: boolean;
   /** Rows of createdAtUs, completedAtUs, bytes, segmentBase, offset, length; ascending by the first. */
   #rows: Float64Array = new Float64Array(INITIAL_ROWS * STRIDE);
   #head = 0;
@@ -70,6 +71,18 @@ export class CaptureLedger {
 
   get bytesUsed(): number {
     return this.#rows.byteLength;
+  }
+
+  /** Where nothing is ever removed, the runs are of use for the sum of their bytes alone. @returns that sum, as far as it is known */
+  forgetRuns(): number {
+    const bytes = this.#bytes;
+    this.#keepsRuns = false;
+    this.#rows = new Float64Array(0);
+    this.#head = 0;
+    this.#end = 0;
+    this.#bytes = 0;
+    this.#unknown = 0;
+    return bytes;
   }
 
   /** Creation of the oldest run that keeps captures. */

@@ -24,9 +24,9 @@ export class CaptureStore {
   readonly #maximumDescriptors: number;
   #descriptors = 0;
   readonly #waiters: (() => void)[] = [];
-  readonly #host: CaptureFileHost;
+  readonly #hosts: Record<CaptureKind, CaptureFileHost>;
   #pendingBytes = 0;
-  #appendedBytes = 0;
+  #appendedBytes: Record<CaptureKind, number> = { capture: 0, report: 0 };
   #failure: StorageErrorData | null = null;
 
   constructor(options: {
@@ -50,7 +50,7 @@ export class CaptureStore {
       max: maximumOpenFiles,
       dispose: (_, file) => this.#release(file),
     });
-    this.#host = {
+    const hostOf = (kind: CaptureKind): CaptureFileHost => ({
       room,
       open: (path, keptBytes) => room.attempt(() => this.#openFile(path, keptBytes)),
       close: async (file) => {
@@ -65,9 +65,10 @@ export class CaptureStore {
       fail: (error) => this.#fail(error),
       count: (bytes) => {
         this.#pendingBytes += bytes;
-        if (bytes > 0) this.#appendedBytes += bytes;
+        if (bytes > 0) this.#appendedBytes[kind] += bytes;
       },
-    };
+    });
+    this.#hosts = { capture: hostOf("capture"), report: hostOf("report") };
   }
 
   /** Bytes appended and not yet written: what the payloads hold in memory. */
@@ -75,8 +76,8 @@ export class CaptureStore {
     return this.#pendingBytes;
   }
 
-  /** Bytes appended since this was made. */
-  get appendedBytes(): number {
+  /** Bytes appended since this was made, to files of each kind. */
+  get appendedBytes(): Readonly<Record<CaptureKind, number>> {
     return this.#appendedBytes;
   }
 
@@ -93,7 +94,7 @@ export class CaptureStore {
     const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
     let file = this.#files.get(path);
     if (file === undefined) {
-      file = new CaptureFile(this.#host, path, committedEnd);
+      file = new CaptureFile(this.#hosts[kind], path, committedEnd);
       this.#files.set(path, file);
     }
     return file;

@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { FRONTS } from "../../http/front-name.js";
+import { capturePath } from "../../storage/capture-path.js";
 import { runWithCaptures } from "../helpers/kept-captures.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { RawProducer } from "../helpers/raw-producer.js";
@@ -109,3 +113,38 @@ for (const front of FRONTS) {
     t.ok(labels.size <= 12, `${[...labels].join(" ")}`);
   });
 }
+
+t.test("/metrics tells the size of captures: as they come, after a start, and what retention leaves", async (t) => {
+  const dataDirectory = mkdtempSync(join(tmpdir(), "capture-size-"));
+  t.teardown(() => rmSync(dataDirectory, { recursive: true, force: true }));
+  const sizeOf = (runId: string) => statSync(join(dataDirectory, "captures", capturePath(runId, "capture"))).size;
+  const start = async (...args: string[]) => {
+    const service = await ServiceProcess.start({ args: ["serve", ...args], dataDirectory });
+    t.teardown(() => service.dispose());
+    return service;
+  };
+  const shown = async ({ port }: ServiceProcess) => seriesValue(await metricsText(port), "inspection_captured_bytes");
+
+  let service = await start();
+  t.equal(await shown(service), 0);
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const { id: ended } = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: ended });
+  const { id: active } = await runWithCaptures(producer, 2);
+  for (let open: number | undefined = 1; open !== 0; ) {
+    open = seriesValue(await metricsText(service.port), "inspection_open_artefacts");
+  }
+  t.ok(sizeOf(ended) > 0);
+  t.equal(await shown(service), sizeOf(ended) + sizeOf(active), "as they come");
+  t.equal((await service.end()).code, 0);
+
+  service = await start();
+  t.equal(await shown(service), sizeOf(ended) + sizeOf(active), "after a start");
+  t.equal((await service.end()).code, 0);
+
+  service = await start("--retain-bytes", "1");
+  const left = sizeOf(active);
+  while ((await shown(service)) !== left);
+  t.throws(() => sizeOf(ended), { code: "ENOENT" });
+  t.equal((await service.end()).code, 0);
+});

@@ -51,6 +51,10 @@ t.test(
     ledger.drop(5);
     t.equal(ledger.nextUnknown(-1), undefined);
     t.match(ledger, { bytes: 107, runs: 2 });
+    t.equal(ledger.forgetRuns(), 107);
+    ledger.keep(keptRun(9));
+    t.match(ledger, { bytes: 0, runs: 0, bytesUsed: 0 });
+    t.equal(ledger.next(10_000, null), undefined, "what is forgotten is never removed");
     const off = new CaptureLedger({ keepsRuns: false });
     off.keep(keptRun(2));
     t.equal(off.runs, 0, "nothing is kept when retention is off");

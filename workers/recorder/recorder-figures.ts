@@ -20,8 +20,8 @@ export interface RecorderFigures {
   activeRuns: number;
   /** Artefacts of captures that are to be made, or being made. */
   openArtefacts: number;
-  /** Of ended runs that keep captures; null while retention is off, which alone keeps count of them. */
-  capturedBytes: number | null;
+  /** Of all runs' capture files: of those at the start what records name, what was appended since, less what retention freed. */
+  capturedBytes: number;
   /** Taken for capture files since the start: captures, reports' files, and what is made of captures and kept. */
   captureAppendedBytes: number;
   /** Null where nobody watches it. */

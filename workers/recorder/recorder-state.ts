@@ -9,7 +9,7 @@
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
  * | ended runs whose captures are still processed, whole | `LIMITS.processedRunBytes`: beyond, captures wait | their documents |
- * | ended runs that keep captures (only with retention on) | the captures on the disk | 48 each |
+ * | ended runs that keep captures (without retention, only while a store is opened) | the captures on the disk | 48 each |
  * | programs | `LIMITS.programs` | their documents |
  * | components | `LIMITS.components` | some 300 each |
  * | webhooks | `LIMITS.webhooks` | their settings and secrets |

@@ -1,3 +1,4 @@
+import { storedEnd } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
 import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
@@ -112,6 +113,8 @@ export class Recorder implements MessageIntake {
   /** Undefined where captures are not processed. */
   #processing: CaptureProcessing | undefined;
   readonly #messages = new MessageFigures();
+  /** Of capture files, as the records that the store was opened with name them. */
+  #openedCaptureBytes = 0;
   #roomLevel: RoomLevel = "enough";
   readonly #exclusiveWork = new ExclusiveWork();
   #snapshots: SnapshotSchedule | undefined;
@@ -192,8 +195,7 @@ export class Recorder implements MessageIntake {
   }
 
   #newState(): RecorderState {
-    const { days, bytes } = this.#options.retention;
-    return new RecorderState(new CaptureLedger({ keepsRuns: days !== null || bytes !== null }));
+    return new RecorderState(new CaptureLedger({ keepsRuns: true }));
   }
 
   async #open(): Promise<void> {
@@ -240,6 +242,7 @@ export class Recorder implements MessageIntake {
       await settleUnusable({ fileSystem, directory: this.#directory, line }, unusable, log.recovery);
     }
     const damagedRuns = state.finishReplay();
+    this.#sumCaptures(state);
     for (const { runId, lostChanges, message } of damagedRuns) {
       this.#line("warn", "a run lost records to damage of the log", {
         run_id: runId,
@@ -575,9 +578,18 @@ export class Recorder implements MessageIntake {
     });
   }
 
+  /** Once, of a store that was just read: from now on what is appended is counted. */
+  #sumCaptures(state: RecorderState): void {
+    const { days, bytes } = this.#options.retention;
+    const isRetentionOff = days === null && bytes === null;
+    this.#openedCaptureBytes = isRetentionOff ? state.captures.forgetRuns() : state.captures.bytes;
+    for (const run of state.activeRuns()) this.#openedCaptureBytes += storedEnd(run, "captures");
+  }
+
   #figures(): RecorderFigures {
     const { messages, messageBytes, commits } = this.#messages;
-    const { days, bytes } = this.#options.retention;
+    const { capture, report } = this.#captures.appendedBytes;
+    const store = this.#upkeep?.counters ?? null;
     return {
       messages,
       messageBytes,
@@ -589,10 +601,11 @@ export class Recorder implements MessageIntake {
       records: (this.#log?.nextSequence ?? 1) - 1,
       activeRuns: this.#state.activeRunCount,
       openArtefacts: this.#processing?.open ?? 0,
-      store: this.#upkeep?.counters ?? null,
-      captureAppendedBytes: this.#captures.appendedBytes,
+      store,
+      captureAppendedBytes: capture + report,
       loopDelay: this.#environment.loopDelay?.() ?? null,
-      capturedBytes: days === null && bytes === null ? null : this.#state.captures.bytes,
+      // Below zero only with runs of before retention, whose records do not tell their bytes.
+      capturedBytes: Math.max(0, this.#openedCaptureBytes + capture - (store?.retention.bytes ?? 0)),
       deliveries: this.#webhooks?.deliveries.figures ?? null,
     };
   }
