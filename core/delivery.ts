@@ -44,7 +44,7 @@ export interface Delivery {
   attempts: number;
   lastStatusCode: number | null;
   lastError: string | null;
-  /** Only while a further attempt is due within the dispatch window. */
+  /** Only in the pause before a further attempt within the dispatch window; a pause that was broken off by a crash is over. */
   nextRetryAtUs: number | null;
   deliveredAtUs: number | null;
   /** How it failed first: with WARN, what the run's event log notes. Whatever comes later leaves it as it was. */

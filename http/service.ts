@@ -126,6 +126,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
         ownRows = rowsWithoutRecorder(ownRows, error);
+        view.endPauses();
       },
     },
   );

@@ -54,7 +54,7 @@ export class DeliveryRecords {
       const { event, delivery } = await this.#begun(row);
       return { delivery, history: [], payload: event.payload };
     }
-    const delivery = deliveryOf(row.id, record);
+    const delivery = this.#deliveryOf(row.id, record);
     const { history, payload } = decodeDeliveryBody(record.body);
     return { delivery, history, payload: payload ?? (await this.#event(delivery)).payload };
   }
@@ -89,7 +89,7 @@ export class DeliveryRecords {
       const { event, delivery } = await this.#begun(row);
       return toBytes(delivery, event.payload);
     }
-    const delivery = deliveryOf(row.id, record);
+    const delivery = this.#deliveryOf(row.id, record);
     const own = delivery.runId === null ? decodeDeliveryBody(record.body).payload : null;
     return toBytes(delivery, own ?? (await this.#event(delivery)).payload);
   }
@@ -101,8 +101,14 @@ export class DeliveryRecords {
     );
     return atATime(begun, OF_RUN_AT_A_TIME, async (delivery) => {
       const record = await this.#record(delivery.id);
-      return record === undefined ? delivery : deliveryOf(delivery.id, record);
+      return record === undefined ? delivery : this.#deliveryOf(delivery.id, record);
     });
+  }
+
+  /** As it is now: a pause that its record tells of, and that nobody waits for any more, is none. */
+  #deliveryOf(id: string, record: ReadRecord): Delivery {
+    const delivery = deliveryOf(id, record);
+    return this.#deliveries.isPaused(id) ? delivery : { ...delivery, nextRetryAtUs: null };
   }
 
   /** Undefined before its first attempt. */

@@ -49,6 +49,8 @@ export class ViewDeliveries {
   /** Runs with deliveries; the value counts the changes of these. */
   readonly #runs = new UuidTable();
   readonly #webhooks = new UuidTable();
+  /** Deliveries in a pause between two attempts, since the store was opened: a pause from before has ended with the process. */
+  readonly #paused = new Set<string>();
   /** By entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
 
@@ -123,6 +125,18 @@ export class ViewDeliveries {
     this.#statuses.set(row, DELIVERY_STATUSES.indexOf(status));
     this.#locations.set(row, location);
     if (runId !== null) this.#runs.set(runId, (this.#runs.get(runId) ?? 0) + 1);
+    if (delivery.nextRetryAtUs !== null) this.#paused.add(id);
+    else this.#paused.delete(id);
+  }
+
+  /** Whoever waited for the next attempts has ended: those that are left begin anew. */
+  endPauses(): void {
+    this.#paused.clear();
+  }
+
+  /** Its next attempt is being waited for. */
+  isPaused(id: string): boolean {
+    return this.#paused.has(id);
   }
 
   /** Undefined for an unknown delivery. */

@@ -164,6 +164,12 @@ export class View {
     this.#runsVersion++;
     this.#runs.admitLateRuns();
     this.#activeRuns.foldEagerly();
+    this.endPauses();
+  }
+
+  /** Nobody waits for the next attempts of deliveries any more: none is told as due. */
+  endPauses(): void {
+    this.#deliveries.endPauses();
   }
 
   /** Writes its sections of a snapshot. Only of a view that is being opened, with records up to a place in the log. */

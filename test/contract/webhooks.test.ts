@@ -402,6 +402,47 @@ t.test("a retry takes the place of the automatic attempts that are left", async 
   t.equal(target.requests.length, 2);
 });
 
+t.test(
+  "next_retry_at is told in the pause alone: not while an attempt runs, nor after a crash in a pause",
+  async (t) => {
+    const first = await start(t);
+    // The first attempt is refused, all others are left without an answer.
+    const seen = new Set<string | undefined>();
+    const target = await receiver(t, ({ path }, response) => {
+      if (!seen.has(path)) response.writeHead(500).end();
+      seen.add(path);
+    });
+    const hooks: string[] = [];
+    for (const [name, pauseSeconds] of [
+      ["short", 1],
+      ["long", 8],
+    ] as const) {
+      const { id } = await first.client.expect("POST", "/webhooks", 201, "WebhookResponse", {
+        ...{ name, url: `${target.url}/${name}`, subscribed_events: ["ProgramFailed"] },
+        ...{ retry_backoff_seconds: pauseSeconds, delivery_timeout_seconds: 9, max_retries: 3 },
+      });
+      hooks.push(id);
+    }
+    const producer = await producerOf(t, first.service);
+    await producer.deliver({ type: "run.fail", id: await createRun(producer), error_message: "collision" });
+    const [short, long] = hooks.map((id) => `/webhooks/${id}/deliveries`) as [string, string];
+    const [paused] = await first.client.until(long, ([one]) => one?.attempts === 1);
+    t.match(paused, { status: "pending", next_retry_at: TIME });
+    await target.received(3);
+    const [running] = await first.client.until(short, ([one]) => one.next_retry_at === null);
+    t.match(running, { status: "pending", attempts: 1 });
+    await producer.close();
+    await first.service.end("SIGKILL");
+
+    const second = await start(t, [], first.service.dataDirectory);
+    const path = `/webhook-deliveries/${paused.id}`;
+    const after = await second.client.expect("GET", path, 200, "WebhookDeliveryDetailResponse");
+    t.match(after, { status: "pending", attempts: 1, next_retry_at: null });
+    await target.received(5);
+    t.match((await second.client.send("GET", long)).json, [{ status: "pending", attempts: 1, next_retry_at: null }]);
+  },
+);
+
 t.test("after a restart: all of it is there, and what was pending goes out again", async (t) => {
   const first = await start(t);
   const silent = await receiver(t, () => {});

@@ -185,6 +185,12 @@ export class DeskBench {
     this.desk.reports([{ deliveryId, attempt, next }]);
   }
 
+  /** The pause of a delivery is over: its next attempt begins. */
+  beginAttempt(deliveryId: string): void {
+    if (!this.jobs.has(deliveryId)) throw new Error(`${deliveryId} is not being made`);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "attempt" } }]);
+  }
+
   /** A manual retry, as the front asks for it. */
   retry(deliveryId: string, answer: InlineAnswer): InlineWant | undefined {
     const { webhookId } = this.stored(deliveryId)?.delivery ?? { webhookId: countedId(0) };

@@ -42,7 +42,8 @@ export function startTestDispatcher(
   const end = async (deliveryId: string): Promise<DeliveryReport[]> => {
     for (;;) {
       const list = reports.get(deliveryId) ?? [];
-      if (list.length > 0 && list.at(-1)?.next.kind !== "retry") return list;
+      const last = list.at(-1)?.next.kind ?? "retry";
+      if (last !== "retry" && last !== "attempt") return list.filter(({ attempt }) => attempt !== null);
       await new Promise<void>((resolve) => waiting.push(resolve));
     }
   };

@@ -211,6 +211,31 @@ t.test("a delivery begins in its run's record, and is read from there until it h
   t.strictSame(await log.view.delivery(DELIVERY_ID), content, "what is known stays");
 });
 
+t.test("the pause of a delivery that the store held when it was opened is over; one told since is shown", async (t) => {
+  const log = new RecordsInMemory();
+  const nextRetryAtUs = EVENT.timeUs + 1_000_000;
+  const paused = { ...failedDelivery(RUN_ID), status: "pending" as const, firstFailure: null, nextRetryAtUs };
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const put = (delivery = paused) =>
+    log.put({ kind: "delivery_put", delivery, history: [ATTEMPT], payload: EVENT.payload });
+  const shown = async () => {
+    const [[inList]] = (await listed(log.view, null, 10)) as [[Delivery, string]];
+    const ofRun = (await log.view.deliveriesOfRun(endedRun([EVENT])))[0];
+    return [(await log.view.delivery(DELIVERY_ID))?.delivery, inList, ofRun].map((one) => one?.nextRetryAtUs);
+  };
+  put();
+  log.view.finishOpening();
+  t.same(await shown(), [null, null, null]);
+  put();
+  t.same(await shown(), [nextRetryAtUs, nextRetryAtUs, nextRetryAtUs]);
+  put({ ...paused, nextRetryAtUs: null } as never);
+  t.same(await shown(), [null, null, null]);
+  put();
+  log.view.endPauses();
+  t.same(await shown(), [null, null, null], "nor when whoever waits for it has ended");
+});
+
 t.test("a delivery whose record comes before its run's, as compaction leaves them", async (t) => {
   const settled = { ...EVENT, deliveries: EVENT.deliveries.map((one) => ({ ...one, settled: true as const })) };
   const log = new RecordsInMemory();

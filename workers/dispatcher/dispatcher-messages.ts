@@ -38,10 +38,15 @@ export interface DeliveryReport {
   /** Null when no attempt was made since the last report. */
   attempt: DeliveryAttempt | null;
   /**
-   * `retry`: a further attempt follows by itself at that time. `released`: none follows, as was asked for, and the delivery is not
-   * at its end.
+   * `retry`: a further attempt follows by itself at that time, which is not over. `attempt`: one follows now, without a pause or behind it.
+   * `released`: none follows, as was asked for, and the delivery is not at its end.
    */
-  next: { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; atUs: number } | { kind: "released" };
+  next:
+    | { kind: "delivered" }
+    | { kind: "failed" }
+    | { kind: "retry"; atUs: number }
+    | { kind: "attempt" }
+    | { kind: "released" };
 }
 
 export type RecorderToDispatcher =

@@ -27,6 +27,8 @@ interface Running {
   timer: unknown;
   /** Null in a pause. */
   request: SentRequest | null;
+  /** When its next attempt begins was reported. */
+  isPauseTold: boolean;
   isReleased: boolean;
 }
 
@@ -59,6 +61,7 @@ export class Dispatcher {
       attemptNumber: job.firstAttemptNumber,
       timer: null,
       request: null,
+      isPauseTold: false,
       isReleased: false,
     };
     this.#running.set(deliveryId, running);
@@ -101,6 +104,11 @@ export class Dispatcher {
       this.#end(running, { deliveryId: job.deliveryId, attempt: null, next: { kind: step.status } });
       return;
     }
+    if (running.isPauseTold) {
+      // From now on the time that was told for it lies in the past.
+      running.isPauseTold = false;
+      this.#environment.report({ deliveryId: job.deliveryId, attempt: null, next: { kind: "attempt" } });
+    }
     const startedAtUs = tick();
     let hasEnded = false;
     const request = this.#environment.send(
@@ -140,7 +148,9 @@ export class Dispatcher {
     } else {
       const delayMs = step.untilMs - nowMs();
       const atUs = attempt.completedAtUs + Math.round(delayMs * 1000);
-      this.#environment.report({ deliveryId, attempt, next: { kind: "retry", atUs } });
+      running.isPauseTold = delayMs > 0;
+      const next: DeliveryReport["next"] = delayMs > 0 ? { kind: "retry", atUs } : { kind: "attempt" };
+      this.#environment.report({ deliveryId, attempt, next });
       running.timer = timers.set(() => this.#begin(running), delayMs);
     }
   }

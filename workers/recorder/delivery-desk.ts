@@ -469,7 +469,7 @@ export class DeliveryDesk {
       tracked.delivery = after;
       this.#record(tracked, timeUs);
     }
-    if (next.kind === "retry") return;
+    if (next.kind === "retry" || next.kind === "attempt") return;
     this.#dispatched.delete(tracked);
     // Released for a manual retry, or because its webhook has changed.
     if (next.kind === "released" && tracked.inline.length === 0 && tracked.place !== null) this.#proceed(tracked);

@@ -80,8 +80,9 @@ t.test("refused each time: every attempt, the retry's time told, numbers counted
   t.match(reports[0], { attempt: { attemptNumber: 5 }, next: { kind: "retry", atUs: START_US + 1_000_000 } });
   advance(1000);
   t.equal(sent.length, 2);
+  t.same(reports[1], { deliveryId: "d1", attempt: null, next: { kind: "attempt" } }, "the pause's end is told");
   sent[1]?.end(BAD);
-  t.match(reports[1], { attempt: { attemptNumber: 6, error: "the receiver answered 500" }, next: { kind: "failed" } });
+  t.match(reports[2], { attempt: { attemptNumber: 6, error: "the receiver answered 500" }, next: { kind: "failed" } });
 });
 
 t.test("never answered: time-outs within the window, the last one trimmed", async (t) => {
@@ -94,8 +95,21 @@ t.test("never answered: time-outs within the window, the last one trimmed", asyn
   );
   t.same(
     reports.map(({ next }) => next.kind),
-    ["retry", "retry", "failed"],
+    ["retry", "attempt", "retry", "attempt", "failed"],
   );
+});
+
+t.test("without a pause no time of a further attempt is told", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  dispatcher.deliver({ ...JOB, attempts: 2, backoffMs: 0 });
+  sent[0]?.end(BAD);
+  advance(100);
+  sent[1]?.end(BAD);
+  t.match(reports, [
+    { attempt: { attemptNumber: 1 }, next: { kind: "attempt" } },
+    { attempt: { attemptNumber: 2 }, next: { kind: "failed" } },
+  ]);
+  t.equal(reports.length, 2);
 });
 
 t.test("a manual attempt is bounded by the window too, whatever its time-out", async (t) => {
@@ -132,7 +146,7 @@ t.test("attempts are told in the service clock, and signed at the wall's time, w
   ends[0]?.(BAD);
   timers.advance(1000);
   ends[1]?.(OK);
-  const [first, second] = reports.map(({ attempt }) => attempt);
+  const [first, second] = reports.flatMap(({ attempt }) => attempt ?? []);
   const base = START_US + 3_600_000_000;
   t.match(first, { startedAtUs: base + 1, completedAtUs: base + 2 });
   t.match(reports[0]?.next, { kind: "retry", atUs: base + 2 + 1_000_000 });
@@ -179,7 +193,7 @@ t.test("a wall clock that steps moves no attempt", async (t) => {
     t.equal(ends.length, 2, "after its pause, by the clock that does not step");
     t.equal(stamps[1], Math.floor((START_US + stepUs + 1_500_000) / 1e6), "signed at the time that receivers have too");
     ends[1]?.(OK);
-    t.match(reports[1], { attempt: { attemptNumber: 2 }, next: { kind: "delivered" } });
+    t.match(reports[2], { attempt: { attemptNumber: 2 }, next: { kind: "delivered" } });
   }
 });
 

@@ -254,6 +254,25 @@ t.test(
   },
 );
 
+t.test("when a further attempt is due is stored for as long as the pause lasts", async (t) => {
+  const webhook = webhookOf(1, { maxRetries: 3 });
+  const one = bench(webhook);
+  const id = one.emit([webhook]).deliveries[0]?.id as string;
+  one.settle();
+  one.attempt(id, false, false);
+  const paused = one.stored(id)?.delivery;
+  t.type(paused?.nextRetryAtUs, "number");
+  one.beginAttempt(id);
+  t.match(one.stored(id), {
+    delivery: { status: "pending", attempts: 1, nextRetryAtUs: null },
+    history: [{ attemptNumber: 1 }],
+  });
+  t.ok((one.stored(id)?.delivery.updatedAtUs ?? 0) > (paused?.updatedAtUs ?? 0));
+  t.equal(one.desk.figures.running, 1);
+  one.attempt(id, true, true);
+  t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2, nextRetryAtUs: null });
+});
+
 t.test("a webhook that changes between two attempts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
   const change = (one: DeskBench, more: Parameters<typeof webhookOf>[1], secret: string | null = null): void => {
