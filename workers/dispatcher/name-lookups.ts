@@ -13,6 +13,8 @@
  * - A name that takes longer than `LAST_GOOD_AFTER_MS`, or does not resolve for now, is what it was last, for a day at most (as RFC 8767
  *   has it): a name server that is down does not stop the deliveries. A name that is said not to exist is nothing any more.
  * - Nobody waits longer than the dispatch window.
+ * - A process from which nothing comes while names are asked for is asked for an address, which it knows without a thread. One that does
+ *   not answer that either hangs (it was stopped, or a debugger holds it), and is replaced.
  */
 import { LRUCache } from "lru-cache";
 import { LIMITS } from "../../core/limits.js";
@@ -26,6 +28,15 @@ export const LAST_GOOD_AFTER_MS = 500;
 const LAST_GOOD_MS = 24 * 60 * 60 * 1000;
 /** A process that ends by itself is not started again at once, for each name. */
 const START_AGAIN_MS = 1_000;
+/** What a process that lives answers at once, whatever its threads wait for. */
+export const PING = "127.0.0.1";
+/**
+ * How often a process is looked at that was asked: after `PING_AFTER` looks without an answer it is asked for `PING`, after `HANGS_AFTER`
+ * it hangs. Looks are counted, not time: after a sleep of the machine, what was answered meanwhile is read before the next one.
+ */
+export const WATCH_MS = 500;
+export const PING_AFTER = 2;
+export const HANGS_AFTER = 8;
 
 export type NamedAddress = { address: string; family: number };
 export type LookupCallback = (error: Error | null, addresses: NamedAddress[]) => void;
@@ -83,6 +94,9 @@ export class NameLookups {
   #runningOthers = 0;
   #process: LookupProcess | null = null;
   #endedAtMs = Number.NEGATIVE_INFINITY;
+  /** Armed while names are asked for. */
+  #watch: unknown = null;
+  #looksWithoutAnswer = 0;
   #isClosed = false;
 
   constructor(options: NameLookupsOptions) {
@@ -113,6 +127,7 @@ export class NameLookups {
   /** Ends its process; whoever waits is told that the name does not resolve. */
   close(): void {
     this.#isClosed = true;
+    this.#stopWatching();
     this.#process?.kill();
     this.#process = null;
     for (const [hostname, lookup] of this.#lookups) this.#settle(lookup, "EAI_AGAIN", hostname);
@@ -151,9 +166,32 @@ export class NameLookups {
       () => this.#ended(),
     );
     this.#process.ask(hostname);
+    if (this.#watch === null) this.#watchOn();
+  }
+
+  #watchOn(): void {
+    this.#watch = this.#options.timers.set(() => this.#look(), WATCH_MS);
+  }
+
+  #stopWatching(): void {
+    if (this.#watch !== null) this.#options.timers.clear(this.#watch);
+    this.#watch = null;
+    this.#looksWithoutAnswer = 0;
+  }
+
+  #look(): void {
+    this.#looksWithoutAnswer++;
+    if (this.#looksWithoutAnswer === PING_AFTER) this.#process?.ask(PING);
+    if (this.#looksWithoutAnswer < HANGS_AFTER) {
+      this.#watchOn();
+      return;
+    }
+    this.#process?.kill();
+    this.#ended();
   }
 
   #answered({ hostname, code, addresses }: LookupAnswer): void {
+    this.#looksWithoutAnswer = 0;
     const lookup = this.#lookups.get(hostname);
     if (lookup?.isRunning !== true) return;
     this.#lookups.delete(hostname);
@@ -163,6 +201,7 @@ export class NameLookups {
     else if (code === "ENOTFOUND") this.#lastGood.delete(hostname);
     this.#settle(lookup, code, hostname, addresses);
     this.#pump();
+    if (this.#running === 0) this.#stopWatching();
   }
 
   /** It takes long: those who wait get what there is. It goes on, and holds its place, if it has one. */
@@ -177,6 +216,7 @@ export class NameLookups {
 
   #ended(): void {
     this.#process = null;
+    this.#stopWatching();
     this.#endedAtMs = this.#options.nowMs();
     const all = [...this.#lookups];
     this.#lookups.clear();

@@ -2,11 +2,15 @@ import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
 import {
+  HANGS_AFTER,
   LAST_GOOD_AFTER_MS,
   type LookupAnswer,
   NameLookups,
+  PING,
+  PING_AFTER,
   PLACES,
   PLACES_OF_KNOWN,
+  WATCH_MS,
 } from "../../../workers/dispatcher/name-lookups.js";
 import { ManualTimers } from "../../helpers/manual-timers.js";
 
@@ -19,6 +23,8 @@ function bench() {
   const asked: string[] = [];
   let process: { onAnswer: (answer: LookupAnswer) => void; onExit: () => void; isKilled: boolean } | undefined;
   let starts = 0;
+  let pings = 0;
+  let isHung = false;
   const lookups = new NameLookups({
     timers,
     nowMs: () => nowMs,
@@ -27,7 +33,14 @@ function bench() {
       const started = { onAnswer, onExit, isKilled: false };
       process = started;
       return {
-        ask: (hostname) => asked.push(hostname),
+        ask(hostname) {
+          if (hostname !== PING) {
+            asked.push(hostname);
+            return;
+          }
+          pings++;
+          if (!isHung) onAnswer({ hostname, code: null, addresses: [{ address: PING, family: 4 }] });
+        },
         kill: () => {
           started.isKilled = true;
         },
@@ -55,7 +68,11 @@ function bench() {
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   const exit = () => process?.onExit();
   return {
-    ...{ lookups, asked, answer, lookUp, advance, settled, exit },
+    ...{ lookups, asked, answer, lookUp, advance, settled, exit, timers },
+    pings: () => pings,
+    hang: (isHanging: boolean) => {
+      isHung = isHanging;
+    },
     starts: () => starts,
     isKilled: () => process?.isKilled,
   };
@@ -163,6 +180,39 @@ t.test("a process that ends is started again, not at once; closing ends it and w
   t.equal(closed.result, "10.0.0.7");
   t.equal(starts(), 2, "none for a service that ends");
 });
+
+t.test(
+  "a process that answers nothing, not even an address, is replaced; one whose names are slow is not",
+  async (t) => {
+    const { lookUp, answer, advance, settled, hang, starts, pings, isKilled, timers } = bench();
+    lookUp("mes");
+    answer("mes", "10.0.0.7");
+    t.equal(timers.armed, 0, "nothing is watched while nothing is asked for");
+    lookUp("dead");
+    advance(WATCH_MS * HANGS_AFTER * 2);
+    t.ok(pings() > 1);
+    t.same([isKilled(), starts()], [false, 1], "its names are slow");
+    answer("dead", null);
+    t.equal(timers.armed, 0);
+    const pinged = pings();
+    hang(true);
+    const [known, fresh] = [lookUp("mes"), lookUp("fresh")];
+    advance(WATCH_MS * PING_AFTER);
+    t.equal(pings(), pinged + 1);
+    advance(WATCH_MS * (HANGS_AFTER - PING_AFTER) - 1);
+    t.same([isKilled(), known.result, fresh.result], [false, "10.0.0.7", undefined]);
+    advance(1);
+    t.same([isKilled(), fresh.result], [true, "EAI_AGAIN"]);
+    t.equal(timers.armed, 0);
+    hang(false);
+    advance(1000);
+    const later = lookUp("fresh");
+    t.equal(starts(), 2);
+    answer("fresh", "10.0.0.8");
+    await settled();
+    t.equal(later.result, "10.0.0.8");
+  },
+);
 
 t.test(
   "against a plain model: bounds hold, everybody is answered once, nobody who may be asked for waits",
