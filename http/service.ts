@@ -27,6 +27,8 @@ import type { OpenStoredSlices } from "./stored-stream.js";
 
 /** Pieces of PLY and CSV for the next client: a frame or two. */
 const MADE_FILES_BYTES = 64 * 1024 * 1024;
+/** Of the time that a stop leaves to requests: whoever waits for an attempt that is cut short gets an answer within it. */
+const ANSWER_MS = 1_000;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
@@ -182,11 +184,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {
-        const startedMs = performance.now();
+        const attemptGraceMs = Math.max(0, graceMs - ANSWER_MS);
+        recorder.stopDeliveries(attemptGraceMs);
         await listening.close(graceMs);
         await artefacts.close();
-        // Attempts under way have what is left of the same time.
-        await recorder.stop(Math.max(0, graceMs - (performance.now() - startedMs)));
+        await recorder.stop(attemptGraceMs);
         stopReading();
       },
     };

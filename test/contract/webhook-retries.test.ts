@@ -4,6 +4,14 @@ import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 import { WebhookClient } from "../helpers/webhook-client.js";
 
+/** Until so many requests wait for an attempt. */
+async function untilWaiting(service: ServiceProcess, count: number): Promise<void> {
+  const line = `\ninspection_webhook_requests_waiting ${count}\n`;
+  while (!(await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text()).includes(line)) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 for (const front of ["uws", "node"]) {
   t.test(`a retry whose client is gone is not begun; one under way is finished (${front})`, async (t) => {
     const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
@@ -32,16 +40,10 @@ for (const front of ["uws", "node"]) {
     await target.received(2);
     const waiting = retry();
     // Behind it on the same receiver: what the service has of it, it has of that one.
-    const untilWaiting = async (count: number): Promise<void> => {
-      const line = `\ninspection_webhook_requests_waiting ${count}\n`;
-      while (!(await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text()).includes(line)) {
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-    };
-    await untilWaiting(2);
+    await untilWaiting(service, 2);
     waiting.gone.abort();
     running.gone.abort();
-    await untilWaiting(1);
+    await untilWaiting(service, 1);
     open.shift()?.writeHead(500).end();
     const after = await client.until(`/webhook-deliveries/${id}`, ({ attempts }) => attempts === 2);
     t.match(after, { status: "failed", last_status_code: 500 }, "recorded although nobody waits");
@@ -50,4 +52,44 @@ for (const front of ["uws", "node"]) {
     t.equal(last.attempts, 3, "the one that was taken back was none");
     t.equal(target.requests.length, 3);
   });
+}
+
+for (const front of ["uws", "node"]) {
+  t.test(
+    `at a stop: an attempt that ends in time is told, and whoever waits for another is too (${front})`,
+    async (t) => {
+      const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+      t.teardown(() => service.dispose());
+      const client = new WebhookClient(t, service.port);
+      const held: ServerResponse[] = [];
+      let isSilent = false;
+      const silent = await startReceiver((_, response) => {
+        if (!isSilent) response.writeHead(500).end();
+      });
+      const slow = await startReceiver((_, response) => held.push(response));
+      t.teardown(() => Promise.all([silent.close(), slow.close()]));
+      const hookOf = async (name: string, url: string): Promise<string> => {
+        const hook = { name, url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 };
+        return (await client.expect("POST", "/webhooks", 201, "WebhookResponse", hook)).id;
+      };
+      const [silentHook, slowHook] = [await hookOf("silent", silent.url), await hookOf("slow", slow.url)];
+      const failed = await client.expect("POST", `/webhooks/${silentHook}/test`, 200, "TestWebhookResponse");
+      isSilent = true;
+      const retry = `/webhook-deliveries/${failed.delivery_id}/retry`;
+      const running = client.send("POST", retry);
+      await silent.received(2);
+      const waiting = client.send("POST", retry);
+      const test = client.send("POST", `/webhooks/${slowHook}/test`);
+      await slow.received(1);
+      await untilWaiting(service, 3);
+      const ended = service.end("SIGTERM");
+      const refusal = { status: 503, json: { code: "unavailable", message: "the service is stopping" } };
+      t.match(await waiting, refusal, "its attempt is not begun: at once");
+      held[0]?.writeHead(204).end();
+      t.match(await test, { status: 200, json: { delivered: true, status_code: 204 } });
+      t.match(await running, refusal, "cut short before its time-out, and before its connection");
+      t.match(await ended, { code: 0, signal: null });
+      t.equal(silent.requests.length, 2);
+    },
+  );
 }

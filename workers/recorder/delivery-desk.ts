@@ -72,6 +72,7 @@ export class DeliveryDesk {
   readonly #counts = new DeliveryCounts();
   #isServing = false;
   #isStopped = false;
+  #stopping: Promise<void> | undefined;
 
   constructor(options: DeliveryDeskOptions) {
     this.#options = options;
@@ -251,9 +252,18 @@ export class DeliveryDesk {
     this.#refuseInline();
   }
 
-  /** Lets attempts under way end within `graceMs`; their outcomes are appended when it resolves. What is pending stays so. */
-  async stop(graceMs: number): Promise<void> {
+  /**
+   * Lets attempts under way end within `graceMs`; their outcomes are appended when it resolves. What is pending stays so. Whoever waits
+   * for an attempt that was not begun is told at once, whoever waits for one that was cut short when it was. A second call is the first.
+   */
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(graceMs);
+    return this.#stopping;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
+    for (const tracked of this.#tracked.values()) this.#wants.refuseAll(tracked, stopping());
     await this.#options.dispatcher.stop(graceMs);
     this.#refuseInline();
   }

@@ -76,6 +76,11 @@ export interface RecorderHandle {
    */
   request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
   /**
+   * No attempt of a delivery begins any more; those under way may last for `graceMs`. Requests for one are answered then at the latest,
+   * those whose attempt has not begun at once.
+   */
+  stopDeliveries(graceMs: number): void;
+  /**
    * Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again.
    * @param attemptGraceMs what webhook attempts under way may take to end; default 0: they are made again at the next start
    */
@@ -266,6 +271,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       if (!reply.ok) throw new ServiceError(reply.error.code, reply.error.message, reply.error.params);
       return reply.id;
     },
+    stopDeliveries: (graceMs) => post({ kind: "stop_deliveries", graceMs }),
     async stop(attemptGraceMs = 0) {
       if (!stopping && !exited) {
         stopping = true;

@@ -158,5 +158,7 @@ export type FrontToRecorder =
   | { kind: "delivery_content"; deliveryId: string; found: FoundDelivery }
   /** The answer to `artefact_wanted`; its buffers move to the recorder. */
   | { kind: "artefact_made"; id: number; answer: TaskAnswer }
+  /** Begin no attempts any more, and let those under way end within this time; all else goes on. */
+  | { kind: "stop_deliveries"; graceMs: number }
   /** Close the link, let attempts under way end within this time, commit what was taken, close the store, end the thread. */
   | { kind: "stop"; attemptGraceMs: number };

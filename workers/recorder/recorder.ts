@@ -466,6 +466,9 @@ export class Recorder implements MessageIntake {
       // Whoever has a maker by messages takes its answers from them before.
       case "artefact_made":
         return;
+      case "stop_deliveries":
+        void this.#webhooks?.deliveries.stop(message.graceMs);
+        return;
       case "stop":
         void this.stop(message.attemptGraceMs);
         return;
