@@ -138,7 +138,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/file-system.js",
     find: '"write", "ftruncate", "rename"]',
     replace: '"write", "ftruncate", "rename", "fdatasync", "fsync"]',
-    killer: "faults/store-points",
+    killer: FULL,
   },
   {
     name: "what a refused write left is not cut",
@@ -548,7 +548,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/snapshot-opening.js",
     find: "options.discard();",
     replace: "",
-    killer: "workers/snapshot/make-snapshot",
+    killer: "workers/recorder/snapshot-handle",
   },
   {
     name: "a snapshot keeps no record of the runs that have not ended",
@@ -634,7 +634,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/upkeep.js",
     find: "this.#options.state.captures.moved(moves);",
     replace: "",
-    killer: "workers/recorder/compaction",
+    killer: "contract/compaction",
   },
   {
     name: "compaction goes on after a sync that failed",
@@ -648,7 +648,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/exclusive-work.js",
     find: "if (this.#isTaken)",
     replace: "if (false)",
-    killer: "workers/recorder/compaction",
+    killer: "workers/recorder/snapshot-schedule",
   },
   {
     name: "a failed sync of the log's names by compaction is not the log's",
