@@ -419,8 +419,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the directory's lock is not asked for beside its files",
     file: "storage/name-lock.js",
-    find: "if (!isTaken)",
-    replace: "if (false)",
+    find: 'if (failure?.code === "EADDRINUSE")',
+    replace: "if (failure !== null) return NO_NAME; if (false)",
     killer: "faults/directory-lock",
   },
   {
