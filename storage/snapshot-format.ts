@@ -231,7 +231,7 @@ export function headBytesOf(fixed: Uint8Array): number {
 }
 
 /**
- * @param bytes the whole head
+ * @param bytes the whole head, as long as `headBytesOf` says
  * @throws {SnapshotError} damaged, or of another version
  */
 export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
@@ -241,9 +241,7 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
   if (view.getUint32(crcAt, true) !== crc32(bytes.subarray(0, crcAt))) {
     throw new SnapshotError("its head does not match its CRC");
   }
-  if (view.getUint32(8, true) !== SNAPSHOT_FORMAT_VERSION || view.getUint32(12, true) !== SNAPSHOT_CONTENT_VERSION) {
-    throw anotherVersion(view);
-  }
+  if (view.getUint32(12, true) !== SNAPSHOT_CONTENT_VERSION) throw anotherVersion(view);
   const segmentCount = view.getUint32(52, true);
   const sectionCount = view.getUint32(56, true);
   const sectionsAt = SNAPSHOT_FIXED_BYTES + segmentCount * SEGMENT_BYTES;
