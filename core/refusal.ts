@@ -15,7 +15,6 @@ export const MESSAGE_REFUSAL_CODES = [
 export const CONNECTION_REFUSAL_CODES = ["bad_frame", "sequence_gap", "unavailable", "unauthorized"] as const;
 
 export type MessageRefusalCode = (typeof MESSAGE_REFUSAL_CODES)[number];
-export type ConnectionRefusalCode = (typeof CONNECTION_REFUSAL_CODES)[number];
 
 export interface Refusal<Code extends string = MessageRefusalCode> {
   code: Code;

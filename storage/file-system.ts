@@ -175,21 +175,31 @@ export function readFullySync(file: Pick<StoreFile, "readSync">, into: Uint8Arra
   return total;
 }
 
-/** The whole file; for small ones. */
-export async function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
+/** Opens the file for reading, and closes it whatever comes of its use. */
+export async function withFile<T>(
+  fileSystem: FileSystem,
+  path: string,
+  use: (file: StoreFile) => Promise<T>,
+): Promise<T> {
   const file = await fileSystem.open(path, "read");
   try {
-    const bytes = new Uint8Array(await file.size());
-    return bytes.subarray(0, await readFully(file, bytes, 0));
+    return await use(file);
   } finally {
     await file.close();
   }
 }
 
+/** The whole file; for small ones. */
+export function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
+  return withFile(fileSystem, path, async (file) => {
+    const bytes = new Uint8Array(await file.size());
+    return bytes.subarray(0, await readFully(file, bytes, 0));
+  });
+}
+
 /** Of a file that says no size of its own, as those of /proc do. */
-export async function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
-  const file = await fileSystem.open(path, "read");
-  try {
+export function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
+  return withFile(fileSystem, path, async (file) => {
     const pieces: Uint8Array[] = [];
     for (let position = 0; ; ) {
       const piece = new Uint8Array(64 * 1024);
@@ -198,9 +208,7 @@ export async function readToEnd(fileSystem: FileSystem, path: string): Promise<U
       pieces.push(piece.subarray(0, count));
       position += count;
     }
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 /** Size of the directory's own files together; one that goes meanwhile counts nothing. */

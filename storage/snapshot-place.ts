@@ -1,4 +1,4 @@
-import { type FileSystem, readFully, type StoreFile } from "./file-system.js";
+import { type FileSystem, readFully, type StoreFile, withFile } from "./file-system.js";
 import type { LogStart } from "./log-options.js";
 import {
   isContentIntact,
@@ -55,7 +55,9 @@ export async function placeInLog(
     throw new SnapshotError("its position lies in no segment that it knows");
   }
   if (rewritten !== null) return { start: startBehind(rewritten, position, timeUs), moves };
-  const start = await withFile(fileSystem, directory, own.base, (file) => recordAt(file, own, position, timeUs));
+  const start = await withFile(fileSystem, `${directory}/${segmentName(own.base)}`, (file) =>
+    recordAt(file, own, position, timeUs),
+  );
   return { start, moves };
 }
 
@@ -112,24 +114,10 @@ export async function segmentBases(fileSystem: FileSystem, directory: string): P
 
 /** Null when the segment's header is not readable. */
 function saltOf(fileSystem: FileSystem, directory: string, base: number): Promise<number | null> {
-  return withFile(fileSystem, directory, base, async (file) => {
+  return withFile(fileSystem, `${directory}/${segmentName(base)}`, async (file) => {
     const { header } = await readSegmentHeader(file);
     return header?.base === base ? header.salt : null;
   });
-}
-
-async function withFile<T>(
-  fileSystem: FileSystem,
-  directory: string,
-  base: number,
-  use: (file: StoreFile) => Promise<T>,
-): Promise<T> {
-  const file = await fileSystem.open(`${directory}/${segmentName(base)}`, "read");
-  try {
-    return await use(file);
-  } finally {
-    await file.close();
-  }
 }
 
 async function recordAt(

@@ -224,17 +224,6 @@ t.test("stray_copy: a copy of a segment under another number supersedes nothing,
   await recovers(t, disk, { cases: ["tail_marks"], names });
 });
 
-t.test("segment_unreadable: a segment that a copy of another one has overwritten is no stray one", async (t) => {
-  const disk = await threeSegments();
-  disk.setBytes(pathOf(3), disk.bytesOf(pathOf(1)));
-  await recovers(t, disk, {
-    cases: ["segment_unreadable", "tail_marks"],
-    names: ["a", "b", "e"],
-    lost: 2,
-    corruption: 1,
-  });
-});
-
 t.test("segment_unreadable: an older segment without a header is corruption, its numbers are lost", async (t) => {
   for (const size of [0, 63, 1000]) {
     const disk = await threeSegments();
@@ -265,7 +254,7 @@ t.test("segment_unreadable: the newest one stays where it is, and no number of i
   t.match(again.log.recovery.findings, [{ code: "segment_unreadable", segment: segmentName(5) }]);
 });
 
-t.test("segment_unreadable: a segment under another's name", async (t) => {
+t.test("segment_unreadable: a segment that a copy of another one has overwritten is no stray one", async (t) => {
   const disk = await threeSegments();
   disk.setBytes(pathOf(3), disk.bytesOf(pathOf(1)));
   await recovers(t, disk, {

@@ -138,8 +138,9 @@ t.test(`segments compacted since the snapshot: what has moved is taken over, TES
   t.ok(compacted > 10 && own > 0);
 });
 
-t.test("a snapshot tells of its own log, however little is left of that, and of no other one", async (t) => {
-  const under = await CompactedStore.create(SEED + 1);
+/** A closed store with segments that its snapshot knows and that were written anew since: their paths. */
+async function rewrittenBehindSnapshot(seed: number) {
+  const under = await CompactedStore.create(seed);
   await under.append(300);
   const { sequence } = await under.snapshot();
   await under.append(200);
@@ -148,6 +149,11 @@ t.test("a snapshot tells of its own log, however little is left of that, and of 
   const rewritten = under.store.compacted
     .map(({ fields }) => `${META}/${String(fields.segment)}`)
     .filter((path) => path <= `${META}/${segmentName(sequence)}`);
+  return { under, sequence, rewritten };
+}
+
+t.test("a snapshot tells of its own log, however little is left of that, and of no other one", async (t) => {
+  const { under, sequence, rewritten } = await rewrittenBehindSnapshot(SEED + 1);
   const segments = under.disk.paths().filter((path) => path.startsWith(META));
   const left = async (keeps: (path: string) => boolean) => {
     const disk = under.disk.copy();
@@ -176,15 +182,7 @@ t.test("a snapshot tells of its own log, however little is left of that, and of 
 });
 
 t.test("a segment written anew since that is damaged, or is the newest: the snapshot is discarded", async (t) => {
-  const under = await CompactedStore.create(SEED);
-  await under.append(300);
-  const { sequence } = await under.snapshot();
-  await under.append(200);
-  await under.store.compact();
-  await under.store.close();
-  const rewritten = under.store.compacted
-    .map(({ fields }) => `${META}/${String(fields.segment)}`)
-    .filter((path) => path <= `${META}/${segmentName(sequence)}`);
+  const { under, sequence, rewritten } = await rewrittenBehindSnapshot(SEED);
   t.ok(rewritten.length > 1);
   for (const path of rewritten) {
     const damaged = under.disk.copy();
