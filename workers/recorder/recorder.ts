@@ -10,12 +10,9 @@ import {
   openDataDirectory,
 } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
-import { Log } from "../../storage/log.js";
-import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
-import { findLogEvidence, noteLostLog } from "../../storage/log-evidence.js";
+import type { Log } from "../../storage/log.js";
+import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
-import { quarantinedFiles, withoutFoundAgain } from "../../storage/quarantine.js";
-import { isKnownRecordType } from "../../storage/record-index.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
@@ -28,6 +25,7 @@ import { CaptureProcessing } from "./capture-processing.js";
 import { DiskRoom, type RoomLevel } from "./disk-room.js";
 import { ExclusiveWork } from "./exclusive-work.js";
 import type { LoopDelay } from "./loop-delay.js";
+import { openStore } from "./open-store.js";
 import { PayloadFiles } from "./payload-files.js";
 import { RecordWriter } from "./record-writer.js";
 import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
@@ -35,17 +33,11 @@ import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
-import { type OpenedSnapshot, openSnapshot, settleUnusable } from "./snapshot-opening.js";
+import type { OpenedSnapshot } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { StoreWatch } from "./store-watch.js";
 import { Upkeep } from "./upkeep.js";
 import { WebhookKeeper } from "./webhook-keeper.js";
-
-/**
- * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
- * largest of them at once.
- */
-const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
 
 /** What surrounds the recorder, so that a test can stand in for the disk, the time and the front. */
 export interface RecorderEnvironment {
@@ -102,7 +94,8 @@ export class Recorder implements MessageIntake {
   readonly #options: RecorderOptions;
   readonly #environment: RecorderEnvironment;
   readonly #directory: LockedDataDirectory;
-  #state: RecorderState;
+  /** An empty one until the store is open. */
+  #state = new RecorderState();
   readonly #stream: BatchStream;
   readonly #link: LinkServer;
   readonly #endings: RunEndings;
@@ -140,7 +133,6 @@ export class Recorder implements MessageIntake {
     this.#options = options;
     this.#environment = environment;
     this.#directory = directory;
-    this.#state = this.#newState();
     this.#stream = new BatchStream({
       send: (batch, buffer) => {
         this.#untaken.push(batch.lastSequence);
@@ -194,63 +186,31 @@ export class Recorder implements MessageIntake {
     this.#files = new PayloadFiles(this.#captures, (id) => this.#runWithCaptures(id));
   }
 
-  #newState(): RecorderState {
-    return new RecorderState(new CaptureLedger({ keepsRuns: true }));
-  }
-
   async #open(): Promise<void> {
-    const { fileSystem, timers } = this.#environment;
     await this.#room.prepare();
-    const { opened: snapshot, unusable } = await openSnapshot({
-      fileSystem,
+    const opened = await openStore({
+      ...this.#environment,
       directory: this.#directory,
-      createState: () => this.#newState(),
+      durability: this.#options.durability,
+      ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
+      room: this.#room,
+      createState: () => new RecorderState(new CaptureLedger({ keepsRuns: true })),
+      onState: (state) => {
+        this.#state = state;
+      },
       askFront: (path, sequence, moves) => this.#askFront(path, sequence, moves),
       discard: () => this.#environment.send({ kind: "snapshot_discarded" }),
-      line: (level, message, fields) => this.#line(level, message, fields),
-    });
-    if (snapshot !== null) this.#state = snapshot.state;
-    const state = this.#state;
-    const earlier = await quarantinedFiles(fileSystem, this.#directory.quarantinePath);
-    const evidence = snapshot === null ? await findLogEvidence(fileSystem, this.#directory) : null;
-    const foundAt = new Date(this.#environment.wallUs() / 1000).toISOString();
-    if (evidence !== null) await this.#room.attempt(() => noteLostLog(fileSystem, this.#directory, evidence, foundAt));
-    const log = await Log.open({
-      fileSystem,
-      directory: this.#directory.metaPath,
-      quarantineDirectory: this.#directory.quarantinePath,
-      durability: this.#options.durability,
-      maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
-      ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
-      understandsType: isKnownRecordType,
-      from: snapshot?.start,
-      evidence,
-      openingState: () => state.openingState(),
-      onRecords: (batch) => {
-        forEachRecord(batch, (record, location) => state.replay(record, location));
+      onReplayed: (batch) => {
         this.#stream.send(batch);
         return this.#stream.caughtUp();
       },
       onCommitted: (batch) => this.#committed(batch),
       onFailure: (failure) => this.#fail(failure.message),
-      timers,
-      room: this.#room,
+      line: (level, message, fields) => this.#line(level, message, fields),
     });
+    const { log, state } = opened;
     this.#log = log;
-    if (unusable !== null) {
-      const line = this.#line.bind(this);
-      await settleUnusable({ fileSystem, directory: this.#directory, line }, unusable, log.recovery);
-    }
-    const damagedRuns = state.finishReplay();
     this.#sumCaptures(state);
-    for (const { runId, lostChanges, message } of damagedRuns) {
-      this.#line("warn", "a run lost records to damage of the log", {
-        run_id: runId,
-        lost_changes: lostChanges,
-        message,
-      });
-    }
-    this.#reportRecovery(log);
     const clock = createServiceClock(this.#environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
     this.#writer = new RecordWriter({
       log,
@@ -290,14 +250,14 @@ export class Recorder implements MessageIntake {
     this.#health = new RecorderHealth({
       sources: {
         recovery: log.recovery,
-        openedAt: foundAt,
-        earlierDamage: withoutFoundAgain(earlier, log.recovery),
+        openedAt: opened.openedAt,
+        earlierDamage: opened.earlierDamage,
         logFailure: () => log.failure,
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         compactionFault: () => upkeep.compactionFault,
         lockFault: () => this.#watch.lockFault,
-        damagedRuns: damagedRuns.length,
+        damagedRuns: opened.damagedRuns,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
         isProcessingBehind: () => this.#processing?.isBehind ?? false,
@@ -313,7 +273,7 @@ export class Recorder implements MessageIntake {
     await this.#listen(log);
     upkeep.start();
     this.#watch.start();
-    this.#startSnapshots(log, snapshot);
+    this.#startSnapshots(log, opened.snapshot);
   }
 
   /** A run that stores captures, or what is made of them. */
@@ -647,13 +607,6 @@ export class Recorder implements MessageIntake {
     this.#link.refuseAll(message);
     this.#line("error", "the recorder takes no more messages", { cause: message });
     this.#health?.update();
-  }
-
-  #reportRecovery(log: Log): void {
-    const { findings, ...counts } = log.recovery;
-    const level = log.recovery.corruptionCount > 0 ? "warn" : "info";
-    this.#line(level, "opened the log", { ...counts });
-    for (const finding of findings) this.#line(level, "found while opening the log", { ...finding });
   }
 
   #report(what: string, error: unknown, fields: LogLine["fields"]): void {

@@ -1,0 +1,94 @@
+import type { DataDirectory } from "../../storage/data-directory.js";
+import type { FileSystem } from "../../storage/file-system.js";
+import { Log } from "../../storage/log.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
+import { findLogEvidence, noteLostLog } from "../../storage/log-evidence.js";
+import type { LogOptions } from "../../storage/log-options.js";
+import { quarantinedFiles, withoutFoundAgain } from "../../storage/quarantine.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
+import type { DiskRoom } from "./disk-room.js";
+import type { LogLine } from "./recorder-messages.js";
+import type { RecorderState } from "./recorder-state.js";
+import { type OpenedSnapshot, openSnapshot, type SnapshotOpeningOptions, settleUnusable } from "./snapshot-opening.js";
+
+/**
+ * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
+ * largest of them at once.
+ */
+const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
+
+export interface OpenStoreOptions
+  extends Pick<SnapshotOpeningOptions, "createState" | "askFront" | "discard">,
+    Pick<LogOptions, "durability" | "segmentBytes" | "timers" | "onCommitted" | "onFailure"> {
+  fileSystem: FileSystem;
+  directory: DataDirectory;
+  room: DiskRoom;
+  wallUs(): number;
+  /** The state that the log is folded into: that of the snapshot, or one that is new. Called once, before the log is read. */
+  onState(state: RecorderState): void;
+  /** A batch that the log held, behind the snapshot; the next one comes when the promise has resolved. */
+  onReplayed(batch: CommittedBatch): Promise<void> | undefined;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
+}
+
+export interface OpenedStore {
+  log: Log;
+  state: RecorderState;
+  snapshot: OpenedSnapshot | null;
+  /** ISO 8601. */
+  openedAt: string;
+  /** Names of what the quarantine folder has of earlier starts. */
+  earlierDamage: string[];
+  /** Runs of which the log lost records. */
+  damagedRuns: number;
+}
+
+/**
+ * Opens what a data directory holds: takes the newest snapshot, reads the log behind it, and says what was found.
+ *
+ * @throws StorageError, FileSystemError; the log is closed then
+ */
+export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
+  const { fileSystem, directory, room, line } = options;
+  const { opened: snapshot, unusable } = await openSnapshot(options);
+  const state = snapshot?.state ?? options.createState();
+  options.onState(state);
+  const earlier = await quarantinedFiles(fileSystem, directory.quarantinePath);
+  const evidence = snapshot === null ? await findLogEvidence(fileSystem, directory) : null;
+  const openedAt = new Date(options.wallUs() / 1000).toISOString();
+  if (evidence !== null) await room.attempt(() => noteLostLog(fileSystem, directory, evidence, openedAt));
+  const log = await Log.open({
+    ...options,
+    directory: directory.metaPath,
+    quarantineDirectory: directory.quarantinePath,
+    maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
+    understandsType: isKnownRecordType,
+    from: snapshot?.start,
+    evidence,
+    openingState: () => state.openingState(),
+    onRecords(batch) {
+      forEachRecord(batch, (record, location) => state.replay(record, location));
+      return options.onReplayed(batch);
+    },
+  });
+  try {
+    if (unusable !== null) await settleUnusable(options, unusable, log.recovery);
+    const damagedRuns = state.finishReplay();
+    for (const { runId, lostChanges, message } of damagedRuns) {
+      line("warn", "a run lost records to damage of the log", { run_id: runId, lost_changes: lostChanges, message });
+    }
+    reportRecovery(log, line);
+    const earlierDamage = withoutFoundAgain(earlier, log.recovery);
+    return { log, state, snapshot, openedAt, earlierDamage, damagedRuns: damagedRuns.length };
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+function reportRecovery(log: Log, line: OpenStoreOptions["line"]): void {
+  const { findings, ...counts } = log.recovery;
+  const level = log.recovery.corruptionCount > 0 ? "warn" : "info";
+  line(level, "opened the log", { ...counts });
+  for (const finding of findings) line(level, "found while opening the log", { ...finding });
+}
