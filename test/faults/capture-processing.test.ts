@@ -16,7 +16,7 @@ import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261122);
 t.comment(`TEST_SEED=${SEED}`);
-const KILLS = sized(4, 100);
+const KILLS = sized(3, 100);
 const WIDTH = 400;
 const LINES = 500;
 const FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];

@@ -7,7 +7,7 @@ import { isFullSize } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 /** Of the whole table, which `npm run test:long` runs. */
-const SAMPLE = 12;
+const SAMPLE = 8;
 /** Only those whose name contains it. */
 const ONLY = process.env.TEST_MUTANT;
 

@@ -12,7 +12,7 @@ import { sized } from "../helpers/test-size.js";
 import { WebhookClient } from "../helpers/webhook-client.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
-const KILLS = sized(6, 100);
+const KILLS = sized(4, 100);
 const WEBHOOKS = 3;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
