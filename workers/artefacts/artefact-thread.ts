@@ -1,4 +1,5 @@
 /** A thread of the pool: its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
+import { lowerThreadPriority } from "../../core/thread-priority.js";
 import { FileSystemError } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
@@ -17,6 +18,8 @@ export interface TaskMessage {
 
 export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorData };
 
+// Tasks compute for hundreds of milliseconds; a read or an acknowledgement must not wait for its share behind them.
+lowerThreadPriority(10);
 const tasks = artefactTasks();
 
 export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {

@@ -2,6 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
 import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
+import { lowerThreadPriority } from "../../core/thread-priority.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {
@@ -19,6 +20,9 @@ const port = parentPort;
 if (port === null) throw new Error("dispatcher-thread is a worker's entry");
 const options = workerData as DispatcherOptions;
 const send = (message: DispatcherToRecorder): void => port.postMessage(message);
+
+// Deliveries have seconds, reads and acknowledgements have none.
+lowerThreadPriority(5);
 
 const timers = {
   set: (callback: () => void, delayMs: number): unknown => setTimeout(callback, delayMs),

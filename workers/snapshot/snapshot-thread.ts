@@ -1,10 +1,13 @@
 /** The entry of the thread that makes one snapshot and ends: `workerData` is a `SnapshotRequest`, its one message a `SnapshotOutcome`. */
 import { parentPort, workerData } from "node:worker_threads";
+import { lowerThreadPriority } from "../../core/thread-priority.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";
 import type { SnapshotOutcome } from "./snapshot-worker.js";
 
+// Nobody waits for it.
+lowerThreadPriority(10);
 let outcome: SnapshotOutcome;
 try {
   outcome = { made: await makeSnapshot(nodeFileSystem, workerData as SnapshotRequest) };
