@@ -20,8 +20,10 @@ const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 const JOINED_GAP_BYTES = 16 * 1024;
 const JOINED_READ_BYTES = 1024 * 1024;
 
-/** What a call may spend in blocking reads before it leaves the rest to the thread pool. */
+/** What all calls together may spend in blocking reads in one turn of the event loop, and one read. */
 const BLOCKING_MS = 0.5;
+/** A blocking read that took longer was one of the disk: the page cache gives the largest in a tenth of that. */
+const SLOW_READ_MS = 0.25;
 /** How long no call blocks after one that met a slow disk. */
 const NO_BLOCKING_MS = 50;
 /** A larger stretch is never read blocking. */
@@ -61,6 +63,10 @@ export class LogReader {
   readonly #open: LRUCache<number, OpenSegment>;
   readonly #nowMs: () => number;
   #noBlockingUntilMs = 0;
+  /** Spent in blocking reads in this turn of the event loop. */
+  #blockedMs = 0;
+  /** Resolves in the next turn; undefined while nothing was spent in this one. */
+  #nextTurn: Promise<void> | undefined;
   readonly #held = new Map<number, OpenSegment>();
   /** Counts calls of `replaced`: a file that was being opened meanwhile may be the old one. */
   #replacements = 0;
@@ -108,8 +114,8 @@ export class LogReader {
 
   /**
    * Reads many records, neighbours together; the results stand in the order of the locations. While the page cache answers, the reads
-   * block, for `BLOCKING_MS` at most and one read: a page of fifty records that lie apart takes a quarter of the time so, and of the
-   * CPU time, that it takes through the thread pool. A disk that has to be waited for is left to the pool.
+   * block, for `BLOCKING_MS` and one read in a turn of the event loop: a page of fifty records that lie apart takes a quarter of the time
+   * so, and of the CPU time, that it takes through the thread pool. A disk that has to be waited for is left to the pool.
    *
    * @throws StorageError `record_missing`, `record_damaged`, for one that cannot be read
    */
@@ -117,14 +123,23 @@ export class LogReader {
     const stretches = joinNeighbours(locations);
     const records = new Array<LogRecord>(locations.length);
     let next = 0;
-    const startMs = this.#nowMs();
-    while (next < stretches.length && stretches[next]!.length <= BLOCKING_READ_BYTES && this.#mayBlock(startMs)) {
+    while (next < stretches.length && stretches[next]!.length <= BLOCKING_READ_BYTES) {
+      const startMs = this.#nowMs();
+      if (startMs < this.#noBlockingUntilMs) break;
+      if (this.#blockedMs >= BLOCKING_MS) {
+        await this.#nextTurn;
+        continue;
+      }
       const stretch = stretches[next++]!;
-      this.#tryFilesSync(stretch, ({ file, salt }) => {
-        const bytes = allocate(stretch);
-        const count = readFullySync(file, bytes, stretch.offset);
-        decodeStretch(stretch, bytes.subarray(0, count), locations, salt, records);
-      });
+      try {
+        this.#tryFilesSync(stretch, ({ file, salt }) => {
+          const bytes = allocate(stretch);
+          const count = readFullySync(file, bytes, stretch.offset);
+          decodeStretch(stretch, bytes.subarray(0, count), locations, salt, records);
+        });
+      } finally {
+        this.#blocked(startMs);
+      }
     }
     const readStretches = async (): Promise<void> => {
       for (let stretch = stretches[next++]; stretch !== undefined; stretch = stretches[next++]) {
@@ -140,13 +155,18 @@ export class LogReader {
     return records;
   }
 
-  /** Whether a call that began at `startMs` may read blocking: not once it took too long, nor for a while after one did. */
-  #mayBlock(startMs: number): boolean {
+  /** Counts a blocking read that has just ended. */
+  #blocked(startMs: number): void {
     const nowMs = this.#nowMs();
-    if (nowMs < this.#noBlockingUntilMs) return false;
-    if (nowMs - startMs < BLOCKING_MS) return true;
-    this.#noBlockingUntilMs = nowMs + NO_BLOCKING_MS;
-    return false;
+    this.#blockedMs += nowMs - startMs;
+    if (nowMs - startMs > SLOW_READ_MS) this.#noBlockingUntilMs = nowMs + NO_BLOCKING_MS;
+    this.#nextTurn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#blockedMs = 0;
+        this.#nextTurn = undefined;
+        resolve();
+      });
+    });
   }
 
   /** Keeps the segment's file open as it is now, whatever takes its name, until `letGo`. */

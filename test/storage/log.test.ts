@@ -406,6 +406,20 @@ t.test("a page's reads block while the disk answers at once, wait for a slow one
   readMs = 0.01;
   nowMs += 60;
   t.same(await page(), { blocking: 10, waiting: 0 });
+  readMs = 0.2;
+  await new Promise((resolve) => setImmediate(resolve));
+  blocking = 0;
+  const untilTurn: number[] = [];
+  let isRead = false;
+  const onTurn = (): void => {
+    untilTurn.push(blocking);
+    if (!isRead) setImmediate(onTurn);
+  };
+  setImmediate(onTurn);
+  const locations = asked.map(({ location }) => location);
+  await Promise.all([reader.readMany(locations), reader.readMany(locations)]);
+  isRead = true;
+  t.same(untilTurn, [3, 6, 9, 12, 15, 18], "calls share what a turn of the event loop may block");
   reader.close();
 });
 
