@@ -3,7 +3,8 @@ import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benc
 import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { type ListFront, openListFronts } from "../load/list-front.js";
 import { FILTERS, PAGE, randomQueries } from "../load/list-queries.js";
-import { prepareRunStore } from "../load/run-store.js";
+import { warmPageCache } from "../load/page-cache.js";
+import { logPath, prepareRunStore } from "../load/run-store.js";
 import { serveStore } from "../load/service-process.js";
 
 const RUNS = { smoke: 2_000, full: 1_000_000 };
@@ -34,14 +35,16 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       runners: Object.fromEntries(
         FILTERS.map((filter) => [
           filter,
-          () =>
-            measureHttpLoad(context.httpClient, service.pid, {
+          async () => {
+            await warmPageCache(logPath(store));
+            return measureHttpLoad(context.httpClient, service.pid, {
               url: service.url,
               paths: paths.get(filter) as string[],
               connections: CONNECTIONS,
               seconds: SECONDS[size],
               directory: context.directory,
-            }),
+            });
+          },
         ]),
       ),
       notes: [

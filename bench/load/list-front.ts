@@ -9,7 +9,7 @@ import { LogReader } from "../../storage/log-reader.js";
 import { View } from "../../storage/view.js";
 import type { ListQuery } from "./list-queries.js";
 import { readStore } from "./read-store.js";
-import type { RunStore } from "./run-store.js";
+import { logPath, type RunStore } from "./run-store.js";
 
 /** Lists have no use for it. */
 const DOCUMENT_CACHE_BYTES = 1024 * 1024;
@@ -30,9 +30,7 @@ export async function openListFronts(
   store: RunStore,
   summaryCacheBytes: readonly (number | undefined)[],
 ): Promise<ListFront[]> {
-  const readers = summaryCacheBytes.map(
-    () => new LogReader({ fileSystem: nodeFileSystem, directory: `${store.path}/meta` }),
-  );
+  const readers = summaryCacheBytes.map(() => new LogReader({ fileSystem: nodeFileSystem, directory: logPath(store) }));
   const views = summaryCacheBytes.map((bytes, at) => {
     const reader = readers[at] as LogReader;
     return new View({ reader, ...(bytes !== undefined && { summaryCacheBytes: bytes }) });

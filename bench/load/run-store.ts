@@ -35,6 +35,11 @@ export interface RunStore {
   serialNumbers: number;
 }
 
+/** Of the folder that its segments lie in. */
+export function logPath(store: RunStore): string {
+  return join(store.path, "meta");
+}
+
 export function serialNumberText(number: number): string {
   return `SN-${String(number).padStart(7, "0")}`;
 }
