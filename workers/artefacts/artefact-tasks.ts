@@ -170,8 +170,8 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
         countCloudPoints(kernels, { planes: source.planes, geometry: source.geometry, ...planeLines, mask: null }),
       ),
     packPoints,
-    indexSeries: (source) => indexSeries(fileSystem, source),
-    writeSeries: (source) => writeStretch(fileSystem, source, source.stretch),
+    indexSeries: async (source) => indexSeries(fileSystem, await freshMemory(), source),
+    writeSeries: async (source) => writeStretch(fileSystem, await freshMemory(), source, source.stretch),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

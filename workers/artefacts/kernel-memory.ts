@@ -11,6 +11,7 @@ import * as outlierStatistics from "./kernels/outlier-statistics.js";
 import * as pointPacking from "./kernels/point-packing.js";
 import * as pointTree from "./kernels/point-tree.js";
 import * as sampleMapping from "./kernels/sample-mapping.js";
+import { shortestSingleText } from "./shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
 declare namespace WebAssembly {
@@ -71,7 +72,7 @@ export type Kernels = Pick<
   | "tileCost"
 >;
 
-export interface WasmKernels extends Kernels, StripKernels {
+export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
   /** assembly/distance-lanes.ts */
   measureLanes(
     grid: number,
@@ -106,6 +107,12 @@ export interface StripKernels {
     type: number,
     out: number,
   ): void;
+}
+
+/** assembly/csv-rows.ts */
+export interface CsvKernels {
+  writeDecimalRows(series: number, values: number, rows: number, out: number): number;
+  writeSingleRows(series: number, values: number, rows: number, out: number): number;
 }
 
 /** The memory of kernels in WebAssembly, as it crosses between threads: those that join it compute on the same bytes. */
@@ -159,6 +166,14 @@ export abstract class KernelMemory {
     return new Uint8Array(this.buffer, at, length);
   }
 
+  /** In a buffer of its own, which can be moved to another thread. */
+  copyOf(at: number, length: number): Uint8Array<ArrayBuffer> {
+    // Not zeroed first: all of it is written.
+    const copy = new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
+    copy.set(this.bytes(at, length));
+    return copy;
+  }
+
   words(at: number, length: number): Int32Array {
     return new Int32Array(this.buffer, at, length);
   }
@@ -200,7 +215,8 @@ class WasmMemory extends KernelMemory {
   constructor(module: WebAssembly.Module, shared: WebAssembly.Memory, usedBytes?: number) {
     super(usedBytes);
     this.shared = shared;
-    const instance = new WebAssembly.Instance(module, { env: { memory: shared } });
+    const writeSingle = (value: number, at: number): number => at + this.#writeText(shortestSingleText(value), at);
+    const instance = new WebAssembly.Instance(module, { env: { memory: shared, writeSingle } });
     this.wasm = instance.exports as unknown as WasmKernels;
     this.kernels = this.wasm;
   }
@@ -211,6 +227,12 @@ class WasmMemory extends KernelMemory {
 
   protected grow(toBytes: number): void {
     this.shared.grow(Math.ceil((toBytes - this.shared.buffer.byteLength) / PAGE_BYTES));
+  }
+
+  #writeText(text: string, at: number): number {
+    const bytes = this.bytes(at, text.length);
+    for (let nth = 0; nth < text.length; nth++) bytes[nth] = text.charCodeAt(nth);
+    return text.length;
   }
 }
 

@@ -75,10 +75,7 @@ export async function packCloud(
       outAt + bytes,
     );
   }
-  // Not zeroed first: all of it is written.
-  const packed = new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);
-  packed.set(memory.bytes(outAt, bytes));
-  return packed;
+  return memory.copyOf(outAt, bytes);
 }
 
 function layOutLine(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource) {

@@ -1,7 +1,9 @@
 import { crc32 } from "node:zlib";
 import { itemBytes, type SeriesAppend } from "../../core/capture.js";
 import { type FileSystem, readFully } from "../../storage/file-system.js";
-import { csvHeader, csvRoomBytes, encodeCsvRows } from "./csv-encoder.js";
+import { csvHeader } from "./csv-encoder.js";
+import { CsvRows } from "./csv-kernels.js";
+import type { KernelMemory } from "./kernel-memory.js";
 import { damagedCapture, openStored } from "./stored-bytes.js";
 
 /** A series as a task names it: where its bytes lie, and what they mean. */
@@ -26,13 +28,17 @@ export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number
 }
 
 /** Writes all of it once, for the sizes. Memory: one stretch of rows. @throws StorageError `capture_missing`, `capture_damaged` */
-export async function indexSeries(fileSystem: FileSystem, source: SeriesSource): Promise<SeriesIndex> {
+export async function indexSeries(
+  fileSystem: FileSystem,
+  memory: KernelMemory,
+  source: SeriesSource,
+): Promise<SeriesIndex> {
   const stretches = Math.ceil(rowsOfSeries(source) / ROWS_PER_STRETCH);
   const offsets = new Float64Array(stretches + 1);
   offsets[0] = csvHeader(source.channels).length;
   for (let nth = 0; nth < stretches; nth++) {
-    const rows = await writeStretch(fileSystem, source, nth);
-    offsets[nth + 1] = (offsets[nth] as number) + rows.length;
+    const { lengthBytes } = await layOutStretch(fileSystem, memory, source, nth);
+    offsets[nth + 1] = (offsets[nth] as number) + lengthBytes;
   }
   return { totalBytes: offsets[stretches] as number, offsets };
 }
@@ -40,15 +46,26 @@ export async function indexSeries(fileSystem: FileSystem, source: SeriesSource):
 /** The CSV of one stretch of rows, without a header. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function writeStretch(
   fileSystem: FileSystem,
+  memory: KernelMemory,
   source: SeriesSource,
   stretch: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
+  return (await layOutStretch(fileSystem, memory, source, stretch)).bytes;
+}
+
+/** In a memory that holds nothing else. */
+async function layOutStretch(
+  fileSystem: FileSystem,
+  memory: KernelMemory,
+  source: SeriesSource,
+  stretch: number,
+): Promise<CsvRows> {
   const { channels, appends } = source;
   const firstRow = stretch * ROWS_PER_STRETCH;
   const endRow = Math.min(firstRow + ROWS_PER_STRETCH, rowsOfSeries(source));
-  const out = new Uint8Array(csvRoomBytes(channels, endRow - firstRow));
+  memory.reset();
+  const text = new CsvRows(memory, channels, endRow - firstRow);
   const file = await openStored(fileSystem, source.path);
-  let length = 0;
   let append0 = 0;
   try {
     for (const append of appends) {
@@ -63,10 +80,10 @@ export async function writeStretch(
       if (count < values.length || (isWhole && crc32(values) !== append.crc32)) {
         throw damagedCapture(source.path, append.offset, "the bytes do not match their CRC");
       }
-      length += encodeCsvRows(append, channels, from, values, out.subarray(length));
+      text.write(append, from, values);
     }
   } finally {
     await file.close();
   }
-  return out.slice(0, length);
+  return text;
 }

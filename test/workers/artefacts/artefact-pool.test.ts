@@ -97,11 +97,11 @@ t.test("every task gives what its function gives, from the stored bytes", async 
   });
   const series = { path: seriesPath, channels: 2, appends: [append(0, 9000), append(9000, 30_000)] };
   const index = await pool.run("indexSeries", series, background);
-  t.same(index, await indexSeries(nodeFileSystem, series));
+  t.same(index, await indexSeries(nodeFileSystem, typeScriptKernels(), series));
   for (let stretch = 0; stretch < index.offsets.length - 1; stretch++) {
     const rows = await pool.run("writeSeries", { ...series, stretch }, client);
     t.equal(rows.length, (index.offsets[stretch + 1] as number) - (index.offsets[stretch] as number));
-    t.same(rows, await writeStretch(nodeFileSystem, series, stretch));
+    t.same(rows, await writeStretch(nodeFileSystem, typeScriptKernels(), series, stretch));
   }
   t.same(reports, []);
 });

@@ -15,5 +15,6 @@ export {
 export { countPoints, packPoints } from "../kernels/point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping.js";
+export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
 export { measureLanes } from "./distance-lanes.js";
 export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";
