@@ -1,9 +1,9 @@
-// Runs the compiled tests with tap: all of them, or those whose path contains one of the arguments. On a terminal tap draws its
-// progress; elsewhere only failures show. In both cases the figures that tests print, what was skipped, and one closing line
-// `N passed, N failed, N skipped` follow; before it, the files that took longest, since the whole is to stay within ten minutes.
-import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+// Runs the compiled tests: all of them, or those whose path contains one of the arguments. On a terminal every file that ends is
+// told; then, everywhere, failures, the figures that tests print, what was skipped, and one closing line `N passed, N failed, N skipped`;
+// before it, the files that took longest, since the whole is to stay within ten minutes.
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runTestFiles } from "./run-test-files.mjs";
 
 function testFiles(directory) {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -23,15 +23,17 @@ if (files.length === 0) {
 }
 
 const tapOutput = "dist/test-output.tap";
+const isTerminal = process.stdout.isTTY;
+const { ok, tap } = await runTestFiles(files, {
+  // Shared machines have two cores at least; more at once would make timing-bound clients of the tests slow.
+  jobs: Number(process.env.TEST_JOBS ?? 2),
+  timeoutSeconds: process.env.TEST_SIZE === "full" ? 21_600 : 300,
+  onEnd(file, isOk, seconds) {
+    if (isTerminal) console.log(`${isOk ? "ok    " : "NOT OK"} ${seconds.toFixed(1).padStart(6)} s  ${file}`);
+  },
+});
 mkdirSync("dist", { recursive: true });
-const reporter = process.stdout.isTTY ? [] : ["--reporter=silent"];
-/** Of one test file; .taprc has the limit for the usual sizes. */
-const timeout = process.env.TEST_SIZE === "full" ? ["--timeout=21600"] : [];
-const result = spawnSync(
-  process.execPath,
-  ["node_modules/tap/dist/esm/run.mjs", ...reporter, ...timeout, `--output-file=${tapOutput}`, ...files],
-  { stdio: "inherit" },
-);
+writeFileSync(tapOutput, tap);
 
 // Counted from the TAP itself: the lowest assertions, those without an indented block of their own before them.
 const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -39,7 +41,7 @@ const secondsOfFiles = [];
 let previousIndent = 0;
 let file = "";
 let failureIndent = -1;
-for (const line of readFileSync(tapOutput, "utf8").split("\n")) {
+for (const line of tap.split("\n")) {
   const [, indentText, text] = /^( *)(.*)$/.exec(line) ?? ["", "", ""];
   const indent = indentText.length;
   // A failure with its diagnosis: everything indented below it.
@@ -49,7 +51,7 @@ for (const line of readFileSync(tapOutput, "utf8").split("\n")) {
   } else if (indent <= failureIndent && text !== "") {
     failureIndent = -1;
   }
-  if (failureIndent >= 0 && !process.stdout.isTTY) console.log(line);
+  if (failureIndent >= 0) console.log(line);
   const subtest = /^# Subtest: (.*)$/.exec(text);
   if (subtest) {
     if (indent === 0) file = subtest[1];
@@ -70,7 +72,7 @@ for (const line of readFileSync(tapOutput, "utf8").split("\n")) {
   }
 }
 // A file that crashed or timed out can leave no failed assertion behind.
-if (result.status !== 0 && counts.failed === 0) counts.failed = 1;
+if (!ok && counts.failed === 0) counts.failed = 1;
 const slowest = secondsOfFiles.sort(([a], [b]) => b - a).slice(0, 12);
 const sumSeconds = secondsOfFiles.reduce((sum, [seconds]) => sum + seconds, 0);
 console.log(
@@ -78,4 +80,4 @@ console.log(
     slowest.map(([seconds, path]) => `${path.replace(/^.*dist\/test\//, "")} ${seconds.toFixed(0)} s`).join(", "),
 );
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-process.exit(result.status ?? 1);
+process.exit(ok ? 0 : 1);

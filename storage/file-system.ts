@@ -197,6 +197,11 @@ export function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uin
   });
 }
 
+/** What a symbolic link says, blocking: of those in /proc. @throws Error of the system */
+export function linkTarget(path: string): string {
+  return fs.readlinkSync(path);
+}
+
 /** Of a file that says no size of its own, as those of /proc do. */
 export function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
   return withFile(fileSystem, path, async (file) => {

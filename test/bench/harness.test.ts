@@ -16,6 +16,7 @@ import { failedBenchmark, judgeGoal, summarizeBenchmark } from "../../bench/harn
 import { htmlReport } from "../../bench/report/html-report.js";
 import { niceTicks } from "../../bench/report/svg-plots.js";
 import { benchmarkText, comparisonText, goalSummaryText, machineText } from "../../bench/report/text-report.js";
+import { untilGone } from "../helpers/until-gone.js";
 
 const BENCHMARK: Benchmark = {
   name: "example",
@@ -376,17 +377,6 @@ t.test("the process of a benchmark: its result, its failure, its time limit, its
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
     process.send({ type: "log", line: String(child.pid) });
     setInterval(() => {}, 1000);`;
-  const isGone = (pid: number): boolean => {
-    try {
-      process.kill(pid, 0);
-      return false;
-    } catch {
-      return true;
-    }
-  };
-  const untilGone = async (pid: number): Promise<void> => {
-    while (!isGone(pid)) await new Promise((resolve) => setImmediate(resolve));
-  };
   let grandchild = 0;
   await t.rejects(
     run(hang, 2, undefined, (line) => {

@@ -1,7 +1,7 @@
 /** Lowers its priority by `workerData.nice` and tells the nice value that the system has for this thread and for the main one. */
 import { readFileSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { lowerThreadPriority } from "../../core/thread-priority.js";
+import { lowerThreadPriority } from "../../workers/thread-priority.js";
 
 /** The 19th field of proc(5)'s stat; the name before it may hold blanks. */
 function niceOf(path: string): number {

@@ -1,7 +1,8 @@
 /** A thread of the pool: its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
-import { lowerThreadPriority } from "../../core/thread-priority.js";
+
 import { FileSystemError } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
+import { lowerThreadPriority } from "../thread-priority.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
 import { moved, threadTask } from "./piscina-threads.js";
 import { buffersOf } from "./task-buffers.js";

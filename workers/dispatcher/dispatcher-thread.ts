@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
 import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
-import { lowerThreadPriority } from "../../core/thread-priority.js";
+import { lowerThreadPriority } from "../thread-priority.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {

@@ -1,8 +1,8 @@
 /** The entry of the thread that makes one snapshot and ends: `workerData` is a `SnapshotRequest`, its one message a `SnapshotOutcome`. */
 import { parentPort, workerData } from "node:worker_threads";
-import { lowerThreadPriority } from "../../core/thread-priority.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
+import { lowerThreadPriority } from "../thread-priority.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";
 import type { SnapshotOutcome } from "./snapshot-worker.js";
 

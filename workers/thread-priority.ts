@@ -1,6 +1,6 @@
-import { readlinkSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 import { basename } from "node:path";
+import { linkTarget } from "../storage/file-system.js";
 
 /**
  * Lowers the priority of the calling thread alone, so that where cores are short the threads that clients and producers wait for go first.
@@ -12,7 +12,7 @@ import { basename } from "node:path";
 export function lowerThreadPriority(nice: number): boolean {
   if (process.platform !== "linux") return false;
   try {
-    const threadId = Number(basename(readlinkSync("/proc/thread-self")));
+    const threadId = Number(basename(linkTarget("/proc/thread-self")));
     setPriority(threadId, Math.max(getPriority(threadId), nice));
     return true;
   } catch {

@@ -1,0 +1,89 @@
+// Runs test files, each by Node as it is, a few at a time, and gives what they wrote as one TAP document. Not by tap's own command: that
+// preloads its hooks for coverage and mocks into every test, every thread and every service that a test starts, which doubles what these
+// take to come up, and nothing here uses them.
+import { spawn } from "node:child_process";
+import { availableParallelism } from "node:os";
+
+/** What a file has beyond its own limit to say that it is too slow, before it is ended with all that it started. */
+const GRACE_MS = 15_000;
+
+/**
+ * @param {readonly string[]} files
+ * @param {{ jobs?: number, timeoutSeconds: number, onEnd?: (file: string, ok: boolean, seconds: number) => void }} options
+ * @returns {Promise<{ ok: boolean, tap: string }>} the files' documents, each indented below its name, in the order of the files
+ */
+export async function runTestFiles(files, { jobs = availableParallelism(), timeoutSeconds, onEnd }) {
+  const results = new Array(files.length);
+  const running = new Set();
+  const endAll = () => {
+    for (const child of running) endGroup(child);
+  };
+  const onSignal = (signal) => {
+    endAll();
+    process.exit(signal === "SIGINT" ? 130 : 143);
+  };
+  process.on("exit", endAll).on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  let next = 0;
+  const runNext = async (job) => {
+    while (next < files.length) {
+      const at = next++;
+      results[at] = await runFile(files[at], job, timeoutSeconds, running);
+      onEnd?.(files[at], results[at].ok, results[at].seconds);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(jobs, files.length) }, (_, job) => runNext(job)));
+  process.off("exit", endAll).off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  const blocks = results.map(({ ok, text, seconds }, at) => {
+    const result = `${ok ? "ok" : "not ok"} ${at + 1} - ${files[at]} # time=${seconds.toFixed(3)}s`;
+    return `# Subtest: ${files[at]}\n${text.replace(/^(?=.)/gm, "    ")}\n${result}\n`;
+  });
+  const tap = `TAP version 14\n1..${files.length}\n${blocks.join("")}`;
+  return { ok: results.every(({ ok }) => ok), tap };
+}
+
+/** Ends the child and what it has started: it leads a group of its own. */
+function endGroup(child) {
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+function runFile(file, job, timeoutSeconds, running) {
+  const startMs = performance.now();
+  const child = spawn(process.execPath, ["--enable-source-maps", file], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+    env: { ...process.env, TAP: "1", TAP_TIMEOUT: String(timeoutSeconds), TAP_JOB_ID: String(job) },
+  });
+  running.add(child);
+  const chunks = [];
+  child.stdout.on("data", (chunk) => chunks.push(chunk));
+  child.stderr.on("data", (chunk) => process.stderr.write(chunk));
+  let isTooSlow = false;
+  const limit = setTimeout(
+    () => {
+      isTooSlow = true;
+      endGroup(child);
+    },
+    timeoutSeconds * 1000 + GRACE_MS,
+  );
+  return new Promise((resolve) => {
+    child.once("error", (error) => chunks.push(Buffer.from(`not ok - ${error.message}\n`)));
+    // What it has started and forgotten could hold its output open.
+    child.once("exit", () => endGroup(child));
+    child.once("close", (code, signal) => {
+      clearTimeout(limit);
+      running.delete(child);
+      let text = Buffer.concat(chunks).toString();
+      const hasPlan = /^1\.\.\d+/m.test(text);
+      const ok = code === 0 && hasPlan;
+      if (!ok && !/^not ok/m.test(text)) {
+        const why = isTooSlow ? `no end within ${timeoutSeconds} s` : `it ended with ${signal ?? code}`;
+        text += `not ok - ${why}${hasPlan ? "" : ", without a plan"}\n`;
+      }
+      resolve({ ok, text, seconds: (performance.now() - startMs) / 1000 });
+    });
+  });
+}

@@ -1,0 +1,13 @@
+/** Resolves when no process has this id any more. */
+export async function untilGone(pid: number): Promise<void> {
+  while (!isGone(pid)) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,63 @@
+import { pathToFileURL } from "node:url";
+import t, { type Test } from "tap";
+import { untilGone } from "./helpers/until-gone.js";
+
+type RunTestFiles = (
+  files: readonly string[],
+  options: { jobs?: number; timeoutSeconds: number },
+) => Promise<{ ok: boolean; tap: string }>;
+const RUNNER = pathToFileURL(".ci/run-test-files.mjs").href;
+const { runTestFiles } = (await import(RUNNER)) as { runTestFiles: RunTestFiles };
+
+const IMPORT = `import t from ${JSON.stringify(import.meta.resolve("tap"))};\n`;
+
+/** What the runner makes of one file. */
+async function run(t: Test, source: string, timeoutSeconds = 60): Promise<{ ok: boolean; tap: string }> {
+  const directory = t.testdir({ "one.mjs": source });
+  return runTestFiles([`${directory}/one.mjs`], { timeoutSeconds });
+}
+
+t.test("files that pass, each below its name", async (t) => {
+  const directory = t.testdir({
+    "a.mjs": `${IMPORT}t.ok(true, "first");`,
+    "b.mjs": `${IMPORT}t.equal(process.execArgv.join().includes("--import"), false, "nothing is preloaded");`,
+  });
+  const { ok, tap } = await runTestFiles([`${directory}/a.mjs`, `${directory}/b.mjs`], { timeoutSeconds: 60 });
+  t.equal(ok, true, tap);
+  t.match(
+    tap,
+    /^# Subtest: .*a\.mjs\n {4}TAP version 14\n {4}ok 1 - first\n[\s\S]*\nok 1 - .*a\.mjs # time=[\d.]+s\n/m,
+  );
+  t.match(tap, /\nok 2 - .*b\.mjs # time=/);
+});
+
+t.test("a failed assertion fails the file", async (t) => {
+  const { ok, tap } = await run(t, `${IMPORT}t.ok(false, "wrong");`);
+  t.equal(ok, false);
+  t.match(tap, /^ {4}not ok 1 - wrong$/m);
+  t.match(tap, /^not ok 1 - /m);
+});
+
+t.test("so does one that ends before it says what it tested", async (t) => {
+  const { ok, tap } = await run(t, "process.exit(0);");
+  t.equal(ok, false);
+  t.match(tap, /^ {4}not ok - it ended with 0, without a plan$/m);
+});
+
+t.test("one that is killed", async (t) => {
+  const { ok, tap } = await run(t, `${IMPORT}t.ok(true, "first"); process.kill(process.pid, "SIGKILL");`);
+  t.equal(ok, false);
+  t.match(tap, /^ {4}not ok - it ended with SIGKILL/m);
+});
+
+t.test("and one that comes to no end, with what it has started", async (t) => {
+  const source = `${IMPORT}import { spawn } from "node:child_process";
+    const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "inherit" });
+    t.comment("child " + child.pid);
+    t.test("never ends", () => new Promise(() => {}));`;
+  const { ok, tap } = await run(t, source, 2);
+  t.equal(ok, false);
+  const pid = Number(/# child (\d+)/.exec(tap)?.[1]);
+  t.ok(pid > 0, tap);
+  await untilGone(pid);
+});
