@@ -1,8 +1,8 @@
 import { itemBytes, type Planes } from "../../core/capture.js";
-import type { LineSource } from "./frame-pictures.js";
 import { type Grid, type GridGeometry, layOutGrid } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
+import type { LineSource } from "./line-blocks.js";
 
 /** The points of a frame, laid out for the filter. */
 export async function loadGrid(

@@ -2,10 +2,8 @@ import { itemBytes, type Planes } from "../../core/capture.js";
 import type { GridGeometry } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
+import { type LineReader, type LineSource, lineReader } from "./line-blocks.js";
 import { encodePng, type SampleSource } from "./png-encoder.js";
-
-/** Raw lines of a plane, as stored, into an address of the memory. */
-export type LineSource = (firstLine: number, count: number, at: number) => Promise<void>;
 
 /**
  * The height map as a 16-bit PNG (decisions.md, Captures): 0 is no measurement. Raw u16 values stay as they are where 0 is an invalid code;
@@ -18,21 +16,21 @@ export async function encodeHeightMap(
   lines: LineSource,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { width } = geometry;
+  const rawLines = lineReader(memory, width * itemBytes(height.dtype), geometry.lines, lines);
   const pitches = [
     ["x_pitch_mm", String(geometry.xPitchMm)],
     ["y_pitch_mm", String(geometry.yPitchMm)],
   ] as const;
   const picture = { width, height: geometry.lines, bitDepth: 16 } as const;
   if (height.dtype === "u16" && height.invalid.includes(0)) {
-    const table = sampleTable(memory, height, (raw) => raw);
     const texts = [
       ["z_scale_mm", String(height.scale_mm)],
       ["z_offset_mm", String(height.offset_mm)],
       ...pitches,
     ] as const;
-    return encodePng(memory, { ...picture, texts }, tableSource(memory, width, table, lines));
+    return encodePng(memory, { ...picture, texts }, swappedSource(memory, height, width, rawLines));
   }
-  const { lowest, highest } = await zBounds(memory, height, geometry, lines);
+  const { lowest, highest } = await zBounds(memory, height, geometry, rawLines);
   // Without a point there is nothing that the bounds could be.
   const bounds =
     lowest <= highest
@@ -45,18 +43,16 @@ export async function encodeHeightMap(
   const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
   if (itemBytes(height.dtype) === 2) {
     const table = sampleTable(memory, height, (_raw, z) => Math.min(65_535, Math.trunc((z - lowest) * steps + 1.5)));
-    return encodePng(memory, { ...picture, texts }, tableSource(memory, width, table, lines));
+    return encodePng(memory, { ...picture, texts }, tableSource(memory, width, table, rawLines));
   }
   const decode = heightDecoder(memory, height);
-  const rawAt = memory.allocate(4 * width);
   const zsAt = memory.allocate(4 * width);
-  return encodePng(memory, { ...picture, texts }, async (firstLine, count, samples, pitch) => {
-    for (let nth = 0; nth < count; nth++) {
-      await lines(firstLine + nth, 1, rawAt);
+  return encodePng(memory, { ...picture, texts }, (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) => {
       decode(rawAt, width, zsAt);
       memory.kernels.mapHeights(zsAt, width, lowest, steps, samples + nth * pitch);
-    }
-  });
+    }),
+  );
 }
 
 /** The luminance as an 8-bit PNG; more bits are shifted down. */
@@ -67,38 +63,33 @@ export async function encodeLuminance(
   lines: LineSource,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const picture = { width, height, bitDepth: 8, texts: [] } as const;
-  const rawAt = memory.allocate(itemBytes(luminance.dtype) * width);
+  const rawLines = lineReader(memory, itemBytes(luminance.dtype) * width, height, lines);
   const shift = Math.max(0, luminance.bits - 8);
-  return encodePng(memory, picture, async (firstLine, count, samples, pitch) => {
-    for (let nth = 0; nth < count; nth++) {
+  return encodePng(memory, picture, (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) => {
       const to = samples + nth * pitch;
-      if (luminance.dtype === "u8") await lines(firstLine + nth, 1, to);
-      else {
-        await lines(firstLine + nth, 1, rawAt);
-        memory.kernels.mapLuminance(rawAt, width, shift, to);
-      }
-    }
-  });
+      if (luminance.dtype === "u8") memory.bytes(to, width).set(memory.bytes(rawAt, width));
+      else memory.kernels.mapLuminance(rawAt, width, shift, to);
+    }),
+  );
 }
 
 /** Lowest and highest z of a plane; Infinity and -Infinity without a point. */
 async function zBounds(
   memory: KernelMemory,
   height: Planes["height"],
-  { width, lines: lineCount }: GridGeometry,
-  lines: LineSource,
+  { width, lines }: GridGeometry,
+  rawLines: LineReader,
 ): Promise<{ lowest: number; highest: number }> {
   const decode = heightDecoder(memory, height);
-  const rawAt = memory.allocate(itemBytes(height.dtype) * width);
   const zsAt = memory.allocate(4 * width);
   let lowest = Number.POSITIVE_INFINITY;
   let highest = Number.NEGATIVE_INFINITY;
-  for (let line = 0; line < lineCount; line++) {
-    await lines(line, 1, rawAt);
+  await rawLines(0, lines, (_nth, rawAt) => {
     decode(rawAt, width, zsAt);
     lowest = memory.kernels.lowestOf(zsAt, width, lowest);
     highest = memory.kernels.highestOf(zsAt, width, highest);
-  }
+  });
   return { lowest, highest };
 }
 
@@ -121,12 +112,30 @@ function sampleTable(
   return at;
 }
 
-function tableSource(memory: KernelMemory, width: number, table: number, lines: LineSource): SampleSource {
-  const rawAt = memory.allocate(2 * width);
-  return async (firstLine, count, samples, pitch) => {
-    for (let nth = 0; nth < count; nth++) {
-      await lines(firstLine + nth, 1, rawAt);
-      memory.kernels.mapByTable(rawAt, width, table, samples + nth * pitch);
-    }
-  };
+/** Raw values as they are, 0 for no measurement. */
+function swappedSource(
+  memory: KernelMemory,
+  height: Planes["height"],
+  width: number,
+  rawLines: LineReader,
+): SampleSource {
+  const { scale_mm: scale, offset_mm: offset, invalid } = height;
+  // A z that is no f32 is no measurement. Between two raw values that have one, all have.
+  const isAlwaysFinite = [0, 65_535].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
+  if (!isAlwaysFinite) {
+    const table = sampleTable(memory, height, (raw) => raw);
+    return tableSource(memory, width, table, rawLines);
+  }
+  const codes = invalid.filter((code) => (code & 0xffff) === code);
+  const codesAt = memory.allocate(4 * codes.length);
+  memory.words(codesAt, codes.length).set(codes);
+  return (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) =>
+      memory.kernels.swapSamples(rawAt, width, codesAt, codes.length, samples + nth * pitch),
+    );
+}
+
+function tableSource(memory: KernelMemory, width: number, table: number, rawLines: LineReader): SampleSource {
+  return (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) => memory.kernels.mapByTable(rawAt, width, table, samples + nth * pitch));
 }

@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import { type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
 import { type FileSystem, readFully, type StoreFile } from "../../storage/file-system.js";
-import type { LineSource } from "./frame-pictures.js";
 import type { GridGeometry } from "./grid-layout.js";
+import type { LineSource } from "./line-blocks.js";
 import { damagedCapture, openStored } from "./stored-bytes.js";
 
 /** A frame as a task names it: where its bytes lie, and what they mean. */

@@ -11,6 +11,7 @@ import * as outlierStatistics from "./kernels/outlier-statistics.js";
 import * as pointPacking from "./kernels/point-packing.js";
 import * as pointTree from "./kernels/point-tree.js";
 import * as sampleMapping from "./kernels/sample-mapping.js";
+import * as sampleSwapping from "./kernels/sample-swapping.js";
 import { shortestSingleText } from "./shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
@@ -44,6 +45,7 @@ const TYPESCRIPT_KERNELS = {
   ...pointPacking,
   ...pointTree,
   ...sampleMapping,
+  ...sampleSwapping,
 };
 
 /** What both compile to. */
@@ -69,6 +71,7 @@ export type Kernels = Pick<
   | "packPoints"
   | "plantTree"
   | "resolveByTree"
+  | "swapSamples"
   | "tileCost"
 >;
 
@@ -94,6 +97,7 @@ export interface StripKernels {
     length: number,
     bytesPerPixel: number,
     codes: number,
+    pairs: number,
     out: number,
     bitsBefore: number,
   ): number;
@@ -101,9 +105,11 @@ export interface StripKernels {
   filterStrip(
     samples: number,
     pitch: number,
+    step: number,
     lineBytes: number,
     lines: number,
     bytesPerPixel: number,
+    firstType: number,
     type: number,
     out: number,
   ): void;
@@ -147,13 +153,6 @@ export abstract class KernelMemory {
       throw new RangeError(`the kernels' memory has no room for ${lengthBytes} bytes`);
     if (end > this.buffer.byteLength) this.grow(end);
     this.#end = end;
-    return at;
-  }
-
-  /** As `allocate`, filled with zeros. */
-  allocateZeros(lengthBytes: number): number {
-    const at = this.allocate(lengthBytes);
-    this.bytes(at, lengthBytes).fill(0);
     return at;
   }
 

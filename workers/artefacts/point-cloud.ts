@@ -4,10 +4,10 @@
  */
 import { itemBytes, type Planes } from "../../core/capture.js";
 import { vertexBytes } from "../../core/ply-header.js";
-import type { LineSource } from "./frame-pictures.js";
 import type { GridGeometry } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
+import type { LineSource } from "./line-blocks.js";
 
 const INTENSITY_BITS = 8;
 

@@ -89,6 +89,13 @@ function smallFrames(): MadeFrame[] {
       { invalid: [0] },
     ),
   );
+  const overflowing = all(0).map((_, at) => at);
+  frames.push(
+    frameOf("heights that are no f32", "u16", size, overflowing, { scale_mm: 1e34, invalid: [0, 70_000, 1.5] }),
+  );
+  // Of 200 lines in one strip every eighth tells what the code is made for.
+  const rare = all(0).map((_, at) => 30_000 + (Math.floor(at / 300) % 8 === 4 ? 0 : random.integer(-9_000, 9_000)));
+  frames.push(frameOf("values that the lines looked at have not", "u16", size, rare, { invalid: [0] }));
   frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 500));
   return frames;
 }

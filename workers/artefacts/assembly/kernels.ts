@@ -16,5 +16,6 @@ export { countPoints, packPoints } from "../kernels/point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
+export { swapSamples } from "./sample-swapping.js";
 export { measureLanes } from "./distance-lanes.js";
 export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";

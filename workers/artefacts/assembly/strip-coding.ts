@@ -14,22 +14,27 @@ const UP: i32 = 2;
 const PAETH: i32 = 4;
 
 /**
- * Filters lines by one of the types; the first by sub, since the line above it need not be there. Writes lines of 1 + lineBytes at `out`;
+ * Filters lines by a type, the first by one of its own, since the line above it need not be there. Writes lines of 1 + lineBytes at `out`;
  * what lies 16 bytes behind is overwritten.
+ *
+ * @param pitch from a line to the next in the strip, in bytes
+ * @param step lines from one that is filtered to the next
  */
 export function filterStrip(
   samples: i32,
   pitch: i32,
+  step: i32,
   lineBytes: i32,
   lines: i32,
   bpp: i32,
+  firstType: i32,
   type: i32,
   out: i32,
 ): void {
   let to = <usize>out;
   for (let line = 0; line < lines; line++) {
-    const from = <usize>(samples + line * pitch);
-    const own = line == 0 ? SUB : type;
+    const from = <usize>(samples + line * step * pitch);
+    const own = line == 0 ? firstType : type;
     store<u8>(to, own);
     to++;
     if (own == PAETH) filterPaeth(from, <usize>pitch, lineBytes, <usize>bpp, to);
@@ -43,31 +48,39 @@ export function filterStrip(
   }
 }
 
-/** Of left, above and above left the one nearest to left + above - above left, in this order where equally near; 8 bytes at a time. */
+/**
+ * Of left, above and above left the one nearest to left + above - above left, in this order where equally near. Gaps as what is above and
+ * what is below zero, so that bytes do: where both differences go one way their sum, however large, is nearer than neither.
+ */
 function filterPaeth(from: usize, pitch: usize, lineBytes: i32, bpp: usize, to: usize): void {
-  const lowBytes = i16x8.splat(255);
-  for (let at: usize = 0; at < <usize>lineBytes; at += 8) {
-    const left = v128.load_ext<u8>(from + at - bpp);
-    const above = v128.load_ext<u8>(from + at - pitch);
-    const corner = v128.load_ext<u8>(from + at - pitch - bpp);
-    const toLeft = i16x8.sub(above, corner);
-    const toAbove = i16x8.sub(left, corner);
-    const leftGap = i16x8.abs(toLeft);
-    const aboveGap = i16x8.abs(toAbove);
-    const cornerGap = i16x8.abs(i16x8.add(toLeft, toAbove));
-    const isLeft = v128.and(i16x8.le_s(leftGap, aboveGap), i16x8.le_s(leftGap, cornerGap));
-    const predicted = v128.bitselect(left, v128.bitselect(above, corner, i16x8.le_s(aboveGap, cornerGap)), isLeft);
-    const rest = v128.and(i16x8.sub(v128.load_ext<u8>(from + at), predicted), lowBytes);
-    v128.store64_lane(to + at, i8x16.narrow_i16x8_u(rest, rest), 0);
+  for (let at: usize = 0; at < <usize>lineBytes; at += 16) {
+    const left = v128.load(from + at - bpp);
+    const above = v128.load(from + at - pitch);
+    const corner = v128.load(from + at - pitch - bpp);
+    const leftUp = i8x16.sub_sat_u(left, corner);
+    const leftDown = i8x16.sub_sat_u(corner, left);
+    const aboveUp = i8x16.sub_sat_u(above, corner);
+    const aboveDown = i8x16.sub_sat_u(corner, above);
+    const up = i8x16.add_sat_u(leftUp, aboveUp);
+    const down = i8x16.add_sat_u(leftDown, aboveDown);
+    const leftGap = v128.or(aboveUp, aboveDown);
+    const aboveGap = v128.or(leftUp, leftDown);
+    const cornerGap = v128.or(i8x16.sub_sat_u(up, down), i8x16.sub_sat_u(down, up));
+    const least = i8x16.min_u(aboveGap, cornerGap);
+    const isLeft = i8x16.eq(i8x16.min_u(leftGap, least), leftGap);
+    const predicted = v128.bitselect(left, v128.bitselect(above, corner, i8x16.eq(least, aboveGap)), isLeft);
+    v128.store(to + at, i8x16.sub(v128.load(from + at), predicted));
   }
 }
 
 /**
  * Counts what `codeStrip` codes: literals 0 to 255, lengths of matches from 257 on. A match repeats the pixel before, at a distance of
- * bpp: no measurement, a plane, a slope. It is looked for at steps of 8 bytes, and has at least as many. Four tables of 288 u32, which the caller adds up: the
- * same byte again and again need not wait for itself.
+ * bpp: no measurement, a plane, a slope. It is looked for at steps of 8 bytes, and has at least as many.
+ *
+ * @param counts 288 u32; behind them the same three times for itself: the same byte again and again need not wait for itself
  */
 export function countSymbols(bytes: i32, length: i32, bpp: i32, counts: i32): void {
+  memory.fill(<usize>counts, 0, 4 * 1152);
   // There is nothing before the first bytes that they could repeat.
   let at = bytes;
   for (; at < bytes + min(length, 2); at++) count(counts, load<u8>(<usize>at));
@@ -92,6 +105,10 @@ export function countSymbols(bytes: i32, length: i32, bpp: i32, counts: i32): vo
     at += 8;
   }
   for (; at < end; at++) count(counts, load<u8>(<usize>at));
+  for (let symbol = <usize>counts; symbol < <usize>counts + 1152; symbol += 16) {
+    const lower = i32x4.add(v128.load(symbol), v128.load(symbol, 1152));
+    v128.store(symbol, i32x4.add(lower, i32x4.add(v128.load(symbol, 2304), v128.load(symbol, 3456))));
+  }
 }
 
 @inline function count(counts: i32, symbol: i32): void {
@@ -135,13 +152,47 @@ function extraBits(length: i32): i32 {
 }
 
 /**
+ * Of two bytes that follow one another, by their u16: their codes, one behind the other, in the upper 27 bits, the number of bits below.
+ *
+ * @param scratch 1 KiB
+ */
+function pairCodes(codes: i32, scratch: i32, pairs: i32): void {
+  for (let first = 0; first < 256; first++) {
+    const word = load<u32>(<usize>(codes + (first << 2)));
+    store<u32>(<usize>(scratch + (first << 2)), 32 << (word >> 16));
+    store<u32>(<usize>(scratch + 1024 + (first << 2)), ((word & 0xffff) << 5) + (word >> 16));
+  }
+  let to = <usize>pairs;
+  for (let second = 0; second < 256; second++) {
+    const word = load<u32>(<usize>(codes + (second << 2)));
+    const code = i32x4.splat(<i32>(word & 0xffff));
+    const bits = i32x4.splat(<i32>(word >> 16));
+    for (let first: usize = 0; first < 1024; first += 16) {
+      const shifted = i32x4.mul(code, v128.load(<usize>scratch + first));
+      v128.store(to, i32x4.add(i32x4.add(shifted, bits), v128.load(<usize>scratch + first, 1024)));
+      to += 16;
+    }
+  }
+}
+
+/**
  * Codes a strip's bytes and the end of the block.
  *
  * @param codes u32 of every symbol: its code, bits reversed, in the low 16 bits, the number of bits (at most 13) above
+ * @param pairs room for 66048 u32: codes of bytes two by two
  * @param bitsBefore bits of the byte at `out` that are written already (0 to 7)
  * @returns bits from `out` on that are written then
  */
-export function codeStrip(bytes: i32, length: i32, bpp: i32, codes: i32, out: i32, bitsBefore: i32): i32 {
+export function codeStrip(
+  bytes: i32,
+  length: i32,
+  bpp: i32,
+  codes: i32,
+  pairs: i32,
+  out: i32,
+  bitsBefore: i32,
+): i32 {
+  pairCodes(codes, pairs + 262144, pairs);
   let to = <usize>out;
   let buffer: u64 = bitsBefore == 0 ? 0 : <u64>load<u8>(to);
   let bits: u64 = <u64>bitsBefore;
@@ -177,18 +228,12 @@ export function codeStrip(bytes: i32, length: i32, bpp: i32, codes: i32, out: i3
     }
     for (let half = 0; half < 2; half++) {
       const four = <u32>(half == 0 ? eight : eight >> 32);
-      const one = load<u32>(<usize>codes + ((four & 255) << 2));
-      buffer |= (<u64>(one & 0xffff)) << bits;
-      bits += <u64>(one >> 16);
-      const two = load<u32>(<usize>codes + (((four >> 8) & 255) << 2));
-      buffer |= (<u64>(two & 0xffff)) << bits;
-      bits += <u64>(two >> 16);
-      const three = load<u32>(<usize>codes + (((four >> 16) & 255) << 2));
-      buffer |= (<u64>(three & 0xffff)) << bits;
-      bits += <u64>(three >> 16);
-      const last = load<u32>(<usize>codes + ((four >> 24) << 2));
-      buffer |= (<u64>(last & 0xffff)) << bits;
-      bits += <u64>(last >> 16);
+      const one = load<u32>(<usize>pairs + ((four & 0xffff) << 2));
+      const two = load<u32>(<usize>pairs + ((four >> 16) << 2));
+      // Put together first: the next four wait for less of it.
+      const both = <u64>(one >> 5) | (<u64>(two >> 5) << <u64>(one & 31));
+      buffer |= both << bits;
+      bits += <u64>((one & 31) + (two & 31));
       store<u64>(to, buffer);
       to += <usize>(bits >> 3);
       buffer >>= bits & ~7;
