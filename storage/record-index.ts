@@ -182,6 +182,17 @@ export function decodeIndex(type: RecordType, index: Uint8Array): RecordIndex {
   return decoded;
 }
 
+/**
+ * The summary of a run's end alone, of which its frames and events may be thousands: what a list takes of a record whose CRC was checked.
+ * Undefined for another type. @throws {RecordDecodeError}
+ */
+export function decodeEndedSummary(type: number, index: Uint8Array): RunSummary | undefined {
+  if (type !== RECORD_TYPE.runEnded) return undefined;
+  const reader = new IndexReader(index);
+  reader.origin();
+  return reader.summary(false).summary;
+}
+
 function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader): RecordIndex {
   switch (type) {
     case RECORD_TYPE.cellChanges:
@@ -365,7 +376,7 @@ class IndexReader {
     };
   }
 
-  summary(): { summary: RunSummary; frameIds: string[] } {
+  summary(withFrames = true): { summary: RunSummary; frameIds: string[] } {
     const at = this.#take(SUMMARY_HEAD_BYTES);
     const createdAtUs = this.#u53(at + 37);
     const updatedAtUs = this.#u53(at + 45);
@@ -377,7 +388,8 @@ class IndexReader {
     const errorMessage = this.#nullableText(this.#u32(at + 89));
     const metadata = this.#nullableText(this.#u32(at + 93));
     const frameIds: string[] = [];
-    for (let count = this.#u32(at + 97); count > 0; count--) frameIds.push(readUuid(this.#bytes, this.#take(16)));
+    const frames = withFrames ? this.#u32(at + 97) : 0;
+    for (let count = frames; count > 0; count--) frameIds.push(readUuid(this.#bytes, this.#take(16)));
     return {
       summary: {
         id: readUuid(this.#bytes, at),

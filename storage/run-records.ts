@@ -11,7 +11,7 @@ import { ByteBudget } from "./byte-budget.js";
 import { decodeChanges, decodeEmitted } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { isReadDamage } from "./read-damage.js";
-import { decodeIndex, RECORD_TYPE } from "./record-index.js";
+import { decodeEndedSummary } from "./record-index.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {
@@ -87,8 +87,7 @@ export class RunRecords {
     const { id, location } = run;
     const found = await this.#readBudget.run(location.length, async () => {
       const { type, index, body } = await this.#read(run);
-      const decoded = type === RECORD_TYPE.runEnded ? decodeIndex(type, index) : undefined;
-      return decoded?.type === RECORD_TYPE.runEnded && decoded.summary.id === id ? decodeEmitted(body) : undefined;
+      return decodeEndedSummary(type, index)?.id === id ? decodeEmitted(body) : undefined;
     });
     if (found === undefined) throw misplaced(run);
     return found;
@@ -126,11 +125,10 @@ export class RunRecords {
     return records.map((record, at) => {
       if (record === undefined) return undefined;
       const { type, index } = record;
-      const decoded = type === RECORD_TYPE.runEnded ? decodeIndex(type, index) : undefined;
-      const { id } = runs[at]!;
-      if (decoded?.type !== RECORD_TYPE.runEnded || decoded.summary.id !== id) throw misplaced(runs[at]!);
-      const json = summaryJson(decoded.summary, baseUrl);
-      this.#summaries.set(`${versionOf(decoded.summary)} ${baseUrl}`, json);
+      const summary = decodeEndedSummary(type, index);
+      if (summary === undefined || summary.id !== runs[at]!.id) throw misplaced(runs[at]!);
+      const json = summaryJson(summary, baseUrl);
+      this.#summaries.set(`${versionOf(summary)} ${baseUrl}`, json);
       return json;
     });
   }

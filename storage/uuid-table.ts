@@ -62,17 +62,33 @@ export class UuidTable {
    * @throws RangeError for text that is no canonical lower-case UUID.
    */
   set(id: string, value: number): void {
+    this.#values.set(this.enter(id), value);
+  }
+
+  /**
+   * The entry of `id`, as `entryOf`; a new one, with the value 0, for an unknown id: then it is what `size` was before.
+   * @throws RangeError for text that is no canonical lower-case UUID.
+   */
+  enter(id: string): number {
     const wanted = this.#wanted;
     if (!parseUuidWords(id, wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
-    const entry = this.#slots.find(hash);
-    if (entry >= 0) {
-      this.#values.set(entry, value);
-      return;
-    }
+    const known = this.#slots.find(hash);
+    if (known >= 0) return known;
+    const entry = this.#values.length;
     for (let word = 0; word < 4; word++) this.#keys.push(wanted[word]!);
-    this.#values.push(value);
-    this.#slots.add(hash, this.#values.length - 1);
+    this.#values.push(0);
+    this.#slots.add(hash, entry);
+    return entry;
+  }
+
+  /** The value of an entry, below `size`. */
+  valueAt(entry: number): number {
+    return this.#values.get(entry);
+  }
+
+  setValueAt(entry: number, value: number): void {
+    this.#values.set(entry, value);
   }
 
   /** When the id arrived among the others, from 0; -1 for an unknown one. */

@@ -5,8 +5,9 @@
  * Only the canonical lower-case form is read (8-4-4-4-12 hex digits): what is stored formats back to exactly the text
  * that came in, and any other spelling is another id, hence unknown.
  */
+export { formatUuidWords } from "../core/identifiers.js";
+
 const TEXT_LENGTH = 36;
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** The value of a lower-case hex digit by its character code, 255 for anything else. */
 const DIGIT_VALUES = new Uint8Array(128).fill(255);
@@ -29,15 +30,4 @@ export function parseUuidWords(text: string, words: Uint32Array, at: number): bo
     if ((++digits & 7) === 0) words[at + (digits >>> 3) - 1] = word;
   }
   return true;
-}
-
-function hexOf(word: number, byte: number): string {
-  return HEX[(word >>> (24 - 8 * byte)) & 255]!;
-}
-
-export function formatUuidWords(a: number, b: number, c: number, d: number): string {
-  return (
-    `${hexOf(a, 0)}${hexOf(a, 1)}${hexOf(a, 2)}${hexOf(a, 3)}-${hexOf(b, 0)}${hexOf(b, 1)}-${hexOf(b, 2)}${hexOf(b, 3)}` +
-    `-${hexOf(c, 0)}${hexOf(c, 1)}-${hexOf(c, 2)}${hexOf(c, 3)}${hexOf(d, 0)}${hexOf(d, 1)}${hexOf(d, 2)}${hexOf(d, 3)}`
-  );
 }

@@ -155,14 +155,11 @@ function encodeDelivery(delivery: Delivery): Uint8Array {
   view.setUint8(67, failure.length > 0 ? 1 : 0);
   view.setUint32(68, delivery.attempts, true);
   view.setUint32(72, delivery.lastStatusCode ?? 0, true);
-  const times = [
-    delivery.createdAtUs,
-    delivery.updatedAtUs,
-    delivery.nextRetryAtUs,
-    delivery.deliveredAtUs,
-    delivery.firstFailure?.atUs ?? null,
-  ];
-  for (const [nth, timeUs] of times.entries()) setUint53(view, 76 + 8 * nth, timeUs ?? 0);
+  setUint53(view, 76, delivery.createdAtUs);
+  setUint53(view, 84, delivery.updatedAtUs);
+  setUint53(view, 92, delivery.nextRetryAtUs ?? 0);
+  setUint53(view, 100, delivery.deliveredAtUs ?? 0);
+  setUint53(view, 108, delivery.firstFailure?.atUs ?? 0);
   view.setUint32(116, error?.length ?? NULL_LENGTH, true);
   if (error !== null) bytes.set(error, at + DELIVERY_BYTES);
   bytes.set(failure, at + DELIVERY_BYTES + errorBytes);
@@ -288,12 +285,13 @@ export function decodeEvents(bytes: Uint8Array): IndexedEvent[] {
     };
     for (let left = view.getUint32(head + 28, true); left > 0; left--) {
       const start = take(EVENT_DELIVERY_BYTES);
-      event.deliveries.push({
+      const delivery: EmittedDelivery = {
         id: readUuid(bytes, start),
         webhookId: readUuid(bytes, start + 16),
         onFailureMode: named(ON_FAILURE_MODES, view.getUint8(start + 32), "failure mode"),
-        ...(view.getUint8(start + 33) === 1 && { settled: true }),
-      });
+      };
+      if (view.getUint8(start + 33) === 1) delivery.settled = true;
+      event.deliveries.push(delivery);
     }
     events.push(event);
   }

@@ -14,7 +14,13 @@ import {
   encodeRefusal,
 } from "../../storage/change-record.js";
 import { decodeMessagePack } from "../../storage/message-pack.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/record-index.js";
+import {
+  decodeEndedSummary,
+  decodeIndex,
+  isChangeRecordType,
+  RECORD_TYPE,
+  RecordDecodeError,
+} from "../../storage/record-index.js";
 import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
 import { randomObject, TEXTS } from "../helpers/random-cell-message.js";
 
@@ -183,14 +189,19 @@ t.test("random runs come back as they were, and so do their summaries", async (t
       },
     };
     const index = decodeIndex(record.type, record.index);
+    const summary = decodeEndedSummary(record.type, record.index);
     const [change] = decodeChanges(record.type, record.body);
+    if (JSON.stringify(summary) !== JSON.stringify(expected.summary))
+      return void t.fail(`round ${round}: summary alone`);
     if (JSON.stringify(index) !== JSON.stringify(expected))
       return void t.fail(`round ${round}: index`, { found: index, wanted: expected });
     const back = change?.kind === "run_ended" ? change.run : undefined;
     if (JSON.stringify(back) !== JSON.stringify(run))
       return void t.fail(`round ${round}: body`, { found: back, wanted: run });
   }
-  t.pass("300 runs");
+  for (const { type, index } of someRecords().filter(({ type }) => type !== RECORD_TYPE.runEnded)) {
+    t.equal(decodeEndedSummary(type, index), undefined, `of type ${type}`);
+  }
 });
 
 t.test("exactness of values: byte order marks, -0, the ends of the numbers", async (t) => {

@@ -26,6 +26,7 @@ t.test("what is no canonical lower-case UUID is unknown, and refused as a key", 
     t.equal(table.get(text), undefined, JSON.stringify(text));
     t.equal(table.has(text), false);
     t.throws(() => table.set(text, 1), RangeError);
+    t.throws(() => table.enter(text), RangeError);
   }
   t.equal(table.size, 1);
 });
@@ -56,6 +57,7 @@ t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => 
   let table = new UuidTable();
   const plain = new Map<string, number>();
   const ids: string[] = [];
+  const entries = new Map<string, number>();
   let mismatches = 0;
   const newId = (): string => {
     // Ids of one millisecond with a counter, as a producer may make them: close together, not random.
@@ -68,9 +70,17 @@ t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => 
   for (let i = 0; i < 60_000; i++) {
     const id = ids.length > 0 && random.chance(0.2) ? random.pick(ids) : newId();
     const value = random.chance(0.01) ? 0xffff_ffff : random.integer(0, 0xffff_ffff);
+    const entry = entries.get(id) ?? ids.length;
     if (!plain.has(id)) ids.push(id);
+    entries.set(id, entry);
     plain.set(id, value);
-    table.set(id, value);
+    if (random.chance(0.5)) {
+      table.set(id, value);
+    } else {
+      if (table.enter(id) !== entry) mismatches++;
+      table.setValueAt(table.entryOf(id), value);
+    }
+    if (table.valueAt(table.entryOf(id)) !== value) mismatches++;
     if (i % 9_973 === 0) {
       // Taken out as columns and put in again, it goes on.
       const [words, values] = [
