@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryAttempt, DeliveryFailure } from "../../core/delivery.js";
+import type { Delivery, DeliveryAttempt } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import { LIMITS } from "../../core/limits.js";
@@ -10,25 +10,20 @@ import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { CommitWaits } from "./commit-waits.js";
-import { DeliveryCounts, type DeliveryFigures } from "./delivery-figures.js";
+import { DeliveryBacklog } from "./delivery-backlog.js";
+import type { DeliveryFigures } from "./delivery-figures.js";
+import { DeliveryOutcomes } from "./delivery-outcomes.js";
+import { automaticTurn, inlineTurn, jobOf, webhookDeleted } from "./delivery-turn.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
 import { InlineWants } from "./inline-wants.js";
-import { ParkedDeliveries } from "./parked-deliveries.js";
-import {
-  type FoundDelivery,
-  type InlineAnswer,
-  type InlineWant,
-  type Tracked,
-  trackedDelivery,
-} from "./tracked-delivery.js";
+import { type FoundDelivery, type InlineAnswer, type InlineWant, Tracked } from "./tracked-delivery.js";
 import { UnreadableDeliveries } from "./unreadable-deliveries.js";
+import { ViewProgress } from "./view-progress.js";
 import { webhookNotFound } from "./webhook-desk.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
 /** Payloads of events that wait for their turn, in all; of further ones the front reads them again when it comes. */
 const KEPT_PAYLOAD_BYTES = 64 * 1024 * 1024;
-/** When an outcome cannot be recorded (more is waiting than the log may hold), it is tried again. */
-const RECORD_AGAIN_MS = 1_000;
 
 export interface DeliveryDeskOptions {
   state: WebhookState;
@@ -56,27 +51,29 @@ export interface DeliveryDeskOptions {
 export class DeliveryDesk {
   readonly #options: DeliveryDeskOptions;
   readonly #tracked = new Map<string, Tracked>();
-  readonly #queue = new DeliveryQueue<Tracked>();
+  readonly #backlog: DeliveryBacklog;
   /** Of inline attempts: somebody waits for them, so that they are not behind the automatic ones. */
   readonly #inlineQueue = new DeliveryQueue<Tracked>();
-  readonly #parked = new ParkedDeliveries();
   readonly #wants: InlineWants;
   readonly #unreadable: UnreadableDeliveries;
   /** Automatic ones that the dispatcher has. */
   readonly #dispatched = new Set<Tracked>();
-  /** In order of their records: what to do when the view has them. */
-  readonly #unseen: { sequence: number; tracked: Tracked; isEnd: boolean }[] = [];
+  readonly #view = new ViewProgress();
+  readonly #outcomes: DeliveryOutcomes;
   readonly #commits = new CommitWaits();
-  #viewed = 0;
   readonly #payloads = new EventPayloads();
-  readonly #counts = new DeliveryCounts();
   #isServing = false;
   #isStopped = false;
   #stopping: Promise<void> | undefined;
 
   constructor(options: DeliveryDeskOptions) {
     this.#options = options;
-    const { timers, tick, report, onFaultChange: onChange } = options;
+    const { state, timers, tick, append, report, onFaultChange: onChange } = options;
+    this.#backlog = new DeliveryBacklog(options.backlog);
+    const onRecordedLate = (tracked: Tracked): void => {
+      if (tracked.phase === "idle") this.#end(tracked);
+    };
+    this.#outcomes = new DeliveryOutcomes({ state, timers, tick, append, report, onRecordedLate });
     this.#wants = new InlineWants(timers, (want) => {
       const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
       this.drop(want, new ServiceError("unavailable", waited, {}));
@@ -94,11 +91,17 @@ export class DeliveryDesk {
   }
 
   get figures(): DeliveryFigures {
-    const waiting = this.#queue.waitingCount + this.#inlineQueue.waitingCount + this.#parked.count;
-    const running = this.#queue.runningCount + this.#inlineQueue.runningCount;
+    const waiting = this.#backlog.waitingCount + this.#inlineQueue.waitingCount;
+    const running = this.#backlog.queue.runningCount + this.#inlineQueue.runningCount;
     const { keptBytes: payloadBytes } = this.#payloads;
     const { count: wanted } = this.#wants;
-    return this.#counts.figures({ waiting, running, wanted, unreadable: this.#unreadable.count, payloadBytes });
+    return this.#outcomes.counts.figures({
+      waiting,
+      running,
+      wanted,
+      unreadable: this.#unreadable.count,
+      payloadBytes,
+    });
   }
 
   /** The service listens there, and its view has all that the log held: what was pending goes out again, in a new window. */
@@ -108,8 +111,8 @@ export class DeliveryDesk {
     this.#options.dispatcher.serving(port);
     for (const delivery of this.#options.state.pending()) {
       if (this.#tracked.has(delivery.id)) continue;
-      if (!this.#hasRoom(delivery.webhookId)) this.#parked.park(delivery.webhookId, delivery.id);
-      else this.#queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
+      if (this.#backlog.hasRoomFor(delivery.webhookId)) this.#enqueue(delivery);
+      else this.#backlog.park(delivery.webhookId, delivery.id);
     }
     this.#pump();
   }
@@ -118,12 +121,13 @@ export class DeliveryDesk {
   emitted(event: EmittedEvent, runId: string, sequence: number): void {
     const payload = eventPayload(event.payload);
     const isKept = this.#payloads.keptBytes + payload.bytes.length <= KEPT_PAYLOAD_BYTES;
-    for (const begun of event.deliveries) {
-      const delivery = this.#options.state.pendingOne(begun.id) ?? newDelivery(begun, event, runId);
+    const begun = event.deliveries.map((one) => {
+      const delivery = this.#options.state.pendingOne(one.id) ?? newDelivery(one, event, runId);
       const tracked = this.#track(delivery.id, delivery.webhookId, delivery, "unseen", sequence);
       if (isKept) this.#keep(tracked, [], payload, null);
-      this.#unseen.push({ sequence, tracked, isEnd: false });
-    }
+      return tracked;
+    });
+    this.#view.await(sequence, begun, false);
   }
 
   /** One attempt with a synthetic event, whatever the webhook subscribes to, enabled or not. */
@@ -143,7 +147,7 @@ export class DeliveryDesk {
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
     this.#keep(tracked, [], eventPayload(payload), payload);
-    this.#unseen.push({ sequence, tracked, isEnd: false });
+    this.#view.await(sequence, [tracked], false);
     // Whoever tests knows a webhook, not the delivery: one that is deleted meanwhile is not there.
     return this.#wants.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
@@ -159,7 +163,7 @@ export class DeliveryDesk {
     const want = this.#wants.add(tracked, answer);
     if (tracked.phase === "idle" || tracked.phase === "unreadable") {
       this.#rest(tracked);
-    } else if (tracked.phase === "queued" && this.#queue.remove(tracked.webhookId, tracked)) {
+    } else if (tracked.phase === "queued" && this.#backlog.queue.remove(tracked.webhookId, tracked)) {
       this.#unpark(tracked.webhookId);
       this.#rest(tracked);
     } else if (tracked.phase === "running" && tracked.current === null) {
@@ -223,15 +227,10 @@ export class DeliveryDesk {
 
   /** The front's view has all records up to this one. */
   viewed(sequence: number): void {
-    this.#viewed = Math.max(this.#viewed, sequence);
-    let count = 0;
-    for (; count < this.#unseen.length; count++) {
-      const { sequence: of, tracked, isEnd } = this.#unseen[count]!;
-      if (of > this.#viewed) break;
+    this.#view.advance(sequence, (tracked, isEnd) => {
       if (isEnd) this.#forget(tracked);
       else if (tracked.phase === "unseen") this.#seen(tracked);
-    }
-    this.#unseen.splice(0, count);
+    });
     this.#pump();
   }
 
@@ -248,6 +247,7 @@ export class DeliveryDesk {
   /** Nothing is recorded any more: whoever waits is told. */
   abandon(): void {
     this.#isStopped = true;
+    this.#outcomes.stop();
     this.#commits.abandon();
     this.#refuseInline();
   }
@@ -263,6 +263,7 @@ export class DeliveryDesk {
 
   async #stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
+    this.#outcomes.stop();
     for (const tracked of this.#tracked.values()) this.#wants.refuseAll(tracked, stopping());
     await this.#options.dispatcher.stop(graceMs);
     this.#refuseInline();
@@ -291,7 +292,7 @@ export class DeliveryDesk {
     phase: Tracked["phase"],
     sequence: number,
   ): Tracked {
-    const tracked = trackedDelivery({ id: deliveryId, webhookId, delivery, phase, sequence });
+    const tracked = new Tracked(deliveryId, webhookId, delivery, phase, sequence);
     this.#tracked.set(deliveryId, tracked);
     return tracked;
   }
@@ -307,40 +308,38 @@ export class DeliveryDesk {
       this.#rest(tracked);
       return;
     }
-    if (this.#parked.has(tracked.webhookId) || !this.#hasRoom(tracked.webhookId)) {
+    if (!this.#backlog.hasRoomFor(tracked.webhookId)) {
       // Before the service serves there are no turns, and `serving` finds all that is pending.
-      if (this.#isServing) this.#parked.park(tracked.webhookId, tracked.id);
-      this.#tracked.delete(tracked.id);
-      if (tracked.content !== null) this.#payloads.release(tracked.content.payload);
+      if (this.#isServing) this.#backlog.park(tracked.webhookId, tracked.id);
+      this.#letGo(tracked);
       return;
     }
     tracked.phase = "queued";
-    this.#queue.add(tracked.webhookId, tracked);
+    this.#backlog.queue.add(tracked.webhookId, tracked);
   }
 
-  /** Whether a further one of the receiver may be queued; beyond it, deliveries wait as pending state only. */
-  #hasRoom(webhookId: string): boolean {
-    const { waiting, waitingOfReceiver } = this.#options.backlog ?? LIMITS.deliveryBacklog;
-    return this.#queue.waitingCount < waiting || this.#queue.waitingOf(webhookId) < waitingOfReceiver;
+  #enqueue(delivery: Delivery): void {
+    this.#backlog.queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
   }
 
   /** One that waited for the receiver does no more: what is parked moves up. */
   #unpark(webhookId: string): void {
-    while (this.#parked.has(webhookId) && this.#hasRoom(webhookId)) {
-      const deliveryId = this.#parked.take(webhookId) as string;
-      const delivery = this.#options.state.pendingOne(deliveryId);
+    for (let id = this.#backlog.unpark(webhookId); id !== undefined; id = this.#backlog.unpark(webhookId)) {
+      const delivery = this.#options.state.pendingOne(id);
       // A manual retry has made it meanwhile, or is about to.
-      if (delivery === undefined || this.#tracked.has(deliveryId)) continue;
-      this.#queue.add(webhookId, this.#track(deliveryId, webhookId, delivery, "queued", 0));
+      if (delivery !== undefined && !this.#tracked.has(id)) this.#enqueue(delivery);
     }
   }
 
   /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
   #forget(tracked: Tracked): void {
     const isAtRest = tracked.phase === "idle" && tracked.inline.length === 0 && tracked.isRecorded;
-    if (!isAtRest || tracked.sequence > this.#viewed) return;
+    if (!isAtRest || !this.#view.has(tracked.sequence)) return;
     // It may have been forgotten before, and be asked about anew since.
-    if (this.#tracked.get(tracked.id) !== tracked) return;
+    if (this.#tracked.get(tracked.id) === tracked) this.#letGo(tracked);
+  }
+
+  #letGo(tracked: Tracked): void {
     this.#tracked.delete(tracked.id);
     if (tracked.content !== null) this.#payloads.release(tracked.content.payload);
   }
@@ -352,10 +351,10 @@ export class DeliveryDesk {
     if (!this.#isServing || this.#isStopped) return;
     for (;;) {
       const inline = this.#inlineQueue.take();
-      const tracked = inline ?? this.#queue.take();
+      const tracked = inline ?? this.#backlog.queue.take();
       if (tracked === undefined) break;
       tracked.phase = "idle";
-      tracked.place = inline === undefined ? this.#queue : this.#inlineQueue;
+      tracked.place = inline === undefined ? this.#backlog.queue : this.#inlineQueue;
       if (inline === undefined) {
         this.#unpark(tracked.webhookId);
         this.#proceed(tracked);
@@ -385,100 +384,56 @@ export class DeliveryDesk {
       this.#rest(tracked);
       return;
     }
-    const { delivery, content } = tracked;
-    if (delivery === null || content === null) {
+    const turn = automaticTurn(tracked, this.#options.state);
+    if (turn.kind === "load") {
       this.#load(tracked);
-      return;
+    } else if (turn.kind === "attempt") {
+      this.#dispatched.add(tracked);
+      this.#dispatch(tracked, turn.kept, turn.attempts);
+    } else if (turn.kind === "give_up") {
+      this.#giveUp(tracked, turn.lastError);
     }
-    const kept = this.#options.state.get(delivery.webhookId);
-    const isTest = delivery.eventName === "WebhookTest";
-    if (kept === undefined) {
-      this.#giveUp(tracked, "the webhook was deleted");
-      return;
-    }
-    if (!kept.webhook.enabled && !isTest) {
-      this.#giveUp(tracked, "the webhook was disabled");
-      return;
-    }
-    const attempts = isTest ? 1 : 1 + kept.webhook.maxRetries;
-    this.#dispatched.add(tracked);
-    this.#dispatch(tracked, kept, Math.max(1, attempts - delivery.attempts));
   }
 
   /** The turn of its next inline attempt has come; nothing else is under way. */
   #serveInline(tracked: Tracked): void {
     if (this.#isStopped) return;
-    const { delivery, content } = tracked;
     if (tracked.inline.length === 0) {
       this.#leavePlace(tracked);
       this.#rest(tracked);
       return;
     }
-    if (delivery === null || content === null) {
-      this.#load(tracked);
-      return;
+    const turn = inlineTurn(tracked, this.#options.state);
+    switch (turn.kind) {
+      case "load":
+        this.#load(tracked);
+        return;
+      case "delivered":
+        for (const want of tracked.inline.splice(0)) this.#answerRecorded(tracked, want);
+        this.#leavePlace(tracked);
+        this.#end(tracked);
+        return;
+      case "give_up":
+        this.#wants.refuseAll(tracked, webhookDeleted(tracked));
+        // Nobody makes the attempts that were left any more.
+        if (tracked.delivery?.status === "pending") this.#giveUp(tracked, turn.lastError);
+        else this.#ended(tracked);
+        return;
+      case "attempt":
+        this.#wants.begin(tracked);
+        this.#dispatch(tracked, turn.kept, turn.attempts);
+        return;
     }
-    if (delivery.status === "delivered") {
-      for (const want of tracked.inline.splice(0)) this.#answerRecorded(tracked, want);
-      this.#leavePlace(tracked);
-      this.#end(tracked);
-      return;
-    }
-    const kept = this.#options.state.get(delivery.webhookId);
-    if (kept === undefined) {
-      const params = { field: "delivery_id", in: "path", value: tracked.id, webhook_id: delivery.webhookId };
-      this.#wants.refuseAll(tracked, new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params));
-      // Nobody makes the attempts that were left any more.
-      if (delivery.status === "pending") this.#giveUp(tracked, "the webhook was deleted");
-      else this.#ended(tracked);
-      return;
-    }
-    this.#wants.begin(tracked);
-    this.#dispatch(tracked, kept, 1);
   }
 
-  #dispatch(tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): void {
-    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
+  #dispatch(tracked: Tracked, kept: KeptWebhook, attempts: number): void {
     tracked.phase = "running";
-    this.#jobs.push({
-      deliveryId: tracked.id,
-      eventId: delivery.eventId,
-      eventName: delivery.eventName,
-      url: webhook.url,
-      secret,
-      firstAttemptNumber: delivery.attempts + 1,
-      attempts,
-      timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
-      backoffMs: webhook.retryBackoffSeconds * 1000,
-      payload: content.payload.bytes,
-    });
+    this.#jobs.push(jobOf(tracked, kept, attempts));
   }
 
-  #report({ attempt, next }: DeliveryReport, tracked: Tracked): void {
-    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
-    const timeUs = this.#options.tick();
-    const after: Delivery = { ...delivery, nextRetryAtUs: next.kind === "retry" ? next.atUs : null };
-    if (attempt !== null) {
-      this.#counts.attempt(attempt);
-      after.attempts = attempt.attemptNumber;
-      after.lastStatusCode = attempt.statusCode;
-      after.lastError = attempt.error;
-      content.history = [...content.history.slice(1 - LIMITS.attemptsPerDelivery), attempt];
-    }
-    if (next.kind === "delivered") {
-      after.status = "delivered";
-      after.deliveredAtUs = timeUs;
-      this.#counts.delivered(timeUs - delivery.createdAtUs);
-    } else if (next.kind === "failed") {
-      this.#counts.failed();
-      after.status = "failed";
-      after.firstFailure ??= this.#failureOf(after, timeUs);
-    }
-    if (attempt !== null || after.status !== delivery.status || after.nextRetryAtUs !== delivery.nextRetryAtUs) {
-      after.updatedAtUs = timeUs;
-      tracked.delivery = after;
-      this.#record(tracked, timeUs);
-    }
+  #report(report: DeliveryReport, tracked: Tracked): void {
+    this.#outcomes.take(report, tracked);
+    const { next } = report;
     if (next.kind === "retry" || next.kind === "attempt") return;
     this.#dispatched.delete(tracked);
     // Released for a manual retry, or because its webhook has changed.
@@ -503,7 +458,7 @@ export class DeliveryDesk {
       this.#inlineQueue.add(tracked.webhookId, tracked);
     } else if (tracked.delivery?.status === "pending") {
       tracked.phase = "queued";
-      this.#queue.add(tracked.webhookId, tracked);
+      this.#backlog.queue.add(tracked.webhookId, tracked);
     } else {
       tracked.phase = "idle";
       this.#end(tracked);
@@ -512,22 +467,8 @@ export class DeliveryDesk {
 
   /** It came to its end without a further attempt. */
   #giveUp(tracked: Tracked, lastError: string): void {
-    const timeUs = this.#options.tick();
-    const { delivery } = tracked as { delivery: Delivery };
-    this.#counts.failed();
-    const after: Delivery = {
-      ...delivery,
-      ...{ status: "failed", lastError, nextRetryAtUs: null, updatedAtUs: timeUs },
-    };
-    after.firstFailure ??= this.#failureOf(after, timeUs);
-    tracked.delivery = after;
-    this.#record(tracked, timeUs);
+    this.#outcomes.giveUp(tracked, lastError);
     this.#ended(tracked);
-  }
-
-  #failureOf({ webhookId, lastStatusCode, lastError }: Delivery, atUs: number): DeliveryFailure {
-    const webhookName = this.#options.state.get(webhookId)?.webhook.name ?? null;
-    return { atUs, statusCode: lastStatusCode, error: lastError, webhookName };
   }
 
   /** @param reason null: the view has nothing of it */
@@ -556,8 +497,8 @@ export class DeliveryDesk {
 
   /** Forgotten when the view has its last record; one that was released stays pending, and goes out again at the next start. */
   #end(tracked: Tracked): void {
-    if (tracked.sequence <= this.#viewed) this.#forget(tracked);
-    else this.#unseen.push({ sequence: tracked.sequence, tracked, isEnd: true });
+    if (this.#view.has(tracked.sequence)) this.#forget(tracked);
+    else this.#view.await(tracked.sequence, [tracked], true);
   }
 
   #answerRecorded(tracked: Tracked, want: InlineWant): void {
@@ -566,27 +507,6 @@ export class DeliveryDesk {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
       this.#wants.answer(want, isCommitted && isRecorded ? { deliveryId: tracked.id } : { error });
     });
-  }
-
-  /** Appends the delivery as it is. What is recorded is whole: one that could not be appended is made good by the next. */
-  #record(tracked: Tracked, timeUs: number): void {
-    const { delivery, content } = tracked as { delivery: Delivery; content: NonNullable<Tracked["content"]> };
-    const { history, testPayload } = content;
-    try {
-      const change: DeliveryPut = { kind: "delivery_put", delivery, history, payload: testPayload };
-      tracked.sequence = this.#options.append(change, timeUs);
-      tracked.isRecorded = true;
-    } catch (error) {
-      tracked.isRecorded = false;
-      this.#options.report("a delivery's outcome could not be recorded", error);
-      this.#options.timers.set(() => this.#recordAgain(tracked), RECORD_AGAIN_MS);
-    }
-  }
-
-  #recordAgain(tracked: Tracked): void {
-    if (this.#isStopped || tracked.isRecorded) return;
-    this.#record(tracked, this.#options.tick());
-    if (tracked.isRecorded && tracked.phase === "idle") this.#end(tracked);
   }
 }
 
