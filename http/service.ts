@@ -125,10 +125,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           throw error;
         }
       },
+      onDeliveriesEnded: () => view.endPausesForGood(),
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
         ownRows = rowsWithoutRecorder(ownRows, error);
-        view.endPauses();
+        view.endPausesForGood();
       },
     },
   );

@@ -51,6 +51,7 @@ export class ViewDeliveries {
   readonly #webhooks = new UuidTable();
   /** Deliveries in a pause between two attempts, since the store was opened: a pause from before has ended with the process. */
   readonly #paused = new Set<string>();
+  #hasPauses = true;
   /** By entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
 
@@ -138,12 +139,18 @@ export class ViewDeliveries {
     this.#statuses.set(row, DELIVERY_STATUSES.indexOf(status));
     this.#locations.set(row, location);
     if (run !== NO_RUN) this.#changed(run, 1);
-    if (delivery.nextRetryAtUs !== null) this.#paused.add(id);
+    if (delivery.nextRetryAtUs !== null && this.#hasPauses) this.#paused.add(id);
     else this.#paused.delete(id);
   }
 
   /** Whoever waited for the next attempts has ended: those that are left begin anew. */
   endPauses(): void {
+    this.#paused.clear();
+  }
+
+  /** Nobody waits for attempts any more, nor for those that records still to come tell of. */
+  endPausesForGood(): void {
+    this.#hasPauses = false;
     this.#paused.clear();
   }
 

@@ -164,12 +164,12 @@ export class View {
     this.#runsVersion++;
     this.#runs.admitLateRuns();
     this.#activeRuns.foldEagerly();
-    this.endPauses();
+    this.#deliveries.endPauses();
   }
 
-  /** Nobody waits for the next attempts of deliveries any more: none is told as due. */
-  endPauses(): void {
-    this.#deliveries.endPauses();
+  /** From now on nobody waits for the next attempts of deliveries: none is told as due, whatever records come. */
+  endPausesForGood(): void {
+    this.#deliveries.endPausesForGood();
   }
 
   /** Writes its sections of a snapshot. Only of a view that is being opened, with records up to a place in the log. */

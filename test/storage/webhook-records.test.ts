@@ -232,8 +232,10 @@ t.test("the pause of a delivery that the store held when it was opened is over; 
   put({ ...paused, nextRetryAtUs: null } as never);
   t.same(await shown(), [null, null, null]);
   put();
-  log.view.endPauses();
+  log.view.endPausesForGood();
   t.same(await shown(), [null, null, null], "nor when whoever waits for it has ended");
+  put();
+  t.same(await shown(), [null, null, null], "nor in a record that was on its way then");
 });
 
 t.test("a delivery whose record comes before its run's, as compaction leaves them", async (t) => {

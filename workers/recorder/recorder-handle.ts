@@ -54,6 +54,8 @@ export interface RecorderCallbacks {
   onSegmentMoved(moves: SegmentMoves): Promise<void>;
   /** What is stored of a delivery, to be made; undefined for one that is unknown, or without this. A rejection is one that cannot be read. */
   onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
+  /** No delivery has a further attempt before the next start, whatever batches still say. */
+  onDeliveriesEnded?(): void;
   /** Computes what processing needs; without it nothing is processed. A rejection fails the artefact as a whole. */
   onArtefactWanted?(task: TaskMessage): Promise<TaskAnswer>;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
@@ -219,6 +221,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         });
         return;
       }
+      case "deliveries_ended":
+        callbacks.onDeliveriesEnded?.();
+        return;
       case "artefact_wanted":
         void makeArtefact(message.id, message.task);
         return;

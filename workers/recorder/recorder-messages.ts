@@ -131,6 +131,8 @@ export type RecorderToFront =
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** What is stored of this delivery is needed to make it: the front answers with `delivery_content`. */
   | { kind: "delivery_wanted"; deliveryId: string }
+  /** The dispatcher ended by itself: no delivery has a further attempt before the next start. */
+  | { kind: "deliveries_ended" }
   /** The front's pool is to compute this: the answer is `artefact_made`. */
   | { kind: "artefact_wanted"; id: number; task: TaskMessage }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */

@@ -316,6 +316,7 @@ export class Recorder implements MessageIntake {
       onDispatcherFault: () => this.#health?.update(),
       onDispatcherFailure: (message) => {
         this.#line("error", "the dispatcher ended: deliveries wait for the next start", { cause: message });
+        send({ kind: "deliveries_ended" });
         this.#health?.update();
       },
       report: (what, error) => this.#report(what, error, {}),
