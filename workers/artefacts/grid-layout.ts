@@ -51,7 +51,7 @@ export interface Grid {
   greatestSquared: number;
 }
 
-/** Lays out a grid without points: z is Infinity everywhere. */
+/** Lays out a grid whose heights are yet to be put in: those around it are Infinity, no points. */
 export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   const { width, lines } = geometry;
   const stride = width + 2 * PADDING;
@@ -67,7 +67,7 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   const zs = padded + 4 * (PADDING * stride + PADDING);
   const minima = memory.allocate(4 * tilesWide * tilesHigh);
   const maxima = memory.allocate(4 * tilesWide * tilesHigh);
-  memory.singles(padded, paddedPositions).fill(Number.POSITIVE_INFINITY);
+  fillPadding(memory.singles(padded, paddedPositions), stride, lines);
 
   const columnsMm = coordinates(memory, xs, width, geometry.xOriginMm, geometry.xPitchMm);
   const linesMm = coordinates(memory, ys, lines, geometry.yOriginMm, geometry.yPitchMm);
@@ -115,6 +115,17 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
     greatestSquared:
       ((columnsMm.at(-1) ?? 0) - (columnsMm[0] ?? 0)) ** 2 + ((linesMm.at(-1) ?? 0) - (linesMm[0] ?? 0)) ** 2,
   };
+}
+
+/** Before and behind the lines, and between one's end and the next one's begin. */
+function fillPadding(zs: Float32Array, stride: number, lines: number): void {
+  const first = PADDING * stride + PADDING;
+  zs.fill(Number.POSITIVE_INFINITY, 0, first);
+  for (let line = 1; line <= lines; line++) {
+    const next = first + line * stride;
+    zs.fill(Number.POSITIVE_INFINITY, next - 2 * PADDING, next);
+  }
+  zs.fill(Number.POSITIVE_INFINITY, first + lines * stride);
 }
 
 /** Coordinates, padding included, so that every offset of the table has one; they are kept as f32, as the PLY has them. */

@@ -5,6 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
+import * as inlierMarking from "./kernels/inlier-marking.js";
 import { useLinearMemory } from "./kernels/linear-memory.js";
 import * as neighbourSearch from "./kernels/neighbour-search.js";
 import * as outlierStatistics from "./kernels/outlier-statistics.js";
@@ -12,6 +13,7 @@ import * as pointPacking from "./kernels/point-packing.js";
 import * as pointTree from "./kernels/point-tree.js";
 import * as sampleMapping from "./kernels/sample-mapping.js";
 import * as sampleSwapping from "./kernels/sample-swapping.js";
+import * as tileBounds from "./kernels/tile-bounds.js";
 import { shortestSingleText } from "./shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
@@ -40,12 +42,14 @@ const ALIGNMENT_BYTES = 16;
 
 const TYPESCRIPT_KERNELS = {
   ...heightDecoding,
+  ...inlierMarking,
   ...neighbourSearch,
   ...outlierStatistics,
   ...pointPacking,
   ...pointTree,
   ...sampleMapping,
   ...sampleSwapping,
+  ...tileBounds,
 };
 
 /** What both compile to. */

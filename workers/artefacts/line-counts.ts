@@ -22,3 +22,19 @@ export function countLineBits(mask: Uint8Array, width: number, lines: number): U
   }
   return counts;
 }
+
+/** Set bits of a whole mask. */
+export function countBits(mask: Uint8Array): number {
+  const isAligned = mask.byteOffset % 4 === 0;
+  const words = isAligned ? new Uint32Array(mask.buffer, mask.byteOffset, mask.length >> 2) : new Uint32Array(0);
+  let count = 0;
+  for (let nth = 0; nth < words.length; nth++) {
+    // Sums of neighbouring bits, pairs and fours; a multiplication adds up the four bytes in the highest.
+    let word = words[nth] as number;
+    word -= (word >>> 1) & 0x5555_5555;
+    word = (word & 0x3333_3333) + ((word >>> 2) & 0x3333_3333);
+    count += Math.imul((word + (word >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
+  }
+  for (let nth = 4 * words.length; nth < mask.length; nth++) count += BITS_OF_BYTE[mask[nth] as number] as number;
+  return count;
+}

@@ -11,6 +11,7 @@ import {
 } from "./kernels/neighbour-search.js";
 import { COUNT, DECIDED, DEVIATION, MEAN, OPEN, STATISTICS_WORDS } from "./kernels/outlier-statistics.js";
 import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
+import { countBits } from "./line-counts.js";
 
 /** Largest relative error of the lanes' distances (assembly/distance-lanes.ts). */
 const LANES_ERROR = 8 * 2 ** -24;
@@ -230,16 +231,4 @@ function resolveOpen(memory: KernelMemory, plan: FilterPlan, points: number, ope
   memory.words(tree, TREE_WORDS).set(words);
   memory.kernels.plantTree(grid.address, tree);
   memory.kernels.resolveByTree(tree, best, distances, itemBytes);
-}
-
-const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
-  let bits = 0;
-  for (let rest = byte; rest !== 0; rest &= rest - 1) bits++;
-  return bits;
-});
-
-function countBits(bytes: Uint8Array): number {
-  let count = 0;
-  for (const byte of bytes) count += BITS_OF_BYTE[byte] as number;
-  return count;
 }

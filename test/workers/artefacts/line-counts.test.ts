@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { countLineBits } from "../../../workers/artefacts/line-counts.js";
+import { countBits, countLineBits } from "../../../workers/artefacts/line-counts.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261122);
 t.comment(`TEST_SEED=${seed}`);
@@ -17,6 +17,9 @@ t.test("bits of every line, wherever in a byte lines begin and end", async (t) =
       return count;
     });
     if (String(countLineBits(mask, width, lines)) !== String(wanted)) return void t.fail(`${width} x ${lines}`);
+    const all = [...mask].reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0);
+    const whole = round % 2 === 0 ? mask : Buffer.concat([Uint8Array.of(255), mask]).subarray(1);
+    if (countBits(whole) !== all) return void t.fail(`${mask.length} bytes have ${all} bits, not ${countBits(whole)}`);
   }
   t.pass("500 masks");
 });

@@ -4,6 +4,13 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
+import {
+  GRID_WORDS,
+  SCRATCH_BYTES,
+  TILE_MAXIMA,
+  TILE_MINIMA,
+} from "../../../workers/artefacts/kernels/neighbour-search.js";
+import { DECIDED } from "../../../workers/artefacts/kernels/outlier-statistics.js";
 import { filterOutliers, finishFilter, measureLines, planFilter } from "../../../workers/artefacts/outlier-filter.js";
 import {
   frameOf,
@@ -174,6 +181,60 @@ const GOLDEN: [frame: MadeFrame, points: number, inliers: number, sha256: string
   [surfaceFrame(2, 517, 303), 150_194, 149_361, "50eb1b5472c9fe16885a0f1c02c12eb7740e76dd84207866dd95c740a56c32e9"],
   [noiseFrame(3, 120, 80), 9_600, 9_228, "5bb7f84b9b73ee6c480da7490a06313a24ffe60f289863e4139e01cac9869a9b"],
 ];
+
+t.test(
+  "what is done for several at a time is what is done for one: bounds of tiles, and the mask within every doubt",
+  async (t) => {
+    const random = createRandom(12);
+    for (const [width, lines] of [
+      [1, 1],
+      [8, 8],
+      [53, 31],
+      [130, 17],
+    ] as const) {
+      const values = Array.from({ length: width * lines }, () =>
+        random.chance(0.4) ? Number.NaN : random.normal() * 3,
+      );
+      const frame = frameOf("tiles", "f32", { width, lines }, values);
+      const results = await Promise.all(
+        kernels.map(async ([, memory]) => {
+          const grid = await loadFrame(memory, frame);
+          const tiles = Math.ceil(width / 8) * Math.ceil(lines / 8);
+          for (let tileLine = 0; tileLine < Math.ceil(lines / 8); tileLine++) {
+            memory.kernels.boundTiles(grid.address, tileLine);
+          }
+          const words = memory.words(grid.address, GRID_WORDS);
+          const bounds = [TILE_MINIMA, TILE_MAXIMA].map((word) => [...memory.singles(words[word] as number, tiles)]);
+          const best = memory.allocate(SCRATCH_BYTES);
+          const distances = memory.allocate(8 * width * lines);
+          const mask = memory.allocate(width * lines);
+          const masks: unknown[] = [];
+          for (const itemBytes of [4, 8] as const) {
+            // As many below, within and above the doubt; exact distances are far above it.
+            const made = Float64Array.from(values, (_, at) => [0, 0.5, 0.999, 1, 1.001, 2][at % 6] as number);
+            (itemBytes === 4 ? memory.singles(distances, made.length) : memory.doubles(distances, made.length)).set(
+              made,
+            );
+            for (const [low, high] of [
+              [1, 1],
+              [0.99, 1.01],
+              [1e9, 2e9],
+            ] as const) {
+              memory.bytes(mask, width * lines).fill(0);
+              const outcome = memory.kernels.markInliers(
+                ...([grid.address, best, distances, itemBytes, mask, 0, lines, low, high, 1e-6, 1e9] as const),
+              );
+              // An undecided mask is void.
+              masks.push([outcome, outcome === DECIDED && [...memory.bytes(mask, Math.ceil((width * lines) / 8))]]);
+            }
+          }
+          return { bounds, masks };
+        }),
+      );
+      t.same(results[1], results[0], `${width} x ${lines}`);
+    }
+  },
+);
 
 t.test("golden point sets of seeded surfaces", async (t) => {
   for (const [frame, points, inliers, sha256] of GOLDEN) {

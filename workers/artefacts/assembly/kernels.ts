@@ -3,11 +3,10 @@
 // @ts-nocheck: AssemblyScript
 export { decodeByTable, decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
 export { approximateSums } from "./approximate-sums.js";
-export { boundTiles, tileCost } from "../kernels/neighbour-search.js";
+export { tileCost } from "../kernels/neighbour-search.js";
 export {
   exactStatistics,
   markExactInliers,
-  markInliers,
   measureExactly,
   measureNear,
   measureOpen,
@@ -17,5 +16,7 @@ export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
 export { swapSamples } from "./sample-swapping.js";
+export { markInliers } from "./inlier-marking.js";
+export { boundTiles } from "./tile-bounds.js";
 export { measureLanes } from "./distance-lanes.js";
 export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";

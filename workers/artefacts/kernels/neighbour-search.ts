@@ -14,7 +14,7 @@
  *
  * Positions without a point have z = Infinity, and so has the padding around the grid: they are infinitely far from any point.
  */
-import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setI32, squareRoot } from "./linear-memory.js";
+import { f32At, type f64, f64At, type i32, i32At, setF64, setI32, squareRoot } from "./linear-memory.js";
 import { gapToRange, nextWithin } from "./range-scan.js";
 
 /** Neighbours that count, beside the point itself. */
@@ -336,27 +336,4 @@ function searchTile(grid: i32, best: i32, column: i32, row: i32, tileColumn: i32
     }
   }
   return worst;
-}
-
-/** Lowest and highest z of the tiles of a line of tiles. */
-export function boundTiles(grid: i32, tileLine: i32): void {
-  const zs = i32At(grid, ZS);
-  const stride = i32At(grid, STRIDE);
-  const tilesWide = i32At(grid, TILES_WIDE);
-  const lowest = i32At(grid, TILE_MINIMA);
-  const highest = i32At(grid, TILE_MAXIMA);
-  for (let nth: i32 = 0; nth < tilesWide; nth++) {
-    let minimum: f64 = Infinity;
-    let maximum: f64 = -Infinity;
-    for (let line: i32 = tileLine << 3; line < (tileLine << 3) + 8; line++) {
-      const base = line * stride + (nth << 3);
-      for (let at: i32 = base; at < base + 8; at++) {
-        const z = f32At(zs, at);
-        if (z < minimum) minimum = z;
-        if (z > maximum && z !== Infinity) maximum = z;
-      }
-    }
-    setF32(lowest, tileLine * tilesWide + nth, minimum);
-    setF32(highest, tileLine * tilesWide + nth, maximum);
-  }
 }

@@ -162,43 +162,31 @@ export function approximateSums(
   setF64(statistics, OPEN, open);
 }
 
-/**
- * Decides from approximate distances, whose relative error is at most `error`: the exact threshold lies between `low` and `high`, a
- * point whose distance leaves no doubt is decided, and others are searched again, exactly. Only where an exact distance lies between
- * the two does it need the exact threshold: then the result is UNDECIDED, and the mask void.
- */
-export function markInliers(
+/** Decides one position, as `markInliers` says. */
+export function markInlier(
   grid: i32,
   best: i32,
   distances: i32,
   itemBytes: i32,
   mask: i32,
-  firstLine: i32,
-  endLine: i32,
+  column: i32,
+  line: i32,
   low: f64,
   high: f64,
-  error: f64,
+  surelyBelow: f64,
+  surelyAbove: f64,
   work: i32,
 ): i32 {
-  const width = i32At(grid, WIDTH);
-  const stride = i32At(grid, STRIDE);
-  const zs = i32At(grid, ZS);
-  const surelyBelow = low * (1.0 - error);
-  const surelyAbove = high * (1.0 + error);
-  for (let line: i32 = firstLine; line < endLine; line++) {
-    for (let column: i32 = 0; column < width; column++) {
-      if (f32At(zs, line * stride + column) === Infinity) continue;
-      const at = line * width + column;
-      let distance = itemAt(distances, itemBytes, at);
-      if (distance > surelyAbove) continue;
-      if (distance >= surelyBelow) {
-        distance = meanDistance(grid, best, column, line, work);
-        if (distance === UNRESOLVED) return UNDECIDED;
-        if (distance >= high) continue;
-        if (distance >= low) return UNDECIDED;
-      }
-      if (distance > 0.0) setBit(mask, at);
-    }
+  if (f32At(i32At(grid, ZS), line * i32At(grid, STRIDE) + column) === Infinity) return DECIDED;
+  const at = line * i32At(grid, WIDTH) + column;
+  let distance = itemAt(distances, itemBytes, at);
+  if (distance > surelyAbove) return DECIDED;
+  if (distance >= surelyBelow) {
+    distance = meanDistance(grid, best, column, line, work);
+    if (distance === UNRESOLVED) return UNDECIDED;
+    if (distance >= high) return DECIDED;
+    if (distance >= low) return UNDECIDED;
   }
+  if (distance > 0.0) setBit(mask, at);
   return DECIDED;
 }
