@@ -58,7 +58,7 @@ t.test(
     while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20));
     const waiting = await figure("inspection_webhook_waiting");
     t.ok(waiting >= RUNS / 4, `${waiting} wait`);
-  const keptBytes = await figure("inspection_webhook_payload_bytes");
+    const keptBytes = await figure("inspection_webhook_payload_bytes");
 
     isHolding = false;
     for (const response of held) response.writeHead(204).end();
@@ -71,8 +71,8 @@ t.test(
     t.equal(bodies.size, RUNS, "each has arrived");
     for (const { payload } of all) t.equal(bodies.get(payload.event_id), JSON.stringify(payload), "as it is stored");
     const payloadBytes = [...bodies.values()].reduce((sum, body) => sum + body.length, 0);
-  t.ok(keptBytes < payloadBytes / 3, `of ${payloadBytes} bytes, ${keptBytes} were held in memory`);
-  t.ok(all.filter(({ status }) => status === "delivered").length >= waiting, "those that waited were taken");
+    t.ok(keptBytes < payloadBytes / 3, `of ${payloadBytes} bytes, ${keptBytes} were held in memory`);
+    t.ok(all.filter(({ status }) => status === "delivered").length >= waiting, "those that waited were taken");
     t.match(await service.end(), { code: 0 });
     const check = await runCommand(["check", "--data", service.dataDirectory]);
     t.match(check, { code: 0, stdout: /, 0 damages\nok/ });
