@@ -1,7 +1,7 @@
 /**
  * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
- * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has; unscaled f32 the fewest digits
- * that read back to the same f32; all else the fewest that read back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
+ * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has (from 10^-15 to 1; beyond, none
+ * that are needless, and exponents as JavaScript writes them); unscaled f32 the fewest digits that read back to the same f32; all else the fewest that read back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
  */
 import { itemBytes, type SeriesAppend } from "../../core/capture.js";
 import { formatTimeUs } from "../../core/timestamps.js";
@@ -83,6 +83,9 @@ function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): Val
     const values = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     const decimals = offset === 0 ? decimalsOf(scale) : undefined;
     if (decimals !== undefined) return decimalWriter(values, new Set(invalid), decimals, out);
+    const exponent = offset === 0 ? exponentOf(scale) : undefined;
+    // 10^-16, say, is no f64: the product with the nearest may be a neighbour of what the decimal is as one.
+    if (exponent !== undefined) return textWriter(values, new Set(invalid), exponent, out);
     return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
   }
   if (dtype === "f64") {
@@ -107,6 +110,29 @@ function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): Val
 export function decimalsOf(scale: number): number | undefined {
   for (let decimals = 0; decimals <= 15; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
   return undefined;
+}
+
+/** Powers of ten by which ten digits stay apart as f64, and finite. */
+const EXPONENT_LIMIT = 290;
+
+/** k of a scale of 10^k; undefined for any other. */
+function exponentOf(scale: number): number | undefined {
+  const power = /^1e([+-]\d+)$/.exec(scale.toExponential())?.[1];
+  return power === undefined || Math.abs(Number(power)) > EXPONENT_LIMIT ? undefined : Number(power);
+}
+
+/** The f64 nearest to `raw x 10^exponent` has it as its shortest text: the integers have ten digits, and 15 of any decimal survive. */
+function textWriter(values: Int32Array, invalid: ReadonlySet<number>, exponent: number, out: Uint8Array): ValueWriter {
+  return (index, at) => {
+    const raw = values[index] as number;
+    return invalid.has(raw) ? at : writeText(out, at, String(Number(`${raw}e${exponent}`)));
+  };
+}
+
+function writeText(out: Uint8Array, start: number, text: string): number {
+  let at = start;
+  for (let nth = 0; nth < text.length; nth++) out[at++] = text.charCodeAt(nth);
+  return at;
 }
 
 function decimalWriter(
@@ -142,9 +168,6 @@ function doubleWriter(
     const value = raw * scale + offset;
     // NaN, and what is too large for a number: no measurement.
     if (!Number.isFinite(value)) return start;
-    const text = Object.is(value, -0) ? "-0" : String(value);
-    let at = start;
-    for (let nth = 0; nth < text.length; nth++) out[at++] = text.charCodeAt(nth);
-    return at;
+    return writeText(out, start, Object.is(value, -0) ? "-0" : String(value));
   };
 }

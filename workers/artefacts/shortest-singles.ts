@@ -90,12 +90,22 @@ export class ShortestSingles {
   }
 }
 
-/** The fewest digits by trying: a precision's decimal is the nearest to the value that it has. */
+/** The fewest digits by trying: a precision's decimal is the nearest to the value that it has, or the next above. */
 export function shortestSingleText(value: number): string {
   if (value === 0) return Object.is(value, -0) ? "-0" : "0";
   for (let precision = 1; precision < 9; precision++) {
     const decimal = Number(value.toPrecision(precision));
     if (Math.fround(decimal) === value) return String(decimal);
+    // Of a power of two twice as much reads back above as below: where the nearest lies too far below, the next above need not be too far.
+    const next = nextDecimal(value, precision);
+    if (Math.fround(next) === value) return String(next);
   }
   return String(Number(value.toPrecision(9)));
+}
+
+/** Of so many digits, the nearest decimal counted on by one in its last digit, away from zero. */
+function nextDecimal(value: number, precision: number): number {
+  const [digits = "", exponent = ""] = value.toExponential(precision - 1).split("e");
+  const whole = Number(digits.replace(".", ""));
+  return Number(`${whole + Math.sign(value)}e${Number(exponent) - (precision - 1)}`);
 }

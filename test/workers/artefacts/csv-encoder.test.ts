@@ -99,6 +99,55 @@ t.test("integers with a scale that is a power of ten are their exact decimal", (
   t.end();
 });
 
+/** A decimal as JavaScript writes it: digits without zeros at either end, and the exponent of the last. */
+function decimalOf(text: string): [digits: string, exponent: number] {
+  const [mantissa = "", power = "0"] = text.split("e");
+  const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const kept = digits.replace(/0+$/, "");
+  return [kept, Number(power) - fraction.length + digits.length - kept.length];
+}
+
+t.test("with a power of ten that is larger, or has more decimals, integers are their exact decimal too", (t) => {
+  const random = createRandom(5);
+  const values = [1, -7, 10, 2_147_483_647, -2_147_483_648];
+  for (let nth = 0; nth < 100; nth++) values.push(random.integer(1, 2_147_483_647));
+  for (let exponent = -290; exponent <= 290; exponent++) {
+    if (exponent <= 0 && exponent > -16) continue;
+    const texts = cells(append("i32", { valueScale: Number(`1e${exponent}`), invalid: [7] }), [...values, 0, 7]);
+    t.same(texts.slice(-2), ["0", ""]);
+    for (const [nth, value] of values.entries()) {
+      const text = texts[nth] as string;
+      const [digits, last] = decimalOf(text);
+      const [wanted, zeros] = decimalOf(String(value));
+      if (digits === wanted && last === zeros + exponent && text.startsWith("-") === value < 0) continue;
+      t.fail(`${value} x 10^${exponent} is ${text}`);
+    }
+  }
+  t.end();
+});
+
+t.test("no decimal of fewer digits reads back to the f32 either", (t) => {
+  const random = createRandom(6);
+  const bits = new Int32Array(1);
+  const single = new Float32Array(bits.buffer);
+  for (let nth = 0; nth < 20_000; nth++) {
+    // All powers of two first: twice as much reads back to them above as below.
+    bits[0] = nth < 255 ? nth << 23 : random.integer(1, 0x7f7f_ffff);
+    const value = single[0] as number;
+    const text = shortestSingleText(value);
+    if (Math.fround(Number(text)) !== value || shortestSingleText(-value) !== `-${text}`) t.fail(text);
+    const [digits] = decimalOf(text);
+    if (digits.length < 2) continue;
+    const [mantissa = "", power = ""] = value.toExponential(digits.length - 2).split("e");
+    for (const step of [-1, 0, 1]) {
+      const shorter = `${Number(mantissa.replace(".", "")) + step}e${Number(power) - digits.length + 2}`;
+      if (Math.fround(Number(shorter)) === value) t.fail(`${text}, but ${shorter} reads back too`);
+    }
+  }
+  t.end();
+});
+
 t.test("f32 has the fewest digits that read back, and the nearest of these", (t) => {
   const seed = Number(process.env.SEED ?? 20_261_121);
   t.comment(`seed ${seed}`);
