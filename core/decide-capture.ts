@@ -8,7 +8,7 @@ import { type FileType, fileNameFault } from "./manifest.js";
 import { RefusedError } from "./refusal.js";
 import { storedKindOf } from "./run-files.js";
 import type { RunState } from "./run-state.js";
-import { parseTimeUs } from "./timestamps.js";
+import { formatTimeUs, parseTimeUs, TIME_LIMIT_US } from "./timestamps.js";
 import type { PayloadStore, World } from "./world.js";
 
 /** What an extent adds to its run's document, roughly: it is asked for before the extent is there. */
@@ -50,6 +50,9 @@ function decideFrameBegin(world: World, message: FrameBegin): Change[] {
       allowed: 8,
     });
   }
+  const { x_origin_mm: xOriginMm, y_origin_mm: yOriginMm } = message;
+  checkCoordinates("x", xOriginMm ?? 0, message.x_pitch_mm, message.width);
+  checkCoordinates("y", yOriginMm ?? 0, message.y_pitch_mm, message.height === 0 ? LIMITS.frameLines : message.height);
   const planes: Planes = luminance === undefined || luminance === null ? { height } : { height, luminance };
   return [
     {
@@ -65,8 +68,8 @@ function decideFrameBegin(world: World, message: FrameBegin): Change[] {
         planes,
         xPitchMm: message.x_pitch_mm,
         yPitchMm: message.y_pitch_mm,
-        xOriginMm: message.x_origin_mm ?? 0,
-        yOriginMm: message.y_origin_mm ?? 0,
+        xOriginMm: xOriginMm ?? 0,
+        yOriginMm: yOriginMm ?? 0,
         sequenceNumber: message.sequence_number ?? run.frames.length + 1,
         sensorId: message.sensor_id ?? null,
         jointPositions: message.joint_positions ?? null,
@@ -169,6 +172,18 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
       allowed: `a multiple of ${rowBytes}`,
     });
   }
+  const firstTimestampUs = timeOf(message.first_timestamp);
+  if (firstTimestampUs + rows * message.sample_period_us >= TIME_LIMIT_US) {
+    throw new RefusedError(
+      "invalid_message",
+      `/sample_period_us must keep ${rows} rows within the times that there are`,
+      {
+        path: "/sample_period_us",
+        value: message.sample_period_us,
+        allowed: `rows of times before ${formatTimeUs(TIME_LIMIT_US)}`,
+      },
+    );
+  }
   checkDocumentBytes(run, EXTENT_BYTES);
   const extent = payload.store(run.id, "captures");
   return [
@@ -180,7 +195,7 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
       append: {
         ...extent,
         rows,
-        firstTimestampUs: timeOf(message.first_timestamp),
+        firstTimestampUs,
         samplePeriodUs: message.sample_period_us,
         dtype: message.dtype,
         valueScale: message.scale ?? null,
@@ -268,6 +283,18 @@ function checkPayload(payload: PayloadStore, expectedBytes: number): void {
       },
     );
   }
+}
+
+/** Points are f32 in all formats: a coordinate that none is would be infinite there, and the filter without an answer. */
+function checkCoordinates(axis: "x" | "y", originMm: number, pitchMm: number, count: number): void {
+  const isFinite32 = (mm: number): boolean => Number.isFinite(Math.fround(mm));
+  if (isFinite32(originMm) && isFinite32(originMm + (count - 1) * pitchMm)) return;
+  const [path, value] = isFinite32(originMm) ? [`/${axis}_pitch_mm`, pitchMm] : [`/${axis}_origin_mm`, originMm];
+  throw new RefusedError("invalid_message", `${path} must keep all ${count} coordinates finite as f32`, {
+    path,
+    value,
+    allowed: `such that all of ${count} coordinates are finite as f32`,
+  });
 }
 
 const INTEGER_RANGE: Partial<Record<HeightDtype | SeriesDtype, [minimum: number, maximum: number]>> = {

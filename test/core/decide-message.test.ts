@@ -351,6 +351,30 @@ t.test("frames", async (t) => {
   t.match(refusalOf(many, lines(LIMITS.frameLines, 1), 9), { code: "too_large", params: { allowed: 0 } });
 });
 
+t.test("coordinates: all of a frame are finite as f32", async (t) => {
+  const begin = (more: object): CellMessage => frameBegin({ id: idOf(21), width: 3, height: 2, ...more });
+  const refused: [more: object, path: string, value: number][] = [
+    [{ x_pitch_mm: 1.8e38 }, "/x_pitch_mm", 1.8e38],
+    [{ x_pitch_mm: 1e308 }, "/x_pitch_mm", 1e308],
+    [{ y_pitch_mm: 3.5e38 }, "/y_pitch_mm", 3.5e38],
+    [{ height: 0, y_pitch_mm: 1.3e33 }, "/y_pitch_mm", 1.3e33],
+    [{ x_origin_mm: 1e39 }, "/x_origin_mm", 1e39],
+    [{ y_origin_mm: -1e300 }, "/y_origin_mm", -1e300],
+    [{ y_origin_mm: 3e38, y_pitch_mm: 1e38 }, "/y_pitch_mm", 1e38],
+  ];
+  for (const [more, path, value] of refused) {
+    t.match(refusalOf(worldWithRun("running"), begin(more)), { code: "invalid_message", params: { path, value } });
+  }
+  for (const more of [
+    { x_pitch_mm: 1.7e38, y_pitch_mm: 3.4e38 },
+    { height: 0, y_pitch_mm: 1.2e33 },
+    { x_origin_mm: -3e38, x_pitch_mm: 3e38 },
+    { x_origin_mm: null, x_pitch_mm: 5e-324 },
+  ]) {
+    t.equal(refusalOf(worldWithRun("running"), begin(more)), undefined, JSON.stringify(more));
+  }
+});
+
 t.test("planes: codes that the dtype cannot hold, bits that it has not", async (t) => {
   const planes = (dtype: "u16" | "i16" | "i32" | "f32", invalid: number[]): CellMessage =>
     frameBegin({ id: idOf(21), planes: { height: { dtype, scale_mm: 1, offset_mm: 0, invalid } } });
@@ -403,6 +427,17 @@ t.test("series", async (t) => {
     params: { path: "/invalid/0" },
   });
   t.match(refusalOf(world, append(9), 12), { code: "not_found", params: { path: "/step_index" } });
+  // The last time that there is lies 72 days and 16 hours behind.
+  const late = { first_timestamp: "2255-01-01T00:00:00Z", sample_period_us: 86_400_000_000 };
+  t.match(refusalOf(worldWithRun("running"), append(2, late), 12 * 74), {
+    code: "invalid_message",
+    params: {
+      path: "/sample_period_us",
+      value: 86_400_000_000,
+      allowed: "rows of times before 2255-03-14T16:00:00.000000Z",
+    },
+  });
+  t.equal(refusalOf(worldWithRun("running"), append(2, late), 12 * 72), undefined, "up to the last");
   t.equal(
     refusalOf(world, append(2, { dtype: "f64", scale: 2, offset: 1, invalid: [-1] }), 48),
     undefined,
