@@ -74,7 +74,7 @@ export class DeliveryDesk {
       if (tracked.phase === "idle") this.#end(tracked);
     };
     this.#outcomes = new DeliveryOutcomes({ state, timers, tick, append, report, onRecordedLate });
-    this.#wants = new InlineWants(timers, (want) => {
+    this.#wants = new InlineWants(timers, this.#commits, (want) => {
       const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
       this.drop(want, new ServiceError("unavailable", waited, {}));
     });
@@ -138,7 +138,7 @@ export class DeliveryDesk {
       answer({ error: webhookNotFound(webhookId) });
       return undefined;
     }
-    if (!this.#admits(webhookId, answer)) return undefined;
+    if (!this.#wants.admits(webhookId, answer)) return undefined;
     const timeUs = tick();
     const eventId = newId(timeUs);
     const payload = testEventPayload(source(), eventId, kept.webhook, timeUs);
@@ -157,7 +157,7 @@ export class DeliveryDesk {
 
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
   retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineWant | undefined {
-    if (!this.#admits(webhookId, answer)) return undefined;
+    if (!this.#wants.admits(webhookId, answer)) return undefined;
     const pending = this.#options.state.pendingOne(deliveryId) ?? null;
     const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, webhookId, pending, "idle", 0);
     const want = this.#wants.add(tracked, answer);
@@ -249,7 +249,7 @@ export class DeliveryDesk {
     this.#isStopped = true;
     this.#outcomes.stop();
     this.#commits.abandon();
-    this.#refuseInline();
+    this.#wants.abandon(this.#tracked.values());
   }
 
   /**
@@ -264,25 +264,9 @@ export class DeliveryDesk {
   async #stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     this.#outcomes.stop();
-    for (const tracked of this.#tracked.values()) this.#wants.refuseAll(tracked, stopping());
+    this.#wants.stop(this.#tracked.values());
     await this.#options.dispatcher.stop(graceMs);
-    this.#refuseInline();
-  }
-
-  #refuseInline(): void {
-    for (const tracked of this.#tracked.values()) {
-      const error = stopping();
-      this.#wants.refuseAll(tracked, error);
-      if (tracked.current !== null) this.#wants.answer(tracked.current, { error });
-      tracked.current = null;
-    }
-  }
-
-  #admits(webhookId: string, answer: InlineAnswer): boolean {
-    const error = this.#isStopped ? stopping() : this.#wants.refusal(webhookId);
-    if (error === undefined) return true;
-    answer({ error });
-    return false;
+    this.#wants.abandon(this.#tracked.values());
   }
 
   #track(
@@ -409,7 +393,7 @@ export class DeliveryDesk {
         this.#load(tracked);
         return;
       case "delivered":
-        for (const want of tracked.inline.splice(0)) this.#answerRecorded(tracked, want);
+        for (const want of tracked.inline.splice(0)) this.#wants.answerRecorded(want, tracked);
         this.#leavePlace(tracked);
         this.#end(tracked);
         return;
@@ -447,7 +431,7 @@ export class DeliveryDesk {
     this.#leavePlace(tracked);
     const { current } = tracked;
     tracked.current = null;
-    if (current !== null) this.#answerRecorded(tracked, current);
+    if (current !== null) this.#wants.answerRecorded(current, tracked);
     this.#rest(tracked);
   }
 
@@ -500,16 +484,4 @@ export class DeliveryDesk {
     if (this.#view.has(tracked.sequence)) this.#forget(tracked);
     else this.#view.await(tracked.sequence, [tracked], true);
   }
-
-  #answerRecorded(tracked: Tracked, want: InlineWant): void {
-    const { isRecorded } = tracked;
-    this.whenCommitted(tracked.sequence, (isCommitted) => {
-      const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
-      this.#wants.answer(want, isCommitted && isRecorded ? { deliveryId: tracked.id } : { error });
-    });
-  }
-}
-
-function stopping(): ServiceError {
-  return new ServiceError("unavailable", "the service is stopping", {});
 }

@@ -1,6 +1,7 @@
 import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { Timers } from "../../storage/log-options.js";
+import type { CommitWaits } from "./commit-waits.js";
 import type { InlineAnswer, InlineWant, Tracked } from "./tracked-delivery.js";
 
 /** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */
@@ -12,13 +13,16 @@ const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
  */
 export class InlineWants {
   readonly #timers: Timers;
+  readonly #commits: CommitWaits;
+  #isStopped = false;
   readonly #counts = new Map<string, number>();
   #count = 0;
   readonly #onOverdue: (want: InlineWant) => void;
 
   /** @param onOverdue told of one that has waited as long as it may without being begun */
-  constructor(timers: Timers, onOverdue: (want: InlineWant) => void) {
+  constructor(timers: Timers, commits: CommitWaits, onOverdue: (want: InlineWant) => void) {
     this.#timers = timers;
+    this.#commits = commits;
     this.#onOverdue = onOverdue;
   }
 
@@ -27,8 +31,15 @@ export class InlineWants {
     return this.#count;
   }
 
-  /** Undefined while one more of this receiver may be waited for, else the refusal. */
-  refusal(webhookId: string): ServiceError | undefined {
+  /** Whether one more of this receiver may be waited for; else it is refused. */
+  admits(webhookId: string, answer: InlineAnswer): boolean {
+    const error = this.#isStopped ? stopping() : this.#refusal(webhookId);
+    if (error === undefined) return true;
+    answer({ error });
+    return false;
+  }
+
+  #refusal(webhookId: string): ServiceError | undefined {
     const waiting = this.#counts.get(webhookId) ?? 0;
     if (waiting < LIMITS.inlineOfReceiver) return undefined;
     return new ServiceError("unavailable", `${waiting} tests and retries of this receiver are waited for already`, {
@@ -71,8 +82,37 @@ export class InlineWants {
     for (const want of tracked.inline.splice(0)) this.answer(want, { error });
   }
 
+  /** Answers it once the delivery's latest record is committed. */
+  answerRecorded(want: InlineWant, { id, sequence, isRecorded }: Tracked): void {
+    this.#commits.add(sequence, (isCommitted) => {
+      const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
+      this.answer(want, isCommitted && isRecorded ? { deliveryId: id } : { error });
+    });
+  }
+
+  /** Admits none any more, and tells those of these deliveries whose attempts have not begun. */
+  stop(deliveries: Iterable<Tracked>): void {
+    this.#isStopped = true;
+    for (const tracked of deliveries) this.refuseAll(tracked, stopping());
+  }
+
+  /** As `stop`; tells also those whose attempts were cut short, or will not be recorded. */
+  abandon(deliveries: Iterable<Tracked>): void {
+    this.#isStopped = true;
+    for (const tracked of deliveries) {
+      const error = stopping();
+      this.refuseAll(tracked, error);
+      if (tracked.current !== null) this.answer(tracked.current, { error });
+      tracked.current = null;
+    }
+  }
+
   #clear(want: InlineWant): void {
     if (want.timer !== null) this.#timers.clear(want.timer);
     want.timer = null;
   }
+}
+
+function stopping(): ServiceError {
+  return new ServiceError("unavailable", "the service is stopping", {});
 }

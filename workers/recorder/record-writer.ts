@@ -155,10 +155,10 @@ export class RecordWriter {
   /** Records what becomes of a webhook or a delivery; gives the record's sequence number. */
   appendWebhookChange(change: WebhookChange, timeUs: number): number {
     const { log, spend } = this.#options;
-    const record = encodeWebhookChange(change);
-    const sequence = log.append({ ...record, timeUs });
+    const { type, index, body } = encodeWebhookChange(change);
+    const sequence = log.append({ type, index, body, timeUs });
     this.#state.applyWebhookChange(change, timeUs);
-    spend(record.index.length + record.body.length);
+    spend(index.length + body.length);
     return sequence;
   }
 
