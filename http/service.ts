@@ -8,7 +8,7 @@ import { ReadDamage } from "../storage/read-damage.js";
 import { SnapshotReader } from "../storage/snapshot-reader.js";
 import { View } from "../storage/view.js";
 import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
-import { startRecorder } from "../workers/recorder/recorder-handle.js";
+import { RecorderError, startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { ApiKeys } from "./api-keys.js";
 import { ArtefactWork } from "./artefact-work.js";
@@ -51,7 +51,10 @@ export interface Service {
   /** `http://host:port`, or https, as it listens. */
   readonly url: string;
   readonly cellSocketPath: string;
-  /** Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory. */
+  /**
+   * Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory.
+   * @throws RecorderError when not all could be committed, since the recording had ended before; everything is closed all the same
+   */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -189,8 +192,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         recorder.stopDeliveries(attemptGraceMs);
         await listening.close(graceMs);
         await artefacts.close();
-        await recorder.stop(attemptGraceMs);
+        const failure = await recorder.stop(attemptGraceMs);
         stopReading();
+        if (failure !== null) throw new RecorderError(failure);
       },
     };
   } catch (error) {

@@ -42,6 +42,7 @@ async function judgeFailedSync(
   t: Test,
   environment: Record<string, string>,
   fail: (service: ServiceProcess) => Promise<void>,
+  end: "SIGTERM" | "SIGKILL",
 ): Promise<void> {
   const service = await ServiceProcess.start({ environment });
   t.teardown(() => service.dispose());
@@ -77,7 +78,11 @@ async function judgeFailedSync(
   t.match(health.body, { status: "down", components: { log: { status: "down", detail: /EIO/ } } });
   t.same((await runIds(service)).sort(), acknowledged, "reads go on");
   await producer.close();
-  await service.end("SIGKILL");
+  const ended = await service.end(end);
+  if (end === "SIGTERM") {
+    t.equal(ended.code, 1, "it did not end well, and says so once more");
+    t.match(ended.stderr, /^inspection-service: nothing was recorded since .*EIO/m);
+  }
 
   const { dataDirectory } = service;
   t.match(await runCommand(["check", "--data", dataDirectory]), { code: 0 });
@@ -97,7 +102,7 @@ async function judgeFailedSync(
 
 const hasStrace = isInstalled("strace") ? false : "no strace";
 t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStrace }, async (t) => {
-  const judged = judgeFailedSync(t, {}, async (service) => {
+  const byStrace = async (service: ServiceProcess): Promise<void> => {
     // Each thread's first call: the service makes none after the first that fails.
     const inject = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"];
     const strace = spawn("strace", ["-f", "-p", String(service.pid), "-o", "/dev/null", ...inject], {
@@ -116,7 +121,8 @@ t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStr
       });
       void ended.then(() => reject(new NotAllowedError(text)));
     });
-  });
+  };
+  const judged = judgeFailedSync(t, {}, byStrace, "SIGKILL");
   await judged.catch((error: Error) => {
     if (!(error instanceof NotAllowedError)) throw error;
     t.pass("not here", { skip: `strace cannot attach: ${error.message.trim()}` });
@@ -126,5 +132,10 @@ t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStr
 t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasNoCompiler }, async (t) => {
   const library = preloadedLibrary(t, "failing-sync");
   const order = `${library}.order`;
-  await judgeFailedSync(t, { LD_PRELOAD: library, FAIL_ONE_SYNC: order }, async () => writeFileSync(order, ""));
+  await judgeFailedSync(
+    t,
+    { LD_PRELOAD: library, FAIL_ONE_SYNC: order },
+    async () => writeFileSync(order, ""),
+    "SIGTERM",
+  );
 });

@@ -83,10 +83,11 @@ export interface RecorderHandle {
    */
   stopDeliveries(graceMs: number): void;
   /**
-   * Ends the recorder cleanly; resolves when all is committed and the data directory is free. Can be called again.
+   * Ends the recorder; resolves when all is committed and the data directory is free, or, with why it could not all be committed,
+   * when a failed disk or an error of its own had ended the recording. Can be called again.
    * @param attemptGraceMs what webhook attempts under way may take to end; default 0: they are made again at the next start
    */
-  stop(attemptGraceMs?: number): Promise<void>;
+  stop(attemptGraceMs?: number): Promise<RecorderErrorData | null>;
 }
 
 /** Starts the recorder thread: it opens the data directory, and from then on is the store's only writer. */
@@ -238,6 +239,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         fail(message.error);
         return;
       case "stopped":
+        if (message.failure !== null) {
+          failure ??= { code: "recorder_failed", message: `nothing was recorded ${message.failure}`, params: {} };
+        }
         return;
     }
   });
@@ -284,6 +288,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
       }
       await exit;
       await taken;
+      return failure ?? null;
     },
   };
 }

@@ -137,8 +137,8 @@ export type RecorderToFront =
   | { kind: "artefact_wanted"; id: number; task: TaskMessage }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
-  /** Everything is committed and closed. The last message. */
-  | { kind: "stopped" };
+  /** Everything is closed. The last message. `failure`: why not all that was taken is committed, null where it is. */
+  | { kind: "stopped"; failure: string | null };
 
 export type FrontToRecorder =
   /** The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. */

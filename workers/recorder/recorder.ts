@@ -472,7 +472,7 @@ export class Recorder implements MessageIntake {
     await this.#watch.lookAtFiles();
     await this.#snapshots?.stop(log?.failure === null);
     await this.#close();
-    this.#environment.send({ kind: "stopped" });
+    this.#environment.send({ kind: "stopped", failure: this.#failure });
     this.#setStopped();
   }
 
