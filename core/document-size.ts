@@ -20,7 +20,9 @@ export function messagePackBytes(value: unknown): number {
   if (Array.isArray(value)) {
     for (const item of value) bytes += messagePackBytes(item);
   } else {
-    for (const [key, field] of Object.entries(value)) bytes += 5 + Buffer.byteLength(key) + messagePackBytes(field);
+    for (const key of Object.keys(value)) {
+      bytes += 5 + Buffer.byteLength(key) + messagePackBytes((value as Record<string, unknown>)[key]);
+    }
   }
   return bytes;
 }

@@ -3,6 +3,7 @@ import type { CellMessage, CellMessageType } from "./cell-message.js";
 import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
 import { uuidV7TimeUs } from "./identifiers.js";
 import { isPlainObject, type JsonValue } from "./json.js";
+import { LIMITS } from "./limits.js";
 import { findNonJson, pointerPart } from "./non-json.js";
 import { RefusedError } from "./refusal.js";
 import { formatTimeUs, parseUtcTimeUs, TIME_LIMIT_US } from "./timestamps.js";
@@ -20,12 +21,16 @@ const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
 /**
  * Checks the decoded MessagePack body of a message.
  *
+ * @param depth where its decoder lets nothing pass that JSON does not have: how deep maps and lists nest below the body. Without it every
+ *   value is looked at.
  * @throws {RefusedError} invalid_message, whose params name the `path` of the field (JSON Pointer), the `value` that came and what is `allowed`.
  */
-export function parseCellMessage(body: unknown): CellMessage {
+export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY): CellMessage {
   if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
-  const fault = findNonJson(body, 0);
-  if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
+  if (depth >= LIMITS.jsonDepth) {
+    const fault = findNonJson(body, 0);
+    if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
+  }
   const type = body.type;
   const validate = typeof type === "string" ? validators.get(type) : undefined;
   if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);

@@ -23,7 +23,7 @@ import { decodeMessagePack, messagePackField } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
 import {
   DELTA_KINDS,
-  encodeDelta,
+  encodeDeltaShared,
   encodeOrigin,
   encodeSummary,
   type Origin,
@@ -48,6 +48,16 @@ export function encodeChanges(
   changes: readonly Change[],
   run: RunState | undefined,
 ): EncodedRecord {
+  const { type, index, body } = encodeChangesShared(origin, changes, run);
+  return { type, index: index.slice(), body: Uint8Array.prototype.slice.call(body) };
+}
+
+/** As `encodeChanges`; the bytes are the encoders', and good until their next call: for who copies them at once, as the log does. */
+export function encodeChangesShared(
+  origin: Origin | null,
+  changes: readonly Change[],
+  run: RunState | undefined,
+): EncodedRecord {
   const [first] = changes;
   if (first === undefined) throw new Error("a record without changes");
   switch (first.kind) {
@@ -56,7 +66,7 @@ export function encodeChanges(
     case "component_deleted":
     case "program_put":
     case "program_deleted":
-      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encoder.encode({ changes }) };
+      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encoder.encodeShared({ changes }) };
     case "run_ended":
       return {
         type: RECORD_TYPE.runEnded,
@@ -71,7 +81,7 @@ export function encodeChanges(
           },
           first.run.emitted,
         ),
-        body: encoder.encode({ run: first.run }),
+        body: encoder.encodeShared({ run: first.run }),
       };
     default: {
       if (run === undefined) throw new Error(`${first.kind} without its run`);
@@ -79,13 +89,13 @@ export function encodeChanges(
         return {
           type: RECORD_TYPE.runCreated,
           index: encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null),
-          body: encoder.encode({ changes }),
+          body: encoder.encodeShared({ changes }),
         };
       }
       return {
         type: RECORD_TYPE.runDelta,
-        index: encodeDelta(origin, first, run.status),
-        body: encoder.encode({ changes }),
+        index: encodeDeltaShared(origin, first, run.status),
+        body: encoder.encodeShared({ changes }),
       };
     }
   }

@@ -50,7 +50,9 @@ import type { EmittedEvent } from "../core/emitted-event.js";
 import { readUuid, writeUuid } from "../core/identifiers.js";
 import type { JsonObject } from "../core/json.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
+import { RecentUuids } from "./recent-uuids.js";
 import { RecordDecodeError } from "./record-decode-error.js";
+import { SHORT_TEXT_BYTES, ShortTexts } from "./short-texts.js";
 import {
   decodeDelivery,
   decodeEvents,
@@ -327,8 +329,8 @@ export const DELTA_KINDS = [
 
 const FRAME_BEGUN = DELTA_KINDS.indexOf("frame_begun");
 
-/** An index section of a run delta, origin and all. */
-export function encodeDelta(
+/** An index section of a run delta, origin and all; good until the next call of any of these. */
+export function encodeDeltaShared(
   origin: Origin | null,
   change: Exclude<RunChange, { kind: "run_created" }>,
   statusAfter: RunStatus,
@@ -340,10 +342,14 @@ export function encodeDelta(
   scratch[at + 17] = DELTA_KINDS.indexOf(change.kind);
   if (change.kind === "frame_begun") writeUuid(change.frame.id, scratch, at + 18);
   else scratch.fill(0, at + 18, end);
-  const delta = scratch.slice(0, end);
+  const delta = scratch.subarray(0, end);
   if (change.kind !== "run_started" || change.event === undefined) return delta;
   return Buffer.concat([delta, encodeEvents([change.event])]);
 }
+
+/** Of the records that follow each other many are of one producer and of few runs. */
+const names = new ShortTexts("values");
+const runIds = new RecentUuids();
 
 /** Reads by hand what the tables above describe: every record of a store passes here at open. */
 class IndexReader {
@@ -360,9 +366,12 @@ class IndexReader {
     const sequence = this.#u53(at + 1);
     const nameAt = this.#take(nameBytes);
     if (nameBytes === 0) return null;
-    let producer = "";
-    for (let i = nameAt; i < nameAt + nameBytes; i++) producer += String.fromCharCode(this.#bytes[i] as number);
-    return { producer, sequence };
+    const end = nameAt + nameBytes;
+    if (nameBytes <= SHORT_TEXT_BYTES) {
+      const producer = names.read(this.#bytes, nameAt, end);
+      if (producer !== undefined) return { producer, sequence };
+    }
+    return { producer: String.fromCharCode(...this.#bytes.subarray(nameAt, end)), sequence };
   }
 
   delta(): { runId: string; statusAfter: RunStatus; frameId: string | null } {
@@ -370,7 +379,7 @@ class IndexReader {
     const code = this.#bytes[at + 17] as number;
     if (DELTA_KINDS[code] === undefined) throw new RecordDecodeError(`change code ${code}`);
     return {
-      runId: readUuid(this.#bytes, at),
+      runId: runIds.read(this.#bytes, at),
       statusAfter: statusOf(this.#bytes[at + 16] as number),
       frameId: code === FRAME_BEGUN ? readUuid(this.#bytes, at + 18) : null,
     };

@@ -292,9 +292,9 @@ const MESSAGES: Record<string, [required: Record<string, Kind>, optional: Record
   "run.cancel": [{ id: uuid }, { error_message: orNull(longText) }],
 };
 
-function refusalOf(body: unknown): { code: string; message: string; params: Fields } | undefined {
+function refusalOf(body: unknown, depth?: number): { code: string; message: string; params: Fields } | undefined {
   try {
-    parseCellMessage(body);
+    parseCellMessage(body, depth);
     return undefined;
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error;
@@ -383,6 +383,11 @@ t.test("32 levels are taken, one more is not", async (t) => {
   const body = (levels: number) => ({ type: "event.add", run_id: ID, event_type: "x", data: nested(levels) });
   t.equal(refusalOf(body(30)), undefined);
   t.match(refusalOf(body(31)), { params: { path: `/data${"/a".repeat(31)}`, allowed: "at most 32 levels deep" } });
+  for (const levels of [0, 29, 30, 31, 32]) {
+    const decoded = decodeBody(encode(body(levels)));
+    if (!decoded.ok) throw new Error(decoded.fault.message);
+    t.same(refusalOf(decoded.body, decoded.depth), refusalOf(body(levels)), `${levels}, known to be JSON`);
+  }
   let list: unknown = [];
   for (let i = 0; i < 100_000; i++) list = [list];
   t.match(refusalOf({ ...body(0), data: { list } }), { code: "invalid_message" }, "a hostile depth ends no stack");
@@ -437,7 +442,7 @@ t.test("hostile keys over the link: never stored, never a prototype", async (t) 
   for (const key of ["constructor", "prototype", "hasOwnProperty", "toJSON", "valueOf", "length", "then"]) {
     const message = { type: "event.add", run_id: ID, event_type: "x", data: { [key]: { [key]: key } } };
     const read = decodeBody(encode(message));
-    t.same(read, { ok: true, body: message }, key);
+    t.same(read, { ok: true, body: message, depth: 2 }, key);
     t.same(read.ok && parseCellMessage(read.body), message);
   }
 });

@@ -115,22 +115,22 @@ function faultOfPayloadLength(kind: FrameKind, length: number): BadFrame | undef
   return length <= limit ? undefined : badFrame("payload_length", length, `0 to ${limit} for ${kind}`);
 }
 
-/** Looks at the first `length` bytes of a header, as far as the fields in it are whole. */
-function faultOfHeader(header: Buffer, length: number): BadFrame | undefined {
+/** Looks at the first `length` bytes of the header that begins at `at`, as far as the fields in it are whole. */
+function faultOfHeader(bytes: Buffer, at: number, length: number): BadFrame | undefined {
   for (let i = 0; i < 4 && i < length; i++) {
-    if (header[i] !== MAGIC[i]) {
-      return badFrame("magic", header.toString("hex", 0, Math.min(4, length)), "434c4b31");
+    if (bytes[at + i] !== MAGIC[i]) {
+      return badFrame("magic", bytes.toString("hex", at, at + Math.min(4, length)), "434c4b31");
     }
   }
-  if (length > 4 && header[4] !== PROTOCOL_VERSION) {
-    return badFrame("version", header[4] as number, String(PROTOCOL_VERSION));
+  if (length > 4 && bytes[at + 4] !== PROTOCOL_VERSION) {
+    return badFrame("version", bytes[at + 4] as number, String(PROTOCOL_VERSION));
   }
   if (length <= 5) return undefined;
-  const kind = KIND_OF_CODE[header[5] as number];
-  if (kind === undefined) return badFrame("kind", header[5] as number, "1 to 7");
-  if (length >= 8 && header.readUInt16LE(6) !== 0) return badFrame("reserved", header.readUInt16LE(6), "0");
+  const kind = KIND_OF_CODE[bytes[at + 5] as number];
+  if (kind === undefined) return badFrame("kind", bytes[at + 5] as number, "1 to 7");
+  if (length >= 8 && bytes.readUInt16LE(at + 6) !== 0) return badFrame("reserved", bytes.readUInt16LE(at + 6), "0");
   if (length >= 16) {
-    const sequence = header.readUInt32LE(8) + header.readUInt32LE(12) * 0x1_0000_0000;
+    const sequence = sequenceAt(bytes, at);
     const fault = faultOfSequence(sequence);
     if (fault !== undefined) return fault;
     if ((kind === "hello" || kind === "welcome") && sequence !== 0) {
@@ -138,10 +138,15 @@ function faultOfHeader(header: Buffer, length: number): BadFrame | undefined {
     }
   }
   if (length >= 20) {
-    const fault = faultOfBodyLength(kind, header.readUInt32LE(16));
+    const fault = faultOfBodyLength(kind, bytes.readUInt32LE(at + 16));
     if (fault !== undefined) return fault;
   }
-  return length >= HEADER_BYTES ? faultOfPayloadLength(kind, header.readUInt32LE(20)) : undefined;
+  return length >= HEADER_BYTES ? faultOfPayloadLength(kind, bytes.readUInt32LE(at + 20)) : undefined;
+}
+
+/** Of the header that begins at `at`. */
+function sequenceAt(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at + 8) + bytes.readUInt32LE(at + 12) * 0x1_0000_0000;
 }
 
 export interface FrameParserOptions {
@@ -184,7 +189,7 @@ export class FrameParser {
   #sequence = 0;
   #bodyLength = 0;
   #payloadLength = 0;
-  /** Body and padding of a frame that does not lie in one chunk, or whose payload does not. */
+  /** Body, at first with its padding, of a frame that does not lie in one chunk, or whose payload does not. */
   #bodyScratch: Uint8Array = NO_BYTES;
   #payload: Uint8Array = NO_BYTES;
 
@@ -240,41 +245,43 @@ export class FrameParser {
   }
 
   #readHeader(bytes: Buffer, offset: number): number {
-    let header: Buffer;
-    let end: number;
     if (this.#filled === 0 && bytes.length - offset >= HEADER_BYTES) {
-      end = offset + HEADER_BYTES;
-      header = bytes.subarray(offset, end);
-    } else {
-      header = this.#headerScratch;
-      end = Math.min(bytes.length, offset + HEADER_BYTES - this.#filled);
-      bytes.copy(header, this.#filled, offset, end);
-      this.#filled += end - offset;
-      if (this.#filled < HEADER_BYTES) {
-        const fault = faultOfHeader(header, this.#filled);
-        if (fault !== undefined) this.#fail(fault);
-        return end;
-      }
+      this.#headerRead(bytes, offset);
+      return offset + HEADER_BYTES;
     }
-    const fault = faultOfHeader(header, HEADER_BYTES);
+    const header = this.#headerScratch;
+    const end = Math.min(bytes.length, offset + HEADER_BYTES - this.#filled);
+    bytes.copy(header, this.#filled, offset, end);
+    this.#filled += end - offset;
+    if (this.#filled === HEADER_BYTES) {
+      this.#headerRead(header, 0);
+    } else {
+      const fault = faultOfHeader(header, 0, this.#filled);
+      if (fault !== undefined) this.#fail(fault);
+    }
+    return end;
+  }
+
+  /** A whole header begins at `at`. */
+  #headerRead(bytes: Buffer, at: number): void {
+    const fault = faultOfHeader(bytes, at, HEADER_BYTES);
     if (fault !== undefined) {
       this.#fail(fault);
-      return end;
+      return;
     }
-    this.#kind = KIND_OF_CODE[header[5] as number] as FrameKind;
-    this.#sequence = header.readUInt32LE(8) + header.readUInt32LE(12) * 0x1_0000_0000;
-    this.#bodyLength = header.readUInt32LE(16);
-    this.#payloadLength = header.readUInt32LE(20);
+    this.#kind = KIND_OF_CODE[bytes[at + 5] as number] as FrameKind;
+    this.#sequence = sequenceAt(bytes, at);
+    this.#bodyLength = bytes.readUInt32LE(at + 16);
+    this.#payloadLength = bytes.readUInt32LE(at + 20);
     this.#filled = 0;
     if (this.#bodyLength > 0) this.#state = "body";
-    else this.#bodyRead(NO_BYTES, false);
-    return end;
+    else this.#bodyRead(NO_BYTES, 0, false);
   }
 
   #readBody(bytes: Buffer, offset: number): number {
     const length = padded(this.#bodyLength);
     if (this.#filled === 0 && bytes.length - offset >= length) {
-      this.#bodyRead(bytes.subarray(offset, offset + length), false);
+      this.#bodyRead(bytes, offset, false);
       return offset + length;
     }
     if (this.#filled === 0) this.#bodyScratch = Buffer.allocUnsafeSlow(length);
@@ -283,25 +290,27 @@ export class FrameParser {
     this.#filled += end - offset;
     if (this.#filled === length) {
       this.#filled = 0;
-      this.#bodyRead(this.#bodyScratch, true);
+      this.#bodyRead(this.#bodyScratch, 0, true);
     }
     return end;
   }
 
-  /** `bodyAndPadding` are the chunk's bytes unless `owned`. */
-  #bodyRead(bodyAndPadding: Uint8Array, owned: boolean): void {
-    for (let i = this.#bodyLength; i < bodyAndPadding.length; i++) {
-      const byte = bodyAndPadding[i] as number;
+  /** Body and padding begin at `start`; the bytes are the chunk's unless `owned`. */
+  #bodyRead(bytes: Uint8Array, start: number, owned: boolean): void {
+    const end = start + this.#bodyLength;
+    for (let i = end; i < start + padded(this.#bodyLength); i++) {
+      const byte = bytes[i] as number;
       if (byte !== 0) {
         this.#fail(badFrame("padding", byte, "0"));
         return;
       }
     }
+    const body = bytes.subarray(start, end);
     if (this.#payloadLength === 0) {
-      this.#deliver(bodyAndPadding, NO_BYTES);
+      this.#deliver(body, NO_BYTES);
       return;
     }
-    this.#bodyScratch = owned ? bodyAndPadding : Uint8Array.prototype.slice.call(bodyAndPadding);
+    this.#bodyScratch = owned ? body : Uint8Array.prototype.slice.call(body);
     if (this.#mayTakePayload()) this.#beginPayload();
     else this.#held = "payload";
   }
@@ -329,10 +338,9 @@ export class FrameParser {
     this.#deliver(this.#bodyScratch, payload);
   }
 
-  #deliver(bodyAndPadding: Uint8Array, payload: Uint8Array): void {
+  #deliver(body: Uint8Array, payload: Uint8Array): void {
     this.#state = "header";
     this.#bodyScratch = NO_BYTES;
-    const body = bodyAndPadding.subarray(0, this.#bodyLength);
     this.#onFrame({ kind: this.#kind, sequence: this.#sequence, body, payload });
   }
 }

@@ -12,7 +12,7 @@ import {
 } from "./frame-codec.js";
 import { readHello } from "./hello.js";
 import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
-import type { MessageIntake, ProducerProgress } from "./message-intake.js";
+import type { IncomingMessage, MessageIntake, ProducerProgress } from "./message-intake.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
 
 /** What a session needs of the server that accepted it. */
@@ -78,6 +78,8 @@ export class LinkSession {
   /** A payload began before hello. */
   #payloadBeforeHello = false;
   readonly #pauses = new Set<PauseReason>();
+  /** One for all of the session's messages. */
+  readonly #onCommitted = (message: TakenMessage, refusal: Refusal | null) => this.#committed(message, refusal);
   // Time is counted in the server's ticks: a tick that comes late, because the service was busy, counts once.
   #ticks = 0;
   #silentTicks = 0;
@@ -304,38 +306,38 @@ export class LinkSession {
   }
 
   #take(frame: Frame, producer: ProducerProgress): void {
-    const { intake, budget, buffers } = this.#host;
+    const { intake, budget } = this.#host;
     const { sequence, body, payload } = frame;
     const bytes = body.length + payload.length + LIMITS.linkMessageOverheadBytes;
     this.#pendingBytes += bytes;
     this.#pendingCount++;
     budget.add(bytes);
-    const done = () => {
-      this.#pendingBytes -= bytes;
-      this.#pendingCount--;
-      buffers.release(payload);
-      budget.release(bytes);
-    };
+    const message = new TakenMessage(producer, sequence, body, payload, bytes, this.#onCommitted);
     try {
-      intake.take({
-        producer,
-        sequence,
-        body,
-        payload,
-        onCommitted: (refusal) => {
-          done();
-          if (this.#phase === "closing" || this.#phase === "closed") return;
-          if (refusal !== null) this.#send({ kind: "refuse", sequence, body: refusal });
-          else this.#ackDue = Math.max(this.#ackDue, sequence);
-          if (this.#pendingBytes <= LIMITS.linkConnectionPendingBytes / 2) this.#resume("own messages");
-          this.#host.hasAnswers(this);
-        },
-      });
+      intake.take(message);
     } catch (error) {
-      done();
+      this.#release(message);
       this.#host.report(error, producer.name);
       this.refuseConnection(unavailable("the service could not take a message"));
     }
+  }
+
+  #committed(message: TakenMessage, refusal: Refusal | null): void {
+    this.#release(message);
+    if (this.#phase === "closing" || this.#phase === "closed") return;
+    const { sequence } = message;
+    if (refusal !== null) this.#send({ kind: "refuse", sequence, body: refusal });
+    else this.#ackDue = Math.max(this.#ackDue, sequence);
+    if (this.#pendingBytes <= LIMITS.linkConnectionPendingBytes / 2) this.#resume("own messages");
+    this.#host.hasAnswers(this);
+  }
+
+  #release({ bytes, payload }: TakenMessage): void {
+    const { budget, buffers } = this.#host;
+    this.#pendingBytes -= bytes;
+    this.#pendingCount--;
+    buffers.release(payload);
+    budget.release(bytes);
   }
 
   #begunPayload(lengthBytes: number): void {
@@ -400,6 +402,37 @@ export class LinkSession {
     if (this.#phase !== "closed" && this.#phase !== "closing") this.#stopReading();
     this.#phase = "closed";
     this.#host.ended(this);
+  }
+}
+
+/** A message on its way to its commit. */
+class TakenMessage implements IncomingMessage {
+  readonly producer: ProducerProgress;
+  readonly sequence: number;
+  readonly body: Uint8Array;
+  readonly payload: Uint8Array;
+  /** What it counts in memory. */
+  readonly bytes: number;
+  readonly #settle: (message: TakenMessage, refusal: Refusal | null) => void;
+
+  constructor(
+    producer: ProducerProgress,
+    sequence: number,
+    body: Uint8Array,
+    payload: Uint8Array,
+    bytes: number,
+    settle: (message: TakenMessage, refusal: Refusal | null) => void,
+  ) {
+    this.producer = producer;
+    this.sequence = sequence;
+    this.body = body;
+    this.payload = payload;
+    this.bytes = bytes;
+    this.#settle = settle;
+  }
+
+  onCommitted(refusal: Refusal | null): void {
+    this.#settle(this, refusal);
   }
 }
 

@@ -9,12 +9,13 @@
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "../../core/json.js";
 import { LIMITS } from "../../core/limits.js";
+import { SHORT_TEXT_BYTES, ShortTexts } from "../../storage/short-texts.js";
 
 /** A free-form value may stand some levels within its message (`check.metadata.x`). */
 const DEPTH_LIMIT = LIMITS.jsonDepth + 8;
 
-/** Keys, ids and names: looked at here, they are read in one call. */
-const SHORT_TEXT_BYTES = 64;
+const keys = new ShortTexts("keys");
+const values = new ShortTexts("values");
 
 export interface BodyFault {
   message: string;
@@ -22,14 +23,15 @@ export interface BodyFault {
   params: { path: string; value: JsonValue; allowed: string };
 }
 
-export type DecodedBody = { ok: true; body: JsonObject } | { ok: false; fault: BodyFault };
+/** `depth`: of the deepest map or list in the body, which is itself at 0. */
+export type DecodedBody = { ok: true; body: JsonObject; depth: number } | { ok: false; fault: BodyFault };
 
 /** Decodes a body whole: bytes behind the map are a fault too. Never throws on what the bytes say. */
 export function decodeBody(bytes: Uint8Array): DecodedBody {
   const reader = new Reader(bytes);
   try {
     const body = reader.readBody();
-    return { ok: true, body };
+    return { ok: true, body, depth: reader.depth };
   } catch (error) {
     if (!(error instanceof BodyFaultError)) throw error;
     return { ok: false, fault: error.fault };
@@ -50,9 +52,14 @@ class Reader {
   #offset = 0;
   /** Keys and indexes that lead to the value being read: what a fault calls its path. */
   readonly #path: (string | number)[] = [];
+  #depth = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get depth(): number {
+    return this.#depth;
   }
 
   readBody(): JsonObject {
@@ -92,7 +99,7 @@ class Reader {
     if (head >= 0xe0) return head - 0x100;
     if (head <= 0x8f) return this.#readMap(head & 0x0f);
     if (head <= 0x9f) return this.#readArray(head & 0x0f);
-    if (head <= 0xbf) return this.#readString(head & 0x1f);
+    if (head <= 0xbf) return this.#readString(head & 0x1f, values);
     switch (head) {
       case 0xc0:
         return null;
@@ -121,11 +128,11 @@ class Reader {
       case 0xd3:
         return this.#exact(bytes.readBigInt64BE(this.#take(8)));
       case 0xd9:
-        return this.#readString(bytes.readUInt8(this.#take(1)));
+        return this.#readString(bytes.readUInt8(this.#take(1)), values);
       case 0xda:
-        return this.#readString(bytes.readUInt16BE(this.#take(2)));
+        return this.#readString(bytes.readUInt16BE(this.#take(2)), values);
       case 0xdb:
-        return this.#readString(bytes.readUInt32BE(this.#take(4)));
+        return this.#readString(bytes.readUInt32BE(this.#take(4)), values);
       case 0xdc:
         return this.#readArray(bytes.readUInt16BE(this.#take(2)));
       case 0xdd:
@@ -153,26 +160,22 @@ class Reader {
     return number;
   }
 
-  #readString(lengthBytes: number): string {
+  #readString(lengthBytes: number, texts: ShortTexts): string {
     const start = this.#take(lengthBytes);
-    if (lengthBytes <= SHORT_TEXT_BYTES && this.#isAscii(start, start + lengthBytes)) {
-      return this.#bytes.toString("latin1", start, start + lengthBytes);
-    }
-    const slice = this.#bytes.subarray(start, start + lengthBytes);
+    const known = lengthBytes <= SHORT_TEXT_BYTES ? texts.read(this.#bytes, start, this.#offset) : undefined;
+    if (known !== undefined) return known;
+    const text = this.#bytes.toString("utf8", start, this.#offset);
+    // As many characters as bytes, and none in place of a broken one: all are ASCII.
+    if (text.length === lengthBytes && !text.includes("\ufffd")) return text;
+    const slice = this.#bytes.subarray(start, this.#offset);
     if (!isUtf8(slice)) this.#fail("text that is not UTF-8", slice.toString("latin1").slice(0, 64), "UTF-8");
-    return slice.toString("utf8");
-  }
-
-  #isAscii(start: number, end: number): boolean {
-    const bytes = this.#bytes;
-    for (let at = start; at < end; at++) if ((bytes[at] as number) > 0x7f) return false;
-    return true;
+    return text;
   }
 
   #enter(count: number, bytesPerItem: number): void {
-    if (this.#path.length >= DEPTH_LIMIT) {
-      this.#fail("a value nested too deeply", this.#path.length, `at most ${DEPTH_LIMIT} levels`);
-    }
+    const depth = this.#path.length;
+    if (depth >= DEPTH_LIMIT) this.#fail("a value nested too deeply", depth, `at most ${DEPTH_LIMIT} levels`);
+    if (depth > this.#depth) this.#depth = depth;
     const left = this.#bytes.length - this.#offset;
     if (count * bytesPerItem > left) {
       this.#fail("a count that goes beyond the body", count, `at most what the ${left} bytes left can hold`);
@@ -208,8 +211,11 @@ class Reader {
 
   #readKey(): string {
     const head = this.#bytes[this.#offset];
-    const isString =
-      head !== undefined && ((head >= 0xa0 && head <= 0xbf) || head === 0xd9 || head === 0xda || head === 0xdb);
+    if (head !== undefined && head >= 0xa0 && head <= 0xbf) {
+      this.#offset++;
+      return this.#readString(head & 0x1f, keys);
+    }
+    const isString = head === 0xd9 || head === 0xda || head === 0xdb;
     if (head !== undefined && !isString) this.#fail("a key that is not a string", head, "string keys");
     return this.#readValue() as string;
   }

@@ -3,7 +3,7 @@ import { decideMessage } from "../../core/decide-message.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import { LIMITS } from "../../core/limits.js";
 import { parseCellMessage } from "../../core/parse-cell-message.js";
-import { RefusedError } from "../../core/refusal.js";
+import { type Refusal, RefusedError } from "../../core/refusal.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
 import { withoutCaptures } from "../../core/run-files.js";
 import { type ArtefactChange, foldRun, withArtefacts } from "../../core/run-fold.js";
@@ -11,7 +11,7 @@ import { isTerminal, type RunState, type TerminalRunStatus } from "../../core/ru
 import type { ServiceClock } from "../../core/service-clock.js";
 import type { RunEventName } from "../../core/webhook.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
-import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
+import { type EncodedRecord, encodeChangesShared, encodeRefusal } from "../../storage/change-record.js";
 import type { Log } from "../../storage/log.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import { recordLength } from "../../storage/record-format.js";
@@ -22,6 +22,7 @@ import type { IncomingMessage } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
 import type { MadeArtefact } from "./make-artefact.js";
 import { MessagePayload, type PayloadFiles } from "./payload-files.js";
+import type { MessageFigures } from "./recorder-figures.js";
 import type { RecorderState } from "./recorder-state.js";
 
 /** Messages that bring a run to its end; small ones are taken also when all active runs together are over their limit. */
@@ -48,6 +49,7 @@ export interface RecordWriterOptions {
   clock: ServiceClock;
   state: RecorderState;
   files: PayloadFiles;
+  figures: MessageFigures;
   /** So many bytes are about to be written. */
   spend(bytes: number): void;
   /** The record of a run's end was appended: a first one, or a tombstone. */
@@ -68,7 +70,11 @@ interface InFlight {
   /** Of the log. */
   sequence: number;
   origin: Origin;
-  onCommitted: () => void;
+  message: IncomingMessage;
+  /** Null for a message that was accepted. */
+  refusal: Refusal | null;
+  /** By `performance.now`. */
+  takenMs: number;
 }
 
 /** Decides what producers say and what the service does by itself: each as one record, appended to the log and folded in, in one go. */
@@ -85,7 +91,8 @@ export class RecordWriter {
 
   /** Decides a producer's message, which is answered when its record is committed. */
   take(message: IncomingMessage): void {
-    const { clock, log, files } = this.#options;
+    const { clock, log, files, figures } = this.#options;
+    const takenMs = figures.taken(message.body.byteLength + message.payload.byteLength);
     const origin: Origin = { producer: message.producer.name, sequence: message.sequence };
     const timeUs = clock.tick();
     const payload = new MessagePayload(files, message.payload);
@@ -99,11 +106,11 @@ export class RecordWriter {
       const sequence = log.append({ ...record, timeUs });
       this.#state.applyRefusal(origin, refusal, timeUs);
       this.#state.places.appended(sequence, { refused: origin }, bytesOf(record));
-      this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(refusal) });
+      this.#inFlight.push({ sequence, origin, message, refusal, takenMs });
       return;
     }
     const sequence = this.#append(origin, changes, timeUs, payload);
-    this.#inFlight.push({ sequence, origin, onCommitted: () => message.onCommitted(null) });
+    this.#inFlight.push({ sequence, origin, message, refusal: null, takenMs });
     this.#afterChanges(changes);
   }
 
@@ -165,13 +172,16 @@ export class RecordWriter {
   /** These records are committed: their messages are answered. */
   committed(batch: CommittedBatch): void {
     this.#state.places.committed(batch.lastSequence, batch.segmentBase);
+    const { figures } = this.#options;
     const inFlight = this.#inFlight;
+    const nowMs = performance.now();
     let count = 0;
     for (; count < inFlight.length; count++) {
-      const entry = inFlight[count] as InFlight;
-      if (entry.sequence > batch.lastSequence) break;
-      this.#state.producers.commit(entry.origin.producer, entry.origin.sequence);
-      entry.onCommitted();
+      const { sequence, origin, message, refusal, takenMs } = inFlight[count] as InFlight;
+      if (sequence > batch.lastSequence) break;
+      this.#state.producers.commit(origin.producer, origin.sequence);
+      figures.committed(takenMs, nowMs);
+      message.onCommitted(refusal);
     }
     inFlight.splice(0, count);
   }
@@ -186,7 +196,7 @@ export class RecordWriter {
     if (!decoded.ok) {
       throw new RefusedError("invalid_message", decoded.fault.message, { ...decoded.fault.params });
     }
-    const cellMessage = parseCellMessage(decoded.body);
+    const cellMessage = parseCellMessage(decoded.body, decoded.depth);
     if (this.#state.activeDocumentBytes > LIMITS.activeRunBytes)
       this.#refuseGrowth(cellMessage.type, message.body.length);
     return decideMessage(this.#state, cellMessage, payload, timeUs);
@@ -204,6 +214,7 @@ export class RecordWriter {
   /** The changes of one record, each transition with the event that it emits. */
   #withEvents(changes: Change[], timeUs: number): Change[] {
     const { emit } = this.#options;
+    if (!changes.some(isTransition)) return changes;
     return changes.map((change) => {
       if (change.kind === "run_started") {
         const run = this.#state.activeRun(change.runId);
@@ -240,14 +251,16 @@ export class RecordWriter {
     payload?: Pick<MessagePayload, "file" | "lengthBytes">,
   ): number {
     const { log, endAppended, spend } = this.#options;
-    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
+    const record = encodeChangesShared(origin, changes, this.#runAfter(changes[0], timeUs));
+    const { type, index, body } = record;
+    const lengthBytes = bytesOf(record);
     const needs = payload?.file;
-    const input = { ...record, timeUs };
-    const sequence = log.append(needs === undefined ? input : { ...input, needs });
+    const sequence = log.append(
+      needs === undefined ? { type, timeUs, index, body } : { type, timeUs, index, body, needs },
+    );
     if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
     this.#tellEmitted(changes, timeUs, sequence);
-    const lengthBytes = bytesOf(record);
     this.#state.places.appended(sequence, { changes }, lengthBytes);
     spend(lengthBytes + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
     return sequence;
@@ -285,6 +298,11 @@ export class RecordWriter {
       if (run !== undefined) this.#options.runChanged(run);
     }
   }
+}
+
+/** What webhooks may be told of. */
+function isTransition({ kind }: Change): boolean {
+  return kind === "run_started" || kind === "run_ended";
 }
 
 function bytesOf({ index, body }: EncodedRecord): number {

@@ -38,11 +38,15 @@ export class MessageFigures {
   messageBytes = 0;
   readonly commits = createDurationCounts();
 
-  /** @returns to be called when the message is committed */
-  taken(bytes: number): () => void {
+  /** @returns when, by `performance.now`: what `committed` wants to know */
+  taken(bytes: number): number {
     this.messages++;
     this.messageBytes += bytes;
-    const startedMs = performance.now();
-    return () => countDuration(this.commits, (performance.now() - startedMs) / 1000);
+    return performance.now();
+  }
+
+  /** A message that was taken at `takenMs` is committed at `nowMs`. */
+  committed(takenMs: number, nowMs: number): void {
+    countDuration(this.commits, (nowMs - takenMs) / 1000);
   }
 }

@@ -217,6 +217,7 @@ export class Recorder implements MessageIntake {
       clock,
       state,
       files: this.#files,
+      figures: this.#messages,
       spend: (bytes) => this.#room.spend(bytes),
       endAppended: (run, sequence) => this.#upkeep?.endAppended(run, sequence),
       changed: (changes) => this.#processing?.changed(changes),
@@ -530,16 +531,7 @@ export class Recorder implements MessageIntake {
   }
 
   take(message: IncomingMessage): void {
-    const writer = this.#openWriter();
-    const committed = this.#messages.taken(message.body.byteLength + message.payload.byteLength);
-    const { onCommitted } = message;
-    writer.take({
-      ...message,
-      onCommitted(refusal) {
-        committed();
-        onCommitted.call(message, refusal);
-      },
-    });
+    this.#openWriter().take(message);
   }
 
   /** Once, of a store that was just read: from now on what is appended is counted. */

@@ -13,7 +13,8 @@ function randomValue(random: Random, depth: number): JsonValue {
     case 0:
       return random.pick([null, true, false]);
     case 1:
-      return Math.trunc((random.next() - 0.5) * 2 ** random.integer(1, 53));
+      // No -0, which MessagePack's integers do not have.
+      return Math.trunc((random.next() - 0.5) * 2 ** random.integer(1, 53)) + 0;
     case 2:
       return random.normal() * 10 ** random.integer(-300, 300);
     case 3:
@@ -33,13 +34,19 @@ function randomMap(random: Random, depth: number): { [key: string]: JsonValue } 
   return map;
 }
 
+/** Of the deepest map or list within the value, which is itself at 0. */
+function depthOf(value: JsonValue): number {
+  if (typeof value !== "object" || value === null) return -1;
+  return Object.values(value).reduce<number>((deepest, item) => Math.max(deepest, 1 + depthOf(item)), 0);
+}
+
 t.test("reads what the library writes", async (t) => {
   const random = createRandom(seed);
   for (let round = 0; round < 500; round++) {
     const body = randomMap(random, 0);
     const decoded = decodeBody(encode(body));
-    if (!decoded.ok || !isDeepStrictEqual(decoded.body, body)) {
-      t.same(decoded, { ok: true, body }, `round ${round}`);
+    if (!decoded.ok || decoded.depth !== depthOf(body) || !isDeepStrictEqual(decoded.body, body)) {
+      t.strictSame(decoded, { ok: true, body, depth: depthOf(body) }, `round ${round}`);
       return;
     }
   }
@@ -68,6 +75,9 @@ t.test("what JSON cannot say exactly is a fault with its path", async (t) => {
     ["__proto__", bytes("81 a9 5f5f70726f746f5f5f 80"), "", /any other key/],
     ["not UTF-8", bytes("81 a161 a2 c328"), "/a", /UTF-8/],
     ["a surrogate in UTF-8", bytes("81 a161 a3 eda080"), "/a", /UTF-8/],
+    // Read as text, each of its bytes would be one character.
+    ["long and not UTF-8", Buffer.concat([bytes("81 a161 d946"), Buffer.alloc(69, 0x61), bytes("ff")]), "/a", /UTF-8/],
+    ["long and none of it UTF-8", Buffer.concat([bytes("81 a161 d946"), Buffer.alloc(70, 0x80)]), "/a", /UTF-8/],
     ["an array of 4 billion", bytes("81 a161 ddffffffff"), "/a", /bytes left/],
     ["a map of 4 billion", bytes("dfffffffff"), "", /bytes left/],
     ["a string of 4 GB", bytes("81 a161 dbffffffff"), "/a", /bytes left/],
@@ -90,4 +100,15 @@ t.test("mutated bodies: a map or a fault, never a throw", async (t) => {
     else JSON.stringify(decoded.body);
   }
   t.ok(faults > 5_000 && faults < 20_000, `${faults} of 20000 refused`);
+});
+
+t.test("texts of any length and script, and what stands in place of broken ones elsewhere", async (t) => {
+  for (const unit of ["a", "\ufffd", "\ufeff", "é", "日", "😀", "\0"]) {
+    for (const length of [1, 31, 32, 63, 64, 65, 66, 300, 70_000]) {
+      const body = { [unit.repeat(Math.min(length, 300))]: unit.repeat(length) };
+      const decoded = decodeBody(encode(body));
+      if (!decoded.ok || !isDeepStrictEqual(decoded.body, body)) t.fail(`${length} times ${unit}`);
+    }
+  }
+  t.pass("63 texts");
 });
