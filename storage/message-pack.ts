@@ -1,46 +1,17 @@
 import { Buffer } from "node:buffer";
-import { decode, encode } from "@msgpack/msgpack";
+import { encode } from "@msgpack/msgpack";
+import { MessagePackDecoder } from "./message-pack-decoder.js";
 
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-const exactText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Keys in the way of values: the library's own reader of long texts drops a leading byte order mark. */
-const keyDecoder = {
-  canBeCached: () => true,
-  decode: (bytes: Uint8Array, offset: number, length: number) =>
-    exactText.decode(bytes.subarray(offset, offset + length)),
-};
+const decoder = new MessagePackDecoder();
 
 /**
- * Decodes MessagePack that holds JSON values, as `encode` of the library made it, to exactly the value that was encoded.
- * Nothing is allocated beyond what the bytes can hold, whatever their heads claim: the library makes room for what an array's head claims,
- * and heads nest, so that some kilobytes could ask for gigabytes.
+ * Decodes MessagePack that holds JSON values, as `MessagePackEncoder` made it, to exactly the value that was encoded. Nothing is allocated
+ * beyond what the bytes can hold, whatever their heads claim: heads nest, so that some kilobytes could ask for gigabytes.
  *
- * @throws {Error} The bytes are not one MessagePack value.
+ * @throws {Error} The bytes are not one MessagePack value that JSON has.
  */
 export function decodeMessagePack(bytes: Uint8Array): unknown {
-  assertHolds(bytes);
-  const limit = bytes.length;
-  const limits = {
-    maxStrLength: limit,
-    maxBinLength: limit,
-    maxArrayLength: limit,
-    maxMapLength: limit,
-    maxExtLength: limit,
-  };
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!view.includes(BYTE_ORDER_MARK)) return decode(bytes, limits);
-  // Rare: texts come as bytes, and are read here.
-  return textsOf(decode(bytes, { ...limits, rawStrings: true, keyDecoder }));
-}
-
-function textsOf(value: unknown): unknown {
-  if (value instanceof Uint8Array) return exactText.decode(value);
-  if (Array.isArray(value)) return value.map(textsOf);
-  if (typeof value !== "object" || value === null) return value;
-  const fields = value as Record<string, unknown>;
-  for (const key of Object.keys(fields)) fields[key] = textsOf(fields[key]);
-  return fields;
+  return decoder.decode(bytes);
 }
 
 /**
@@ -84,12 +55,7 @@ function encodeText(key: string): Buffer {
   return Buffer.from(encode(key));
 }
 
-/** Throws unless the bytes left hold at least a byte for every value that the heads so far have promised. */
-function assertHolds(bytes: Uint8Array): void {
-  skipValues(bytes, 0, 1);
-}
-
-/** Where the bytes behind so many values begin. */
+/** Where the bytes behind so many values begin. Throws unless the bytes hold at least one for every value that the heads so far have promised. */
 function skipValues(bytes: Uint8Array, start: number, count: number): number {
   let promised = count;
   let at = start;

@@ -1,8 +1,9 @@
 import { decode, Encoder } from "@msgpack/msgpack";
 import t from "tap";
-import { createRandom, type Random } from "../../core/random.js";
+import { createRandom } from "../../core/random.js";
 import { decodeMessagePack, messagePackField } from "../../storage/message-pack.js";
 import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
+import { randomText, randomValue } from "../helpers/random-values.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261121);
 t.comment(`TEST_SEED=${seed}`);
@@ -58,27 +59,6 @@ t.test("what it gives is the caller's: neither the next value nor a large one ch
   t.same(decode(shared), [1, 2]);
   t.end();
 });
-
-const ALPHABETS = ["abcdefghijklmnopqrstuvwxyz_ 0123456789", "äöüß€", "😀🦊", "\ufeff\0\u2028"];
-
-function randomValue(random: Random, depth: number): unknown {
-  const kind = random.integer(0, depth > 0 ? 7 : 5);
-  if (kind === 0) return null;
-  if (kind === 1) return random.chance(0.5);
-  if (kind === 2) return random.integer(-5, 300) * 2 ** random.integer(0, 50);
-  if (kind === 3) return random.normal() * 10 ** random.integer(-20, 20);
-  if (kind <= 5) return randomText(random);
-  const length = random.integer(0, 20);
-  if (kind === 6) return Array.from({ length }, () => randomValue(random, depth - 1));
-  return Object.fromEntries(Array.from({ length }, () => [randomText(random), randomValue(random, depth - 1)]));
-}
-
-function randomText(random: Random): string {
-  const characters = [...random.pick(ALPHABETS), ...(random.chance(0.3) ? random.pick(ALPHABETS) : "")];
-  return Array.from({ length: random.chance(0.1) ? random.integer(0, 400) : random.integer(0, 24) }, () =>
-    random.pick(characters),
-  ).join("");
-}
 
 t.test("random values are encoded to the library's bytes", (t) => {
   const random = createRandom(seed);
