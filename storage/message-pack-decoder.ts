@@ -9,8 +9,8 @@ const values = new ShortTexts("values");
 
 /**
  * Reads one MessagePack value that holds what JSON has, as `MessagePackEncoder` made it. Written for records: their keys, ids and types
- * repeat, and the others of their texts are long; the library @msgpack/msgpack took 1.5 times as long for them, and the look at what heads
- * promise, which it needs before, half as long again. A test holds both to the same values.
+ * repeat, and their other texts are long. Of a record with 1 KB of text it takes half of what the library @msgpack/msgpack took with the
+ * look at what heads promise that it needs before (1.3 and 2.6 µs), of one of numbers as long. A test holds both to the same values.
  *
  * Nothing is allocated beyond what the bytes can hold: a list grows as its items are read.
  */

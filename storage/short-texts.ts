@@ -18,22 +18,28 @@ export class ShortTexts {
 
   /** The text of these bytes, at most `SHORT_TEXT_BYTES`; undefined when they are not all ASCII. */
   read(bytes: Uint8Array, start: number, end: number): string | undefined {
-    let hash = end - start;
-    let seen = 0;
-    for (let at = start; at < end; at++) {
-      const byte = bytes[at] as number;
-      seen |= byte;
-      hash = Math.imul(hash ^ byte, 0x0100_0193);
-    }
-    if (seen > 0x7f) return undefined;
-    const slot = (hash ^ (hash >>> 15)) & (SLOTS - 1);
+    const slot = slotOf(bytes, start, end);
     const known = this.#texts[slot] as string;
     if (isTextOf(known, bytes, start, end)) return known;
+    for (let at = start; at < end; at++) if ((bytes[at] as number) > 0x7f) return undefined;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
     const kept = this.#areKeys ? internalized(text) : text;
     this.#texts[slot] = kept;
     return kept;
   }
+}
+
+/** By the length and six of the bytes, at both ends and within: to look at all of them would cost as much as to compare them. */
+function slotOf(bytes: Uint8Array, start: number, end: number): number {
+  const length = end - start;
+  if (length === 0) return 0;
+  const last = end - 1;
+  const most = Math.max(start, last - 1);
+  let hash = length ^ ((bytes[start] as number) << 8) ^ ((bytes[last] as number) << 16) ^ ((bytes[most] as number) << 24);
+  hash = Math.imul(hash, 0x85eb_ca6b);
+  const within = (bytes[start + (length >> 1)] as number) ^ ((bytes[start + (length >> 2)] as number) << 8);
+  hash = Math.imul(hash ^ (hash >>> 15) ^ within ^ ((bytes[Math.max(start, last - 2)] as number) << 16), 0xc2b2_ae35);
+  return (hash ^ (hash >>> 16)) & (SLOTS - 1);
 }
 
 function isTextOf(text: string, bytes: Uint8Array, start: number, end: number): boolean {
