@@ -35,7 +35,8 @@ function slotOf(bytes: Uint8Array, start: number, end: number): number {
   if (length === 0) return 0;
   const last = end - 1;
   const most = Math.max(start, last - 1);
-  let hash = length ^ ((bytes[start] as number) << 8) ^ ((bytes[last] as number) << 16) ^ ((bytes[most] as number) << 24);
+  let hash =
+    length ^ ((bytes[start] as number) << 8) ^ ((bytes[last] as number) << 16) ^ ((bytes[most] as number) << 24);
   hash = Math.imul(hash, 0x85eb_ca6b);
   const within = (bytes[start + (length >> 1)] as number) ^ ((bytes[start + (length >> 2)] as number) << 8);
   hash = Math.imul(hash ^ (hash >>> 15) ^ within ^ ((bytes[Math.max(start, last - 2)] as number) << 16), 0xc2b2_ae35);

@@ -64,7 +64,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the recorder answers with the first group all messages that are on their way",
     file: "workers/recorder/record-writer.js",
-    find: "if (entry.sequence > batch.lastSequence)\n                break;",
+    find: "if (sequence > batch.lastSequence)\n                break;",
     replace: "",
     killer: SIMULATION,
   },
@@ -78,9 +78,9 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "an acknowledgement comes before the refusal that it covers",
     file: "workers/cell-link/link-session.js",
-    find: 'if (refusal !== null)\n                        this.#send({ kind: "refuse", sequence, body: refusal });',
+    find: 'if (refusal !== null)\n            this.#send({ kind: "refuse", sequence, body: refusal });',
     replace:
-      'if (refusal !== null)\n                        setImmediate(() => this.#send({ kind: "refuse", sequence, body: refusal }));',
+      'if (refusal !== null)\n            setImmediate(() => this.#send({ kind: "refuse", sequence, body: refusal }));',
     killer: SIMULATION,
   },
   {
