@@ -15,7 +15,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   writeFileSync(file, "x".repeat(BODY_BYTES));
   const start = (...options: string[]) =>
     startServer("the bare server", [BARE_SERVER, file, ...options], context.profileDirectory);
-  const servers = { guarded: await start("guarded"), bare: await start() };
+  const servers = { guarded: await start("--guarded"), bare: await start() };
   return {
     runners: Object.fromEntries(
       Object.entries(servers).map(([name, { url, pid }]) => [

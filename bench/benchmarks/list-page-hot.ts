@@ -1,5 +1,11 @@
 import type { Benchmark } from "../harness/benchmark.js";
-import { BARE_CONNECTIONS, openBesideBareServer } from "../load/beside-bare-server.js";
+import {
+  BARE_CONNECTIONS,
+  BESIDE_BARE,
+  BESIDE_BARE_CONTESTANTS,
+  BESIDE_BARE_METHOD,
+  openBesideBareServer,
+} from "../load/beside-bare-server.js";
 import { fillRuns } from "../load/filled-runs.js";
 
 const RUNS = { smoke: 100, full: 1_000 };
@@ -10,21 +16,19 @@ export const listPageHot: Benchmark = {
   measures:
     `GET ${PATH} at 1,000 runs, again and again, over ${BARE_CONNECTIONS} connections that each keep one request in flight (closed loop), by one thread of the load ` +
     "generator; from sending a request to its whole answer. No run changes meanwhile, so that the service makes the page once and " +
-    "finds it by its query from then on (what making one costs is shown by list-pages-10k); the peer answers any request with the same bytes, read once from a file. Both with default settings, each in its own process.",
+    "finds it by its query from then on (what making one costs is shown by list-pages-10k). All with default settings, each in its own process. " +
+    BESIDE_BARE_METHOD,
   metric: { name: "throughput", unit: "req/s", better: "higher" },
-  contestants: [
-    { name: "service", description: "the service as shipped, default settings" },
-    { name: "bare-uws", description: "uWebSockets.js alone, res.end with the same bytes" },
-  ],
-  peer: "bare-uws",
+  contestants: BESIDE_BARE_CONTESTANTS,
+  peer: BESIDE_BARE.bodyOnly,
   goals: [
     {
       kind: "ratio",
-      contestant: "service",
-      peer: "bare-uws",
+      contestant: BESIDE_BARE.service,
+      peer: BESIDE_BARE.sameBytes,
       ratio: 0.6,
       direction: "at-least",
-      source: "list pages against bare uWebSockets.js",
+      source: "list pages against bare uWebSockets.js sending the same bytes",
     },
   ],
   rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 15 } },

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { getBody, measureHttpLoad } from "./http-load.js";
+import type { BenchmarkContext, Contestant, OpenBenchmark } from "../harness/benchmark.js";
+import { getAnswer, measureHttpLoad, type WholeAnswer } from "./http-load.js";
 import { startServer } from "./server-process.js";
 import { type ServiceProcess, startService } from "./service-process.js";
 
@@ -11,8 +11,40 @@ const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import
 export const BARE_CONNECTIONS = 32;
 const SECONDS = { smoke: 1, full: 3 };
 
+/** Whom goals name. */
+export const BESIDE_BARE = { service: "service", sameBytes: "bare-uws-same-bytes", bodyOnly: "bare-uws" } as const;
+
+export const BESIDE_BARE_CONTESTANTS: readonly Contestant[] = [
+  { name: BESIDE_BARE.service, description: "the service as shipped, default settings" },
+  {
+    name: BESIDE_BARE.sameBytes,
+    description:
+      "uWebSockets.js alone, the same bytes on the wire: writeHeader for each header line, a fixed trace id among them, res.end",
+  },
+  {
+    name: BESIDE_BARE.bodyOnly,
+    description: "uWebSockets.js alone, res.end with the same body and no header line of ours",
+  },
+];
+
+/** What these benchmarks compare, for `measures`. */
+export const BESIDE_BARE_METHOD =
+  "Two peers answer any request out of memory: what the server library and the kernel cost. One sends the very same bytes on the wire " +
+  "(status line, header lines in their order, body; checked before, with a trace id of its own of the same length): goals, which speak of " +
+  "a bare server sending the same bytes, are judged against it. The other sends the body alone, without Content-Type, ETag, X-Trace-ID and " +
+  "Vary: until 2026 the only one, kept so that what the header lines cost can be seen, and reports of before compared.";
+
+/** As it stands on the wire, but for what differs with the time and the request: of these lines' values the length alone. */
+function shapeOf({ statusLine, headerLines, body }: WholeAnswer): string {
+  const lines = headerLines.map(([name, value]) =>
+    /^(?:x-trace-id|date)$/i.test(name) ? `${name}: ${value.length} characters` : `${name}: ${value}`,
+  );
+  return [statusLine, ...lines, "", body.toString("latin1")].join("\r\n");
+}
+
 /**
- * The service and uWebSockets.js alone, each in its own process, both asked for the same path again and again: they answer with equal bytes.
+ * The service and uWebSockets.js alone, each in its own process, all asked for the same path again and again: one peer answers with equal
+ * bytes, one with an equal body.
  *
  * @param fill fills the service; gives the path
  */
@@ -27,12 +59,29 @@ export async function openBesideBareServer(
   };
   try {
     const path = await fill(service);
-    const body = await getBody(service.url + path);
+    const answer = await getAnswer(service.url + path);
     const file = join(context.directory, "body.json");
-    writeFileSync(file, body);
-    const bare = await startServer("the bare server", [BARE_SERVER, file], context.profileDirectory);
-    closers.push(() => bare.stop());
-    if (!body.equals(await getBody(bare.url + path))) throw new Error("the two servers answer with different bytes");
+    writeFileSync(file, answer.body);
+    const startBare = async (...options: string[]) => {
+      const bare = await startServer("the bare server", [BARE_SERVER, file, ...options], context.profileDirectory);
+      closers.push(() => bare.stop());
+      return bare;
+    };
+    const bodyOnly = await startBare();
+    const bodyOnlyAnswer = await getAnswer(bodyOnly.url + path);
+    if (!answer.body.equals(bodyOnlyAnswer.body)) throw new Error("the servers answer with different bodies");
+    // Those that the library writes by itself are in every answer.
+    const own = new Set(bodyOnlyAnswer.headerLines.map(([name]) => name));
+    const lines = answer.headerLines.filter(([name]) => !own.has(name));
+    const linesFile = join(context.directory, "lines.json");
+    writeFileSync(linesFile, JSON.stringify(lines));
+    const sameBytes = await startBare("--lines", linesFile);
+    const [shape, sameShape] = [shapeOf(answer), shapeOf(await getAnswer(sameBytes.url + path))];
+    if (shape !== sameShape) {
+      throw new Error(
+        `the two servers answer with different bytes:\n${shape.slice(0, 800)}\n\n${sameShape.slice(0, 800)}`,
+      );
+    }
     const measure = (url: string, pid: number) => () =>
       measureHttpLoad(context.httpClient, pid, {
         url,
@@ -42,9 +91,14 @@ export async function openBesideBareServer(
         directory: context.directory,
       });
     return {
-      runners: { service: measure(service.url, service.pid), "bare-uws": measure(bare.url, bare.pid) },
+      runners: {
+        [BESIDE_BARE.service]: measure(service.url, service.pid),
+        [BESIDE_BARE.sameBytes]: measure(sameBytes.url, sameBytes.pid),
+        [BESIDE_BARE.bodyOnly]: measure(bodyOnly.url, bodyOnly.pid),
+      },
       notes: [
-        `load by ${context.httpClient}, ${BARE_CONNECTIONS} connections; the body is ${body.length} bytes, equal on both`,
+        `load by ${context.httpClient}, ${BARE_CONNECTIONS} connections; the body is ${answer.body.length} bytes, equal on all; ` +
+          `header lines that ${BESIDE_BARE.bodyOnly} has not: ${lines.map(([name]) => name).join(", ")}`,
       ],
       close,
     };

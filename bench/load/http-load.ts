@@ -43,21 +43,48 @@ export async function measureHttpLoad(
   };
 }
 
+/** What came back, as it stood on the wire. */
+export interface WholeAnswer {
+  status: number;
+  statusLine: string;
+  /** In their order, names as they were written. */
+  headerLines: (readonly [name: string, value: string])[];
+  body: Buffer;
+}
+
 /** One GET as the load makes it: no Accept-Encoding, nothing added; over a connection of its own, which no server has closed since. */
-export function getOnce(url: string): Promise<{ status: number; body: Buffer }> {
+export function getOnce(url: string): Promise<WholeAnswer> {
   return new Promise((resolve, reject) => {
     get(url, { agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject);
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      response.on("end", () => {
+        const { httpVersion, statusCode: status = 0, statusMessage, rawHeaders } = response;
+        const headerLines: [string, string][] = [];
+        for (let i = 0; i < rawHeaders.length; i += 2) {
+          headerLines.push([rawHeaders[i] as string, rawHeaders[i + 1] as string]);
+        }
+        resolve({
+          status,
+          statusLine: `HTTP/${httpVersion} ${status} ${statusMessage}`,
+          headerLines,
+          body: Buffer.concat(chunks),
+        });
+      });
     }).on("error", reject);
   });
 }
 
+/** A GET that must succeed. */
+export async function getAnswer(url: string): Promise<WholeAnswer> {
+  const answer = await getOnce(url);
+  const { status, body } = answer;
+  if (status !== 200) throw new Error(`GET ${url} answered ${status}: ${body.toString("utf8", 0, 500)}`);
+  return answer;
+}
+
 /** The body of a GET that must succeed. */
 export async function getBody(url: string): Promise<Buffer> {
-  const { status, body } = await getOnce(url);
-  if (status !== 200) throw new Error(`GET ${url} answered ${status}: ${body.toString("utf8", 0, 500)}`);
-  return body;
+  return (await getAnswer(url)).body;
 }

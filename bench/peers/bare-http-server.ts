@@ -1,11 +1,13 @@
 /**
  * The peer of the HTTP benchmarks: uWebSockets.js with nothing around it, answering every GET with the bytes of one file.
- * A process of its own: `node bare-http-server.js FILE` prints `listening on http://…` and serves until SIGTERM. With `guarded` behind
- * the file it holds every request against the service's rules of framing first.
+ * A process of its own: `node bare-http-server.js FILE` prints `listening on http://…` and serves until SIGTERM. With `--lines FILE`, a
+ * JSON list of names and values, every answer has these header lines, each written by writeHeader. With `--guarded` it holds every request
+ * against the service's rules of framing first.
  */
 
 import uws from "uWebSockets.js";
 import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { framingFault } from "../../http/request-framing.js";
 import { RequestHeaders } from "../../http/request-headers.js";
 
@@ -13,9 +15,14 @@ import { RequestHeaders } from "../../http/request-headers.js";
 if (!Function.prototype.toString.call(uws.App).includes("[native code]")) {
   throw new Error("uWebSockets.js runs without its native binary here");
 }
-const body = readFileSync(process.argv[2] as string);
-
-const isGuarded = process.argv[3] === "guarded";
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { lines: { type: "string" }, guarded: { type: "boolean" } },
+});
+const body = readFileSync(positionals[0] as string);
+const lines: [name: string, value: string][] =
+  values.lines === undefined ? [] : JSON.parse(readFileSync(values.lines, "utf8"));
+const isGuarded = values.guarded === true;
 
 const app = uws.App().get("/*", (response, request) => {
   if (isGuarded) {
@@ -25,6 +32,10 @@ const app = uws.App().get("/*", (response, request) => {
     });
     const fault = framingFault({ method: request.getMethod().toUpperCase(), path: request.getUrl() }, headers);
     if (fault !== undefined) throw fault;
+  }
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] as [string, string];
+    response.writeHeader(line[0], line[1]);
   }
   response.end(body);
 });
