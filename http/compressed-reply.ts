@@ -10,9 +10,6 @@ const LEAST_BYTES = 2 * 1024;
 /** Of the zlib levels the one beyond which JSON hardly shrinks, but the time doubles. */
 const LEVEL = 4;
 
-/** Compressed forms of bytes that are answered again and again; they go when those go. */
-const kept = new WeakMap<Uint8Array, Uint8Array>();
-
 export function isCompressible({ body, contentType }: Reply): boolean {
   if (body === null || isStreamBody(body) || contentType === undefined) return false;
   return body.byteLength >= LEAST_BYTES && (contentType === JSON_CONTENT_TYPE || contentType.startsWith("text/"));
@@ -27,13 +24,15 @@ export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   return match !== null && Number(match[1] ?? 1) > 0;
 }
 
-/** The reply with its body compressed, beside the event loop. */
-export async function compressedReply(reply: Reply): Promise<Reply> {
-  const body = reply.body as Uint8Array;
-  let compressed = kept.get(body);
-  if (compressed === undefined) {
-    compressed = await gzipAsync(body, { level: LEVEL });
-    if (reply.isKept) kept.set(body, compressed);
-  }
-  return { ...reply, body: compressed, headers: [...(reply.headers ?? []), ["Content-Encoding", "gzip"]] };
+/** The reply with its body compressed: at once when it is kept and was compressed before, else beside the event loop. */
+export function compressedReply(reply: Reply): Reply | Promise<Reply> {
+  return reply.compressed ?? compress(reply);
+}
+
+async function compress(reply: Reply): Promise<Reply> {
+  const body = await gzipAsync(reply.body as Uint8Array, { level: LEVEL });
+  const headers = [...(reply.headers ?? []), ["Content-Encoding", "gzip"] as const];
+  const compressed = { ...reply, body, headers, lines: undefined };
+  if (reply.isKept) reply.compressed = compressed;
+  return compressed;
 }

@@ -3,17 +3,9 @@ import { ServiceError } from "../core/service-errors.js";
 import { isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
 import type { RequestHeaders } from "./request-headers.js";
 
-/** Tags of bytes that are answered again and again, made once. */
-const keptTags = new WeakMap<Uint8Array, string>();
-
 /** Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question. */
-function tagOf(body: Uint8Array, isKept: boolean): string {
-  let tag = isKept ? keptTags.get(body) : undefined;
-  if (tag === undefined) {
-    tag = `W/"${hash("sha1", body, "base64url").slice(0, 16)}"`;
-    if (isKept) keptTags.set(body, tag);
-  }
-  return tag;
+function tagOf(body: Uint8Array): string {
+  return `W/"${hash("sha1", body, "base64url").slice(0, 16)}"`;
 }
 
 /**
@@ -25,7 +17,8 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
   const { body } = reply;
   if (body === null) return reply;
   if (!isStreamBody(body)) {
-    const etag = tagOf(body, reply.isKept === true);
+    // Of a reply that is kept it stands there from the last time.
+    const etag = reply.etag || tagOf(body);
     reply.etag = etag;
     const { variesByEncoding = false } = reply;
     return hasTag(headers.get("if-none-match"), etag) ? { status: 304, body: null, etag, variesByEncoding } : reply;

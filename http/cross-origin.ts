@@ -1,3 +1,4 @@
+import type { Reply } from "./reply.js";
 import type { RequestHeaders } from "./request-headers.js";
 
 type HeaderLines = readonly (readonly [name: string, value: string])[];
@@ -18,9 +19,14 @@ export class CrossOrigin {
     this.#origins = origins;
   }
 
-  /** Lines for an answer; none without an origin that may read it. */
-  headersFor(headers: RequestHeaders): HeaderLines {
-    if (this.#origins.length === 0) return [];
+  /** The reply with the lines for a page of another origin, where one may read it. */
+  shown(reply: Reply, headers: RequestHeaders): Reply {
+    if (this.#origins.length === 0) return reply;
+    const lines = this.#linesFor(headers);
+    return lines.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...lines] };
+  }
+
+  #linesFor(headers: RequestHeaders): HeaderLines {
     const allowed = this.#allowed(headers);
     const vary: HeaderLines = this.#origins.includes("*") ? [] : [["Vary", "Origin"]];
     if (allowed === undefined) return vary;

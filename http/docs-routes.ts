@@ -40,23 +40,21 @@ const POLICY = [
 
 /** GET /docs: a page that renders /openapi.json in the browser, by swagger-ui, without internet. */
 export function docsRoutes(): Route[] {
-  const kept = new Map<string, Uint8Array>();
+  const kept = new Map<string, Reply>();
   const asset = async (name: keyof typeof ASSETS): Promise<Reply> => {
-    let bytes = kept.get(name);
-    if (bytes === undefined) {
+    let reply = kept.get(name);
+    if (reply === undefined) {
       const folder = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
-      bytes = await readWholeFile(nodeFileSystem, `${folder}/${name}`);
-      kept.set(name, bytes);
+      reply = wholeReply(await readWholeFile(nodeFileSystem, `${folder}/${name}`), ASSETS[name], true);
+      kept.set(name, reply);
     }
-    return wholeReply(bytes, ASSETS[name], true);
+    return reply;
   };
-  const page = Buffer.from(PAGE);
-  const start = Buffer.from(START);
-  const html = () => ({ ...wholeReply(page, "text/html; charset=utf-8", true), headers: [POLICY] });
-  const script = () => wholeReply(start, "text/javascript; charset=utf-8", true);
+  const page = { ...wholeReply(Buffer.from(PAGE), "text/html; charset=utf-8", true), headers: [POLICY] };
+  const start = wholeReply(Buffer.from(START), "text/javascript; charset=utf-8", true);
   return [
-    fileRoute("/docs", "text/html", html),
-    { ...fileRoute("/docs/start.js", "text/javascript", script), isUndocumented: true },
+    fileRoute("/docs", "text/html", () => page),
+    { ...fileRoute("/docs/start.js", "text/javascript", () => start), isUndocumented: true },
     ...(Object.keys(ASSETS) as (keyof typeof ASSETS)[]).map((name) => ({
       ...fileRoute(`/docs/${name}`, ASSETS[name], () => asset(name)),
       isUndocumented: true,

@@ -35,8 +35,12 @@ export interface Reply {
   /** Set by the pipeline: the tag of a body that is no stream, and whether it depends on Accept-Encoding. */
   etag?: string;
   variesByEncoding?: boolean;
-  /** The same bytes are answered again: what is made from them is kept as long as they are. */
+  /** This very object is answered again: what is made of it stands in it from then on. */
   isKept?: boolean;
+  /** Of one that is kept: its compressed form. */
+  compressed?: Reply | undefined;
+  /** Of one that is kept: its header lines as a front writes them. */
+  lines?: string | undefined;
   /** The connection cannot be trusted after this request: no second one is read from it. */
   closeConnection?: boolean;
 }
@@ -51,14 +55,24 @@ export function jsonReply(value: unknown, status = 200): Reply {
   return wholeReply(Buffer.from(JSON.stringify(value)), JSON_CONTENT_TYPE, false, status);
 }
 
-/** JSON that was serialised before. @param isKept when the very same bytes will be answered again */
+/** JSON that was serialised before. @param isKept when this very reply will be given again */
 export function jsonBytesReply(bytes: Uint8Array, isKept = false): Reply {
   return wholeReply(bytes, JSON_CONTENT_TYPE, isKept);
 }
 
-/** Of the one shape that the answers of most requests have. @param isKept when the very same bytes will be answered again */
+/** Of the one shape that the answers of most requests have. @param isKept when this very reply will be given again */
 export function wholeReply(body: Uint8Array, contentType: string, isKept: boolean, status = 200): Reply {
-  return { status, contentType, headers: NO_HEADERS, body, isKept, etag: "", variesByEncoding: false };
+  return {
+    status,
+    contentType,
+    headers: NO_HEADERS,
+    body,
+    isKept,
+    etag: "",
+    variesByEncoding: false,
+    compressed: undefined,
+    lines: undefined,
+  };
 }
 
 const NO_HEADERS: NonNullable<Reply["headers"]> = [];

@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks";
 import { LIMITS } from "../core/limits.js";
 import { ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
@@ -82,6 +83,9 @@ export class RequestPipeline {
   readonly #onAnswer: OnAnswer;
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
+  /** The last Host, and what links start with for it: most clients send the same. */
+  #lastHost: string | undefined;
+  #lastBaseUrl = "";
 
   constructor(options: RequestPipelineOptions) {
     this.#router = new PathRouter(options.routes);
@@ -102,23 +106,41 @@ export class RequestPipeline {
 
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
     const startedMs = performance.now();
-    const found: Found = {};
+    const found: Found = { route: undefined, request: undefined };
     let reply: Reply | Promise<Reply>;
     try {
       const dispatched = this.#dispatch(incoming, traceId, found);
       reply =
         dispatched instanceof Promise
-          ? this.#inTime(dispatched, incoming, traceId, found.request).then((done) => this.#represented(done, incoming))
+          ? this.#representedLater(dispatched, incoming, traceId, found.request)
           : this.#represented(dispatched, incoming);
     } catch (error) {
       reply = this.failure(error, incoming, traceId);
     }
-    if (reply instanceof Promise) {
-      return reply
-        .catch((error: unknown) => this.failure(error, incoming, traceId))
-        .then((done) => this.#done(done, incoming, traceId, found.route, startedMs));
-    }
+    if (reply instanceof Promise) return this.#doneLater(reply, incoming, traceId, found.route, startedMs);
     return this.#done(reply, incoming, traceId, found.route, startedMs);
+  }
+
+  // Apart from `handle`: what a closure captures is allocated for every request, also for those that are answered at once.
+  #representedLater(
+    pending: Promise<Reply>,
+    incoming: IncomingRequest,
+    traceId: string,
+    request: PipelineRequest | undefined,
+  ): Promise<Reply> {
+    return this.#inTime(pending, incoming, traceId, request).then((reply) => this.#represented(reply, incoming));
+  }
+
+  #doneLater(
+    pending: Promise<Reply>,
+    incoming: IncomingRequest,
+    traceId: string,
+    route: Route | undefined,
+    startedMs: number,
+  ): Promise<Reply> {
+    return pending
+      .catch((error: unknown) => this.failure(error, incoming, traceId))
+      .then((reply) => this.#done(reply, incoming, traceId, route, startedMs));
   }
 
   #dispatch(incoming: IncomingRequest, traceId: string, found: Found): Reply | Promise<Reply> {
@@ -136,11 +158,19 @@ export class RequestPipeline {
       const wrongType = mediaTypeFault(headers);
       if (wrongType !== undefined) throw wrongType;
     }
-    const query = parseQuery(route.query, incoming.query);
-    const baseUrl = this.#baseUrl ?? `${this.#scheme}://${headers.get("host")}`;
+    const query = hasParameters(route.query) ? parseQuery(route.query, incoming.query) : NO_QUERY;
+    const baseUrl = this.#baseUrl ?? this.#baseUrlOf(headers.get("host") as string);
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     found.request = request;
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
+  }
+
+  #baseUrlOf(host: string): string {
+    if (host !== this.#lastHost) {
+      this.#lastHost = host;
+      this.#lastBaseUrl = `${this.#scheme}://${host}`;
+    }
+    return this.#lastBaseUrl;
   }
 
   #optionsReply({ path, headers }: IncomingRequest): Reply {
@@ -225,8 +255,7 @@ export class RequestPipeline {
   #done(reply: Reply, incoming: IncomingRequest, traceId: string, route: Route | undefined, startedMs: number): Reply {
     const tookMs = performance.now() - startedMs;
     this.#onAnswer(incoming.method, route?.path, reply.status, tookMs);
-    const crossOrigin = this.#crossOrigin?.headersFor(incoming.headers) ?? [];
-    const shown = crossOrigin.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...crossOrigin] };
+    const shown = this.#crossOrigin === undefined ? reply : this.#crossOrigin.shown(reply, incoming.headers);
     const isError = reply.status >= 400;
     if (!isError && !this.#logsRequests) return shown;
     const { method } = incoming;
@@ -242,8 +271,15 @@ export class RequestPipeline {
 
 /** What a request turned out to be, as far as it got. */
 interface Found {
-  route?: Route;
-  request?: PipelineRequest;
+  route: Route | undefined;
+  request: PipelineRequest | undefined;
+}
+
+const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
+
+function hasParameters(query: QueryParameters): boolean {
+  for (const _ in query) return true;
+  return false;
 }
 
 /** After such an answer nothing more is read from the connection. */

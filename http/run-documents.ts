@@ -1,17 +1,25 @@
 import { LRUCache } from "lru-cache";
 import { runResponse } from "../core/run-response.js";
 import type { View } from "../storage/view.js";
+import { jsonBytesReply, type Reply } from "./reply.js";
 
 interface RunDocument {
-  updatedAtUs: number;
-  deliveryChanges: number;
+  readonly baseUrl: string;
+  readonly updatedAtUs: number;
+  readonly deliveryChanges: number;
   /** Names of webhooks stand in it as they were at this count; null: none stands in it. */
-  webhookRenames: number | null;
-  json: Uint8Array;
+  readonly webhookRenames: number | null;
+  readonly reply: Reply;
+  /** The view's when it was last found to hold. */
+  checkedAtChange: number;
+  readonly sizeInBytes: number;
 }
 
-/** What an entry costs beside its bytes: key, object and list links, by measurement rounded up. */
-const ENTRY_OVERHEAD_BYTES = 400;
+/** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
+const ENTRY_OVERHEAD_BYTES = 800;
+
+/** Of one run, for base addresses that clients use by turns: the last ones. */
+const BASE_ADDRESSES = 4;
 
 /**
  * The JSON of GET /runs/{run_id}, kept once per base address until the run changes or the bound is reached: a hot one costs a
@@ -20,40 +28,47 @@ const ENTRY_OVERHEAD_BYTES = 400;
  */
 export class RunDocuments {
   readonly #view: View;
-  readonly #kept: LRUCache<string, RunDocument>;
-  readonly #building = new Map<string, Promise<Uint8Array | undefined>>();
+  /** By run, the newest first: an id and an address put together for every request would cost more than the look-up. */
+  readonly #kept: LRUCache<string, readonly RunDocument[]>;
+  readonly #building = new Map<string, Promise<Reply | undefined>>();
 
   /** @param cacheBytes bound of what is kept */
   constructor(view: View, cacheBytes: number) {
     this.#view = view;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
-      sizeCalculation: ({ json }) => json.byteLength + ENTRY_OVERHEAD_BYTES,
+      sizeCalculation: (documents) => documents.reduce((bytes, { sizeInBytes }) => bytes + sizeInBytes, 0),
     });
   }
 
   /** At once when it is kept; undefined for an unknown run. */
-  get(id: string, baseUrl: string): Uint8Array | undefined | Promise<Uint8Array | undefined> {
+  get(id: string, baseUrl: string): Reply | undefined | Promise<Reply | undefined> {
+    const documents = this.#kept.get(id);
+    const kept = documents === undefined ? undefined : ofAddress(documents, baseUrl);
+    const { changes } = this.#view;
+    // Most reads come between two changes of anything: nothing more is to be looked at.
+    if (kept?.checkedAtChange === changes) return kept.reply;
     const head = this.#view.runHead(id);
     if (head === undefined) return undefined;
-    const key = id + baseUrl;
-    const kept = this.#kept.get(key);
     const { updatedAtUs } = head;
     const deliveryChanges = this.#view.deliveryChanges(id);
     const { webhookRenames } = this.#view;
     if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) {
-      if ((kept.webhookRenames ?? webhookRenames) === webhookRenames) return kept.json;
+      if ((kept.webhookRenames ?? webhookRenames) === webhookRenames) {
+        kept.checkedAtChange = changes;
+        return kept.reply;
+      }
     }
-    const version = `${updatedAtUs} ${deliveryChanges} ${webhookRenames} ${key}`;
+    const version = `${updatedAtUs} ${deliveryChanges} ${webhookRenames} ${id} ${baseUrl}`;
     let building = this.#building.get(version);
     if (building === undefined) {
-      building = this.#build(id, baseUrl, key, deliveryChanges).finally(() => this.#building.delete(version));
+      building = this.#build(id, baseUrl, deliveryChanges).finally(() => this.#building.delete(version));
       this.#building.set(version, building);
     }
     return building;
   }
 
-  async #build(id: string, baseUrl: string, key: string, deliveryChanges: number): Promise<Uint8Array | undefined> {
+  async #build(id: string, baseUrl: string, deliveryChanges: number): Promise<Reply | undefined> {
     const run = await this.#view.run(id);
     if (run === undefined) return undefined;
     // Without deliveries at once: a run that has not ended changes in place with the next batch.
@@ -61,7 +76,21 @@ export class RunDocuments {
     const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
     const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl, named)));
     const webhookRenames = named.length === 0 ? null : this.#view.webhookRenames;
-    this.#kept.set(key, { updatedAtUs: run.updatedAtUs, deliveryChanges, webhookRenames, json });
-    return json;
+    const { updatedAtUs } = run;
+    const reply = jsonBytesReply(json, true);
+    const sizeInBytes = json.byteLength + ENTRY_OVERHEAD_BYTES;
+    // Not known to hold yet: the run may have changed while its deliveries were read.
+    const checkedAtChange = -1;
+    const others = (this.#kept.peek(id) ?? []).filter((document) => document.baseUrl !== baseUrl);
+    this.#kept.set(id, [
+      { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes },
+      ...others.slice(0, BASE_ADDRESSES - 1),
+    ]);
+    return reply;
   }
+}
+
+function ofAddress(documents: readonly RunDocument[], baseUrl: string): RunDocument | undefined {
+  for (const document of documents) if (document.baseUrl === baseUrl) return document;
+  return undefined;
 }

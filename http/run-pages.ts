@@ -1,18 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { RunListQuery, View } from "../storage/view.js";
+import { jsonBytesReply, type Reply } from "./reply.js";
 
-/** What an entry costs beside its bytes: key, object and list links, by measurement rounded up. */
-const ENTRY_OVERHEAD_BYTES = 500;
+/** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
+const ENTRY_OVERHEAD_BYTES = 900;
 
 const START = Buffer.from('{"runs":[');
 const COMMA = 0x2c;
-
-/** A page of a list of runs as JSON. */
-export interface RunPage {
-  json: Uint8Array;
-  /** The next answer to the same request may be these very bytes. */
-  isKept: boolean;
-}
 
 /**
  * The JSON of lists of runs. A page that was made is kept until the next change of any run, so that what many clients ask for between two
@@ -20,8 +14,8 @@ export interface RunPage {
  */
 export class RunPages {
   readonly #view: View;
-  readonly #kept: LRUCache<string, RunPage>;
-  readonly #building = new Map<string, Promise<RunPage>>();
+  readonly #kept: LRUCache<string, Reply>;
+  readonly #building = new Map<string, Promise<Reply>>();
   /** The view's, of all that is kept. */
   #version = -1;
 
@@ -30,12 +24,12 @@ export class RunPages {
     this.#view = view;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
-      sizeCalculation: ({ json }, key) => json.byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+      sizeCalculation: ({ body }, key) => (body as Uint8Array).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
     });
   }
 
   /** At once when it is kept. */
-  get(query: RunListQuery, baseUrl: string): RunPage | Promise<RunPage> {
+  get(query: RunListQuery, baseUrl: string): Reply | Promise<Reply> {
     const version = this.#view.runsVersion;
     if (version !== this.#version) {
       this.#kept.clear();
@@ -53,12 +47,12 @@ export class RunPages {
     return building;
   }
 
-  async #build(query: RunListQuery, baseUrl: string, version: number, key: string): Promise<RunPage> {
+  async #build(query: RunListQuery, baseUrl: string, version: number, key: string): Promise<Reply> {
     // What the page shows is fixed before this first waits for anything: it is of that version.
     const { total, runs, isWhole } = await this.#view.listRuns(query, baseUrl);
     const json = join(runs, Buffer.from(`],"total":${total},"limit":${query.limit},"offset":${query.offset}}`));
     // What could not be read may be there the next time.
-    const page = { json, isKept: isWhole };
+    const page = jsonBytesReply(json, isWhole);
     if (isWhole && version === this.#version && version === this.#view.runsVersion) this.#kept.set(key, page);
     return page;
   }

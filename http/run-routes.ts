@@ -2,7 +2,7 @@ import { LIMITS } from "../core/limits.js";
 import { defectsResponse, qualityReportResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
-import type { RunListQuery, View } from "../storage/view.js";
+import type { View } from "../storage/view.js";
 import {
   jsonResponse,
   limitParameter,
@@ -16,7 +16,7 @@ import { programNotFound } from "./program-routes.js";
 import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import type { RunDocuments } from "./run-documents.js";
-import type { RunPage, RunPages } from "./run-pages.js";
+import type { RunPages } from "./run-pages.js";
 
 const TAG = "runs";
 
@@ -31,18 +31,10 @@ export async function requireRun(view: View, id: string): Promise<RunState> {
   return run;
 }
 
-function pageReply({ json, isKept }: RunPage): Reply {
-  return jsonBytesReply(json, isKept);
-}
-
 const ACTIVE_START = Buffer.from('{"active":true,"run":');
 const ACTIVE_END = Buffer.from("}");
 
 export function runRoutes(view: View, documents: RunDocuments, pages: RunPages): Route[] {
-  const listReply = (query: RunListQuery, baseUrl: string): Reply | Promise<Reply> => {
-    const page = pages.get(query, baseUrl);
-    return page instanceof Promise ? page.then(pageReply) : pageReply(page);
-  };
   return [
     defineRoute({
       method: "GET",
@@ -63,7 +55,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       errors: [],
       scope: "read",
       handle: ({ query, baseUrl }) =>
-        listReply(
+        pages.get(
           {
             programId: query.program_id,
             status: query.status,
@@ -88,9 +80,9 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       scope: "read",
       async handle({ baseUrl }) {
         const run = view.activeRun();
-        const json = run === undefined ? undefined : await documents.get(run.id, baseUrl);
-        if (json === undefined) return jsonReply({ active: false, run: null });
-        return jsonBytesReply(Buffer.concat([ACTIVE_START, json, ACTIVE_END]));
+        const document = run === undefined ? undefined : await documents.get(run.id, baseUrl);
+        if (document === undefined) return jsonReply({ active: false, run: null });
+        return jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]));
       },
     }),
     defineRoute({
@@ -106,9 +98,9 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       scope: "read",
       handle({ params, baseUrl }) {
         const id = params.run_id as string;
-        const json = documents.get(id, baseUrl);
-        if (json instanceof Promise) return json.then((built) => documentReply(id, built));
-        return documentReply(id, json);
+        const document = documents.get(id, baseUrl);
+        if (document instanceof Promise) return document.then((made) => foundDocument(id, made));
+        return foundDocument(id, document);
       },
     }),
     defineRoute({
@@ -130,7 +122,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       handle({ params, query, baseUrl }) {
         const id = params.program_id as string;
         if (!view.programEverExisted(id)) throw programNotFound(id);
-        return listReply(
+        return pages.get(
           {
             programId: id,
             serialNumber: query.serial_number,
@@ -171,7 +163,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
   ];
 }
 
-function documentReply(id: string, json: Uint8Array | undefined): Reply {
-  if (json === undefined) throw runNotFound(id);
-  return jsonBytesReply(json, true);
+function foundDocument(id: string, document: Reply | undefined): Reply {
+  if (document === undefined) throw runNotFound(id);
+  return document;
 }

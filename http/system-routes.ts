@@ -77,7 +77,7 @@ export function metricsRoute(metrics: Metrics): Route {
 
 /** The document over `routes` and over its own route. */
 export function openApiRoute(routes: readonly Route[], serviceVersion: string): Route {
-  let document: Uint8Array | undefined;
+  let document: Reply | undefined;
   const route: Route = defineRoute({
     method: "GET",
     path: "/openapi.json",
@@ -92,8 +92,11 @@ export function openApiRoute(routes: readonly Route[], serviceVersion: string): 
     errors: [],
     scope: "read",
     handle(): Reply {
-      document ??= Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion)));
-      return jsonBytesReply(document, true);
+      document ??= jsonBytesReply(
+        Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion))),
+        true,
+      );
+      return document;
     },
   });
   return route;

@@ -10,7 +10,7 @@ import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
 
 /** The application as it is: the package's types lack listening with options on a host, and close. */
-type UwsApp = Pick<TemplatedApp, "any"> & {
+type UwsApp = Pick<TemplatedApp, "any" | "get"> & {
   listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): UwsApp;
   close(): UwsApp;
 };
@@ -58,7 +58,9 @@ export async function startUwsServer(options: HttpServerOptions): Promise<HttpSe
   const { tls } = options;
   const app = tls === undefined ? uws.App() : uws.SSLApp({ cert_file_name: tls.certPath, key_file_name: tls.keyPath });
   const sender = new Sender(options);
-  app.any("/*", (response, request) => serve(response, request, options, sender));
+  // Of most requests the method need not be asked for, which costs as much as the path.
+  app.get("/*", (response, request) => serve(response, request, "GET", options, sender));
+  app.any("/*", (response, request) => serve(response, request, request.getMethod().toUpperCase(), options, sender));
   const socket = await new Promise<us_listen_socket | false>((resolve) => {
     // Exclusive: without it a second service could share the port and take half of the requests.
     app.listen(options.host, options.port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, resolve);
@@ -92,14 +94,19 @@ async function drain(
   app.close();
 }
 
+/** Of the request that is being read: a closure for each would cost more than copying its lines. */
+let headersBeingRead: RequestHeaders;
+const addHeader = (name: string, value: string): void => headersBeingRead.add(name, value);
+
 /** One request and what becomes of it. The native request is gone after the callback: all of it is copied before. */
 class Exchange implements IncomingRequest {
   readonly method: string;
   readonly path: string;
-  readonly query: string;
   readonly headers = new RequestHeaders();
   readonly traceId: string;
   readonly response: HttpResponse;
+  readonly #native: HttpRequest;
+  #query: string | undefined;
   #aborted = false;
   #abortListener: (() => void) | undefined;
   /** Wakes who waits for the client. */
@@ -110,16 +117,21 @@ class Exchange implements IncomingRequest {
   /** Of who reads on the client's behalf: aborted when it is gone. */
   gone: AbortController | undefined;
 
-  constructor(response: HttpResponse, request: HttpRequest) {
+  constructor(response: HttpResponse, request: HttpRequest, method: string) {
     this.response = response;
-    this.method = request.getMethod().toUpperCase();
+    this.#native = request;
+    this.method = method;
     this.path = request.getUrl();
-    this.query = request.getQuery() ?? "";
     // Every line: getHeader shows the first of several only, and cannot tell an empty one from none.
-    request.forEach((name, value) => {
-      this.headers.add(name, value);
-    });
+    headersBeingRead = this.headers;
+    request.forEach(addHeader);
     this.traceId = requestTraceId(this.headers);
+  }
+
+  /** Asked for when it is first wanted: of a route without parameters it never is. */
+  get query(): string {
+    this.#query ??= this.#native.getQuery() ?? "";
+    return this.#query;
   }
 
   isAborted(): boolean {
@@ -160,6 +172,7 @@ class Exchange implements IncomingRequest {
   /** Must be called in the request's own callback when it returns without the whole answer given. */
   outliveCallback(exchanges: Set<Exchange>): void {
     exchanges.add(this);
+    void this.query;
     this.response.onAborted(() => {
       this.#aborted = true;
       exchanges.delete(this);
@@ -170,10 +183,16 @@ class Exchange implements IncomingRequest {
   }
 }
 
-function serve(response: HttpResponse, native: HttpRequest, options: HttpServerOptions, sender: Sender): void {
+function serve(
+  response: HttpResponse,
+  native: HttpRequest,
+  method: string,
+  options: HttpServerOptions,
+  sender: Sender,
+): void {
   // A throw out of this callback would end the process.
   try {
-    const exchange = new Exchange(response, native);
+    const exchange = new Exchange(response, native, method);
     let reply = options.pipeline.handle(exchange, exchange.traceId);
     if (!(reply instanceof Promise)) reply = sender.held.admitOrRefuse(reply, exchange.traceId);
     if (
@@ -205,12 +224,19 @@ function writeHead(response: HttpResponse, reply: Reply, traceId: string): void 
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   // In one call: each costs as much as the rest of a hot request's head. The library writes name, colon, value and line end as they are,
   // and none of these values can hold a line end: hex digits, a route's own type, base64 in quotes.
-  let lines = traceId;
+  response.writeHeader("X-Trace-ID", traceId + (reply.lines ?? linesOf(reply)));
+  // A name or a link may come in these: the library is given each by itself.
+  if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
+}
+
+/** The lines behind the first, each with a line end before it. */
+function linesOf(reply: Reply): string {
+  let lines = "";
   if (reply.contentType !== undefined) lines += `\r\nContent-Type: ${reply.contentType}`;
   if (reply.etag) lines += `\r\nETag: ${reply.etag}`;
   if (reply.variesByEncoding) lines += "\r\nVary: Accept-Encoding";
-  response.writeHeader("X-Trace-ID", lines);
-  if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
+  if (reply.isKept) reply.lines = lines;
+  return lines;
 }
 
 /** Gives replies to clients, as fast as these take them. */

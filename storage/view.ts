@@ -82,6 +82,7 @@ export class View {
   #sliceEndMs = 0;
   #skippedRecords = 0;
   #runsVersion = 0;
+  #changes = 0;
 
   constructor(options: RunRecordsOptions) {
     this.#records = new RunRecords(options, (id) => this.#runs.locationOf(id));
@@ -101,6 +102,11 @@ export class View {
   /** Another number whenever `listRuns` might answer something else. */
   get runsVersion(): number {
     return this.#runsVersion;
+  }
+
+  /** Another number whenever any answer might be another: while it stays the same, all that was read still holds. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** How many runs there are. */
@@ -162,6 +168,7 @@ export class View {
    */
   finishOpening(): void {
     this.#runsVersion++;
+    this.#changes++;
     this.#runs.admitLateRuns();
     this.#activeRuns.foldEagerly();
     this.#deliveries.endPauses();
@@ -169,6 +176,7 @@ export class View {
 
   /** From now on nobody waits for the next attempts of deliveries: none is told as due, whatever records come. */
   endPausesForGood(): void {
+    this.#changes++;
     this.#deliveries.endPausesForGood();
   }
 
@@ -192,6 +200,7 @@ export class View {
    */
   async loadSnapshot(source: SnapshotSource, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
     this.#runsVersion++;
+    this.#changes++;
     await this.#runs.loadSnapshot(source);
     await this.#programs.loadSnapshot(source);
     const [cell, ...components] = unpackValues(await source.read("viewCell"));
@@ -413,6 +422,7 @@ export class View {
   #apply(record: LogRecord, location: RecordLocation): void {
     const { type } = record;
     if (!isKnownRecordType(type)) return;
+    this.#changes++;
     const index = decodeIndex(type, record.index);
     switch (index.type) {
       case RECORD_TYPE.refusal:

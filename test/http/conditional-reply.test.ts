@@ -190,10 +190,10 @@ onEveryFront(t, "a client that resets in the middle of a download leaks nothing"
 
 onEveryFront(t, "JSON has a tag, answers 304 to it, and comes compressed to who takes that", async (t, serve) => {
   let text = "x".repeat(10_000);
-  const kept = Buffer.from(JSON.stringify({ text: "y".repeat(10_000) }));
+  const kept = jsonBytesReply(Buffer.from(JSON.stringify({ text: "y".repeat(10_000) })), true);
   const { port } = await serve(t, {
     "/large": () => jsonReply({ text }),
-    "/kept": () => jsonBytesReply(kept, true),
+    "/kept": () => kept,
     "/small": () => jsonReply({ a: 1 }),
     "/later": async () => jsonReply({ text }),
     "/down": () => jsonReply({ text }, 503),

@@ -1,5 +1,6 @@
 import t from "tap";
 import { generateUuidV7 } from "../../core/identifiers.js";
+import type { Reply } from "../../http/reply.js";
 import { RunDocuments } from "../../http/run-documents.js";
 import { PROGRAM_ID } from "../helpers/link-messages.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
@@ -25,7 +26,7 @@ t.test(
       traceId: null,
       steps: [],
     });
-    const text = (json: Uint8Array | undefined) => JSON.parse(Buffer.from(json as Uint8Array).toString());
+    const text = (reply: Reply | undefined) => JSON.parse(Buffer.from(reply?.body as Uint8Array).toString());
     const [first, second] = await Promise.all([documents.get(id, BASE_URL), documents.get(id, BASE_URL)]);
     t.equal(text(first).status, "pending");
     t.equal(first, second, "asked for while it was made");

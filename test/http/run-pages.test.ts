@@ -1,6 +1,7 @@
 import t from "tap";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import { createRandom } from "../../core/random.js";
+import type { Reply } from "../../http/reply.js";
 import { RunPages } from "../../http/run-pages.js";
 import type { RunListQuery, View } from "../../storage/view.js";
 import { PROGRAM_ID } from "../helpers/link-messages.js";
@@ -11,7 +12,7 @@ const CREATED_US = 1_780_000_000_000_000;
 const CACHE_BYTES = 1024 * 1024;
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
 
-const text = ({ json }: { json: Uint8Array }) => Buffer.from(json).toString();
+const text = ({ body }: Reply) => Buffer.from(body as Uint8Array).toString();
 
 t.test(`pages that are kept are those that would be made anew, whatever changed (seed ${seed})`, async (t) => {
   const random = createRandom(seed);
