@@ -53,9 +53,25 @@ export function formatKeys(keys: readonly StoredKey[]): string {
   return `${JSON.stringify({ keys }, undefined, 2)}\n`;
 }
 
-/** The text for a log line: of a key that somebody put where none belongs, such as a query, the id alone. */
+const KEY_WITHIN = /isk_([0-9a-f]{12})_[\w%-]+/g;
+
+/** How often a text may be percent-encoded, one time over the other, for a key in it to be found. */
+const ENCODINGS = 4;
+
+/**
+ * The text for a log line: of a key that somebody put where none belongs, such as a query, the id alone. A text with a key any part of which
+ * is percent-encoded is shown decoded.
+ */
 export function withoutKeys(text: string): string {
-  return text.includes("isk_") ? text.replace(/isk_([0-9a-f]{12})_[\w%-]+/g, "isk_$1_…") : text;
+  let decoded = text;
+  for (let left = ENCODINGS; left > 0 && decoded.includes("%"); left--) {
+    // Visible ASCII alone, of which keys are: what is no encoding, or of no text, stays as it came.
+    decoded = decoded.replace(/%([2-6][0-9a-f]|7[0-9a-e])/gi, (_, hex) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+  }
+  const hidden = decoded.replace(KEY_WITHIN, "isk_$1_…");
+  return hidden === decoded ? text : hidden;
 }
 
 /** Compared with when no entry has the key's id, so that this takes as long. */

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https";
 import type { Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { withoutKeys } from "./api-keys.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.js";
@@ -255,7 +256,10 @@ class Connections {
         await this.#answer(exchange, connection, socket);
       } catch (error) {
         const { traceId, path } = exchange;
-        this.#options.log.error({ trace_id: traceId, path, err: error }, "sending a response failed");
+        this.#options.log.error(
+          { trace_id: traceId, path: withoutKeys(path), err: error },
+          "sending a response failed",
+        );
         connection.isEnded = true;
         socket.destroy();
       }

@@ -2,12 +2,17 @@ import { ServiceError } from "../core/service-errors.js";
 import type { Route } from "./route.js";
 
 export interface RouteMatch {
-  route: Route;
-  params: Record<string, string>;
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
 }
 
+/** What is remembered of a path, at most so many of them: what hot requests ask for, and little memory whatever clients send. */
+const REMEMBERED_PATHS = 1_000;
+const REMEMBERED_PATH_CHARACTERS = 200;
+
 interface Node {
-  readonly literals: Map<string, Node>;
+  /** By the length of their segments: a look-up by the segment itself would have to hash every id. */
+  readonly literals: { readonly segment: string; readonly node: Node }[][];
   parameter: Node | undefined;
   /** The route of each method that ends here. */
   readonly routes: Map<string, Route>;
@@ -16,7 +21,7 @@ interface Node {
 }
 
 function createNode(): Node {
-  return { literals: new Map(), parameter: undefined, routes: new Map(), names: [] };
+  return { literals: [], parameter: undefined, routes: new Map(), names: [] };
 }
 
 function parameterName(segment: string): string | undefined {
@@ -29,6 +34,8 @@ function parameterName(segment: string): string | undefined {
  */
 export class PathRouter {
   readonly #root = createNode();
+  /** By path, of GET: where a path leads never changes, and a hot one need not be taken apart each time. */
+  readonly #remembered = new Map<string, RouteMatch>();
 
   /** @throws Error when two routes share method and path, or a path and its declared parameters differ */
   constructor(routes: readonly Route[]) {
@@ -45,20 +52,23 @@ export class PathRouter {
         node.parameter ??= createNode();
         node = node.parameter;
       } else {
-        let next = node.literals.get(segment);
+        let next = literalAt(node, segment, 0, segment.length);
         if (next === undefined) {
           next = createNode();
-          node.literals.set(segment, next);
+          while (node.literals.length <= segment.length) node.literals.push([]);
+          node.literals[segment.length]?.push({ segment, node: next });
         }
         node = next;
       }
     }
-    if (names.join() !== Object.keys(route.pathParameters).join()) {
+    const declared = Object.keys(route.pathParameters);
+    if (names.join() !== declared.join()) {
       throw new Error(`${route.method} ${route.path}: its path parameters are not the declared ones`);
     }
     if (node.routes.has(route.method)) throw new Error(`${route.method} ${route.path} is declared twice`);
     node.routes.set(route.method, route);
-    node.names = names;
+    // Those declared are property names already, which setting a property is cheaper with.
+    node.names = declared;
   }
 
   /**
@@ -68,6 +78,19 @@ export class PathRouter {
    *   percent-encoding is broken
    */
   find(method: string, path: string): RouteMatch {
+    if (method !== "GET") return this.#find(method, path);
+    let match = this.#remembered.get(path);
+    if (match === undefined) {
+      match = this.#find(method, path);
+      if (path.length <= REMEMBERED_PATH_CHARACTERS) {
+        if (this.#remembered.size >= REMEMBERED_PATHS) this.#remembered.clear();
+        this.#remembered.set(path, match);
+      }
+    }
+    return match;
+  }
+
+  #find(method: string, path: string): RouteMatch {
     const values: string[] = [];
     const node = this.#walk(path, values);
     if (node === undefined) throw noRoute(path);
@@ -76,12 +99,13 @@ export class PathRouter {
       const allow = methodsOf(node);
       throw new ServiceError("method_not_allowed", `this path allows ${allow.join(", ")}`, { method, allow });
     }
+    if (values.length === 0) return { route, params: NO_PARAMETERS };
     const params: Record<string, string> = {};
     for (let i = 0; i < values.length; i++) {
       const name = node.names[i] as string;
       params[name] = decodeSegment(route, name, values[i] as string);
     }
-    return { route, params };
+    return { route, params: Object.freeze(params) };
   }
 
   /** Methods of the path, HEAD and OPTIONS among them. @throws ServiceError route_not_found */
@@ -96,19 +120,32 @@ export class PathRouter {
     let start = 1;
     while (node !== undefined) {
       const slash: number = path.indexOf("/", start);
-      const segment: string = slash === -1 ? path.slice(start) : path.slice(start, slash);
-      const literal: Node | undefined = node.literals.get(segment);
+      const end: number = slash === -1 ? path.length : slash;
+      const literal: Node | undefined = literalAt(node, path, start, end);
       if (literal !== undefined) node = literal;
-      else if (segment === "") return undefined;
+      else if (start >= end) return undefined;
       else {
         node = node.parameter;
-        values.push(segment);
+        values.push(path.slice(start, end));
       }
       if (slash === -1) return node !== undefined && node.routes.size > 0 ? node : undefined;
       start = slash + 1;
     }
     return undefined;
   }
+}
+
+const NO_PARAMETERS: Record<string, string> = Object.freeze({});
+
+function literalAt(of: Node, path: string, start: number, end: number): Node | undefined {
+  const literals = of.literals;
+  const length = end - start;
+  // Below 0 for a path without its slash.
+  if (length < 0 || length >= literals.length) return undefined;
+  for (const { segment, node } of literals[length] as Node["literals"][number]) {
+    if (path.startsWith(segment, start)) return node;
+  }
+  return undefined;
 }
 
 function noRoute(path: string): ServiceError {
@@ -120,19 +157,22 @@ function methodsOf(node: Node): string[] {
 }
 
 function decodeSegment(route: Route, name: string, raw: string): string {
-  const notFound = () =>
-    new ServiceError(route.pathParameters[name]?.notFound ?? "route_not_found", `nothing can have this ${name}`, {
-      field: name,
-      in: "path",
-      value: raw.slice(0, 2048),
-      allowed: "percent-encoded UTF-8",
-    });
   // Raw bytes that were not UTF-8 arrive as U+FFFD.
-  if (raw.includes("\ufffd")) throw notFound();
+  if (raw.includes("\ufffd")) throw undecodable(route, name, raw);
   if (!raw.includes("%")) return raw;
   try {
     return decodeURIComponent(raw);
   } catch {
-    throw notFound();
+    throw undecodable(route, name, raw);
   }
+}
+
+function undecodable(route: Route, name: string, raw: string): ServiceError {
+  const notFound = route.pathParameters[name]?.notFound ?? "route_not_found";
+  return new ServiceError(notFound, `nothing can have this ${name}`, {
+    field: name,
+    in: "path",
+    value: raw.slice(0, 2048),
+    allowed: "percent-encoded UTF-8",
+  });
 }

@@ -303,7 +303,7 @@ class PipelineRequest implements HandlerRequest {
 
   constructor(
     incoming: IncomingRequest,
-    params: Record<string, string>,
+    params: Readonly<Record<string, string>>,
     query: QueryValues<QueryParameters>,
     baseUrl: string,
     traceId: string,

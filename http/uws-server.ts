@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { createRequire } from "node:module";
+import { withoutKeys } from "./api-keys.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions } from "./http-server.js";
 import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
@@ -293,7 +294,7 @@ class Sender {
       waitingFor = body;
       await this.#give(exchange, reply, body, 0, body.byteLength);
     } catch (error) {
-      this.#options.log.error({ trace_id: traceId, path, err: error }, "sending a response failed");
+      this.#options.log.error({ trace_id: traceId, path: withoutKeys(path), err: error }, "sending a response failed");
       if (!exchange.isAborted()) closeQuietly(response);
     } finally {
       if (waitingFor !== undefined) this.held.release(waitingFor);

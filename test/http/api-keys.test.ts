@@ -1,5 +1,5 @@
 import t from "tap";
-import { ApiKeys, type ApiKeysError, createKey, formatKeys, parseKeys } from "../../http/api-keys.js";
+import { ApiKeys, type ApiKeysError, createKey, formatKeys, parseKeys, withoutKeys } from "../../http/api-keys.js";
 import { jsonReply } from "../../http/reply.js";
 import { onEveryFront } from "../helpers/handler-server.js";
 import { rawRequest } from "../helpers/raw-http.js";
@@ -34,6 +34,25 @@ t.test("a file that `keys add` did not write is refused, without showing what it
     } catch (error) {
       t.notMatch((error as ApiKeysError).message, "SECRET");
     }
+  }
+});
+
+t.test("a key is taken out of a line however it is encoded, and other text is left as it came", async (t) => {
+  const { key } = createKey("read", AT);
+  const shown = `${key.slice(0, 17)}…`;
+  const hex = (text: string, upper: boolean) =>
+    [...Buffer.from(text)].map((byte) => `%${upper ? byte.toString(16).toUpperCase() : byte.toString(16)}`).join("");
+  for (let at = 0; at < key.length; at++) {
+    const one = key.slice(0, at) + hex(key[at] as string, at % 2 === 0) + key.slice(at + 1);
+    for (const text of [one, encodeURIComponent(one), encodeURIComponent(encodeURIComponent(one))]) {
+      const line = withoutKeys(`a=1&k=${text}`);
+      t.equal(line, `a=1&k=${shown}`, text);
+    }
+  }
+  t.equal(withoutKeys(hex(key, false)), shown);
+  t.equal(withoutKeys(`${key}/%zz/${key}`), `${shown}/%zz/${shown}`);
+  for (const text of ["", "%", "%zz", "a%20b", "isk_", "%69sk_", "isk_0123456789ab", "%c3%a9", "100%25"]) {
+    t.equal(withoutKeys(text), text);
   }
 });
 
@@ -92,6 +111,10 @@ onEveryFront(
       t.equal((await ask(`GET ${wrong}`))?.status, 401);
     }
     t.equal((await ask(`GET /${manage.key}`))?.status, 404);
+    const prefixed = `%69sk%5F${manage.key.slice(4)}`;
+    for (const wrong of [`/${prefixed}`, `/read?k=${prefixed}`, `/read?k=${encodeURIComponent(prefixed)}`]) {
+      t.ok([401, 404].includes((await ask(`GET ${wrong}`))?.status ?? 0), wrong);
+    }
     t.equal((await ask(`GET /read?api_key=${manage.key}`, `Bearer ${read.key}`))?.status, 200);
 
     apiKeys.replace([read.stored]);

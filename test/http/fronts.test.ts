@@ -108,6 +108,27 @@ onEveryFront(
   },
 );
 
+onEveryFront(t, "a request's line has its query, also when the answer comes later", async (t, serve) => {
+  const handlers = {
+    "/now": () => jsonReply({}),
+    "/later": async () => {
+      await turn();
+      await turn();
+      return jsonReply({});
+    },
+    "/fails": async () => {
+      await turn();
+      throw new ServiceError("run_not_found", "no such run", {});
+    },
+  };
+  const { port, lines } = await serve(t, handlers, { level: "debug" });
+  for (const [nth, path] of ["/now", "/later", "/fails"].entries()) {
+    await rawRequest(port, GET(`${path}?a=${nth}&b`));
+    await until(() => lines.length > nth);
+    t.match(lines[nth], { path, query: `a=${nth}&b` });
+  }
+});
+
 onEveryFront(
   t,
   "unknown path, other method, thrown error, rejected promise: an envelope each, and the process lives",

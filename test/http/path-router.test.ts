@@ -101,3 +101,21 @@ t.test("declarations that contradict each other are refused", async (t) => {
   t.throws(() => new PathRouter([route("/a/{run_id}"), route("/a/{name}")]), /declared twice/);
   t.throws(() => new PathRouter([route("/a/{run_id}", ["name"])]), /path parameters/);
 });
+
+t.test("where a path leads is the same the first time and later, however many others came between", async (t) => {
+  const paths = Array.from({ length: 2_500 }, (_, nth) => `/runs/r${nth}%20`);
+  for (const round of [1, 2]) {
+    for (const [nth, path] of paths.entries()) {
+      const expected = JSON.stringify(["/runs/{run_id}", { run_id: `r${nth} ` }]);
+      // Asked for twice: the second answer is remembered.
+      for (const time of [1, 2]) {
+        if (JSON.stringify(outcome(path)) !== expected) t.fail(`${path}, round ${round}, time ${time}`);
+      }
+    }
+  }
+  t.equal(outcome("/runs/r1%20", "POST"), "method_not_allowed", "what is remembered is of GET alone");
+  t.same(outcome("/runs/r1%20", "HEAD"), ["/runs/{run_id}", { run_id: "r1 " }]);
+  const { params } = router.find("GET", "/runs/r1%20");
+  t.throws(() => Object.assign(params, { run_id: "other" }), TypeError, "no handler can change what the next one gets");
+  for (const time of [1, 2]) t.equal(outcome("/runs/%ff"), "run_not_found", `time ${time}`);
+});

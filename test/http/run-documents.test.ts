@@ -1,5 +1,6 @@
 import t from "tap";
 import { generateUuidV7 } from "../../core/identifiers.js";
+import { createRandom } from "../../core/random.js";
 import type { Reply } from "../../http/reply.js";
 import { RunDocuments } from "../../http/run-documents.js";
 import { PROGRAM_ID } from "../helpers/link-messages.js";
@@ -7,25 +8,31 @@ import { RecordedCell } from "../helpers/recorded-cell.js";
 
 const BASE_URL = "http://cell:8000";
 const CREATED_US = 1_780_000_000_000_000;
+const seed = Number(process.env.TEST_SEED ?? 20_261_122);
+
+const createRun = (cell: RecordedCell, timeUs: number, after: string | null): string => {
+  const runId = generateUuidV7(timeUs / 1000, new Uint8Array(10), after);
+  cell.apply(timeUs, {
+    kind: "run_created",
+    runId,
+    programId: PROGRAM_ID,
+    programName: "Weld seam",
+    robotId: null,
+    serialNumber: null,
+    revision: 1,
+    metadata: null,
+    traceId: null,
+    steps: [],
+  });
+  return runId;
+};
 
 t.test(
   "a run's document is made once for all who ask between two changes, also before the run has ended",
   async (t) => {
     const cell = new RecordedCell();
     const documents = new RunDocuments(cell.view, 1024 * 1024);
-    const id = generateUuidV7(CREATED_US / 1000, new Uint8Array(10), null);
-    cell.apply(CREATED_US, {
-      kind: "run_created",
-      runId: id,
-      programId: PROGRAM_ID,
-      programName: "Weld seam",
-      robotId: null,
-      serialNumber: null,
-      revision: 1,
-      metadata: null,
-      traceId: null,
-      steps: [],
-    });
+    const id = createRun(cell, CREATED_US, null);
     const text = (reply: Reply | undefined) => JSON.parse(Buffer.from(reply?.body as Uint8Array).toString());
     const [first, second] = await Promise.all([documents.get(id, BASE_URL), documents.get(id, BASE_URL)]);
     t.equal(text(first).status, "pending");
@@ -43,3 +50,44 @@ t.test(
     t.equal(documents.get(generateUuidV7(CREATED_US / 1000, new Uint8Array(10), id), BASE_URL), undefined);
   },
 );
+
+t.test(`documents that are kept are those that would be made anew, for any address (seed ${seed})`, async (t) => {
+  const random = createRandom(seed);
+  const cell = new RecordedCell();
+  const documents = new RunDocuments(cell.view, 1024 * 1024);
+  // More than are kept of one run.
+  const addresses = Array.from({ length: 6 }, (_, nth) => `http://cell:${nth}`);
+  const ids: string[] = [];
+  let timeUs = CREATED_US;
+  const change = (): void => {
+    timeUs++;
+    const id = ids.length === 0 || random.chance(0.3) ? undefined : random.pick(ids);
+    const status = id === undefined ? undefined : cell.state(id)?.status;
+    if (id === undefined) ids.push(createRun(cell, timeUs, ids.at(-1) ?? null));
+    else if (status === "pending") cell.apply(timeUs, { kind: "run_started", runId: id });
+    else if (status === "running") {
+      cell.end(timeUs, id, { status: "cancelled", errorMessage: null, notes: [] });
+    }
+  };
+  change();
+  let kept = 0;
+  for (let round = 0; round < 2_000; round++) {
+    if (random.chance(0.1)) change();
+    const [id, address] = [random.pick(ids.slice(-3)), random.pick(addresses)];
+    const found = documents.get(id, address);
+    if (!(found instanceof Promise)) kept++;
+    const fresh = await new RunDocuments(cell.view, 1).get(id, address);
+    const [shown, expected] = [await found, fresh].map((reply) => Buffer.from(reply?.body as Uint8Array).toString());
+    if (shown !== expected) t.fail(`${id} at ${address}: ${shown}, not ${expected}`);
+  }
+  t.ok(kept > 300, `${kept} of 2000 were at hand`);
+  const [id] = ids;
+  const of = async (nth: number) => documents.get(id as string, addresses[nth] as string);
+  const first = await of(0);
+  await of(1);
+  await of(2);
+  await of(3);
+  t.equal(documents.get(id as string, addresses[0] as string), first, "four addresses by turns");
+  await of(4);
+  t.not(await of(0), first, "of the fifth one the oldest gives way");
+});
