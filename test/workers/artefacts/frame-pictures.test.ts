@@ -134,12 +134,16 @@ t.test("millimetres can be had back from the texts", async (t) => {
 t.test("luminance is shifted down to 8 bits", async (t) => {
   const random = createRandom(6);
   const frame = surfaceFrame(4, 333, 100);
-  const deep = Uint16Array.from({ length: 33_300 }, () => random.integer(0, 1023));
+  // Also more bits than are said to carry signal: as bright as can be.
+  const deep = Uint16Array.from({ length: 33_300 }, () => random.integer(0, 2 ** random.integer(0, 16) - 1));
   for (const [name, memory] of kernels) {
     t.same([...readGreyPng(await luminance(memory, frame)).samples], [...(frame.luminance ?? [])], name);
-    const luminous = { ...frame, luminance: new Uint8Array(deep.buffer) };
-    luminous.planes = { ...frame.planes, luminance: { dtype: "u16", bits: 10 } };
-    t.same([...readGreyPng(await luminance(memory, luminous)).samples], [...deep.map((value) => value >> 2)], name);
+    for (const bits of [8, 10, 12, 16]) {
+      const luminous = { ...frame, luminance: new Uint8Array(deep.buffer) };
+      luminous.planes = { ...frame.planes, luminance: { dtype: "u16", bits } };
+      const wanted = Uint8Array.from(deep, (value) => Math.min(255, value >> (bits - 8)));
+      t.ok(Buffer.from(readGreyPng(await luminance(memory, luminous)).samples).equals(wanted), `${name}: ${bits} bits`);
+    }
   }
 });
 

@@ -50,22 +50,32 @@ function wantedVertices(frame: MadeFrame, mask: Uint8Array | null): number[][] {
     const row = [x, Math.fround(yOriginMm + Math.floor(at / width) * yPitchMm), z];
     const light = frame.planes.luminance;
     if (light?.dtype === "u8") row.push(frame.luminance?.[at] as number);
-    else if (light !== undefined) row.push(Buffer.from(frame.luminance ?? []).readUInt16LE(2 * at) >> (light.bits - 8));
+    else if (light !== undefined) row.push(Math.min(255, lightOf(frame, at) >> (light.bits - 8)));
     rows.push(row);
   }
   return rows;
 }
 
+function lightOf(frame: MadeFrame, at: number): number {
+  const { buffer, byteOffset } = frame.luminance as Uint8Array;
+  return new DataView(buffer, byteOffset).getUint16(2 * at, true);
+}
+
 function frames(): MadeFrame[] {
   const random = createRandom(8);
-  const deep = surfaceFrame(2, 61, 40);
-  deep.planes.luminance = { dtype: "u16", bits: 12 };
-  deep.luminance = new Uint8Array(Uint16Array.from({ length: 61 * 40 }, () => random.integer(0, 4095)).buffer);
+  const deep = [8, 10, 12, 16].map((bits) => {
+    const frame = surfaceFrame(bits, 31, 20);
+    frame.planes.luminance = { dtype: "u16", bits };
+    // Also more bits than are said to carry signal: as bright as can be.
+    const light = Uint16Array.from({ length: 31 * 20 }, () => random.integer(0, 2 ** random.integer(0, 16) - 1));
+    frame.luminance = new Uint8Array(light.buffer);
+    return frame;
+  });
   const bare = { ...surfaceFrame(3, 33, 20), luminance: null };
   bare.planes = { height: bare.planes.height };
   return [
     surfaceFrame(1, 50, 30),
-    deep,
+    ...deep,
     bare,
     frameOf("no point", "f32", { width: 9, lines: 5 }, new Array<number>(45).fill(Number.NaN)),
     frameOf("one point", "i32", { width: 1, lines: 1, xOriginMm: -3.3 }, [7], { scale_mm: 0.1 }),
