@@ -3,9 +3,10 @@
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
  * - planFilter, measureLines, finishFilter: the same memory, which they share
- * - heightMap, luminance: 2 MiB, twice the picture, and a line
- * - countPoints: a line, and 4 bytes a line; packPoints: twice what it returns, which the caller bounds, and its part of the mask
- * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw and twice as text
+ * - heightMap, luminance: 2 MiB, or six lines where these are more, and the picture twice
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, or twice that
+ *   where less than three quarters of them are in the cloud, 1 MiB, and its part of the mask
+ * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, twice, and as text, twice
  * - verify: 1 MiB
  */
 import type { Extent } from "../../core/capture.js";

@@ -2,7 +2,7 @@ import { itemBytes, type Planes } from "../../core/capture.js";
 import { type Grid, type GridGeometry, layOutGrid } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
-import type { LineSource } from "./line-blocks.js";
+import { type LineSource, lineReader } from "./line-blocks.js";
 
 /** The points of a frame, laid out for the filter. */
 export async function loadGrid(
@@ -13,11 +13,8 @@ export async function loadGrid(
 ): Promise<Grid> {
   const { width, lines } = geometry;
   const decode = heightDecoder(memory, height);
-  const rawAt = memory.allocate(itemBytes(height.dtype) * width);
+  const rawLines = lineReader(memory, itemBytes(height.dtype) * width, lines, heights);
   const grid = layOutGrid(memory, geometry);
-  for (let line = 0; line < lines; line++) {
-    await heights(line, 1, rawAt);
-    decode(rawAt, width, grid.zs + 4 * line * grid.stride);
-  }
+  await rawLines(0, lines, (line, rawAt) => decode(rawAt, width, grid.zs + 4 * line * grid.stride));
   return grid;
 }

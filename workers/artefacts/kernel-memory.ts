@@ -13,6 +13,7 @@ import * as pointPacking from "./kernels/point-packing.js";
 import * as pointTree from "./kernels/point-tree.js";
 import * as sampleMapping from "./kernels/sample-mapping.js";
 import * as sampleSwapping from "./kernels/sample-swapping.js";
+import * as shortDecoding from "./kernels/short-decoding.js";
 import * as tileBounds from "./kernels/tile-bounds.js";
 import { shortestSingleText } from "./shortest-singles.js";
 
@@ -49,6 +50,7 @@ const TYPESCRIPT_KERNELS = {
   ...pointTree,
   ...sampleMapping,
   ...sampleSwapping,
+  ...shortDecoding,
   ...tileBounds,
 };
 
@@ -58,8 +60,8 @@ export type Kernels = Pick<
   | "approximateSums"
   | "boundTiles"
   | "countPoints"
-  | "decodeByTable"
   | "decodeIntegers"
+  | "decodeShorts"
   | "decodeSingles"
   | "exactStatistics"
   | "highestOf"

@@ -7,9 +7,14 @@ import { vertexBytes } from "../../core/ply-header.js";
 import type { GridGeometry } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
-import type { LineSource } from "./line-blocks.js";
+import { type LineSource, lineReader } from "./line-blocks.js";
 
 const INTENSITY_BITS = 8;
+/** Half of the second-level cache of common processors, and less than what a download takes at a time. */
+const PACKED_BYTES = 128 * 1024;
+const WORD_BYTES = 8;
+/** A result that fills less than this of its room is copied: whoever keeps it is to count on its length. */
+const LEAST_FILLED = 0.75;
 
 export interface CloudSource {
   planes: Planes;
@@ -26,15 +31,18 @@ export interface CloudSource {
 export async function countCloudPoints(memory: KernelMemory, source: CloudSource): Promise<Uint32Array<ArrayBuffer>> {
   const { width, lines } = source.geometry;
   const counts = new Uint32Array(lines);
-  const { decodeLine, zsAt, maskAt } = layOutLine(memory, source);
-  for (let line = 0; line < lines; line++) {
-    await decodeLine(line);
+  const { rawLines, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
+  await rawLines(0, lines, (line, rawAt) => {
+    decode(rawAt, width, zsAt);
     counts[line] = memory.kernels.countPoints(zsAt, width, maskAt, line * width - (source.maskFirstBit ?? 0));
-  }
+  });
   return counts;
 }
 
-/** The vertices of some lines, without a header. Memory: what is returned, twice, some lines, and the mask. */
+/**
+ * The vertices of some lines, without a header; at least three quarters of the buffer. Memory: the room of all positions, a byte for each
+ * where there is luminance, some hundred kilobytes of raw and of packed lines, and the mask.
+ */
 export async function packCloud(
   memory: KernelMemory,
   source: CloudSource,
@@ -43,50 +51,78 @@ export async function packCloud(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { planes, geometry } = source;
   const { width } = geometry;
-  const { luminance } = planes;
-  const { decodeLine, zsAt, maskAt } = layOutLine(memory, source);
+  const lines = endLine - firstLine;
+  const { rawLines, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
+  const intensities = await layOutIntensities(memory, source, firstLine, endLine);
   const xsAt = memory.allocate(4 * width);
   const scratchAt = memory.allocate(16);
-  const intensitiesAt = luminance === undefined ? 0 : memory.allocate(width);
-  const rawLightAt = luminance === undefined ? 0 : memory.allocate(itemBytes(luminance.dtype) * width);
-  const outAt = memory.allocate((endLine - firstLine) * width * vertexBytes(planes) + 16);
+  const lineBytes = width * vertexBytes(planes);
+  // Packed some lines at a time, and copied while the cache has them.
+  const roomBytes = Math.max(PACKED_BYTES, lineBytes);
+  const roomAt = memory.allocate(roomBytes + 16 + WORD_BYTES);
+  const room = memory.bytes(roomAt, roomBytes + WORD_BYTES);
+  // Not zeroed: what is returned of it is written.
+  const packed = new Uint8Array(Buffer.allocUnsafeSlow(lines * lineBytes).buffer);
+  let copied = 0;
+  let filled = 0;
+  // Out of shared memory bytes are copied one by one where they are not as far from a word's begin as where they go.
+  let skipped = 0;
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
-  let bytes = 0;
-  for (let line = firstLine; line < endLine; line++) {
-    await decodeLine(line);
-    if (luminance !== undefined) {
-      await source.luminance(line, 1, luminance.dtype === "u8" ? intensitiesAt : rawLightAt);
-      if (luminance.dtype === "u16") {
-        const shift = Math.max(0, luminance.bits - INTENSITY_BITS);
-        memory.kernels.mapLuminance(rawLightAt, width, shift, intensitiesAt);
-      }
-    }
-    const y = geometry.yOriginMm + line * geometry.yPitchMm;
-    bytes += memory.kernels.packPoints(
+  await rawLines(firstLine, lines, (nth, rawAt) => {
+    const line = firstLine + nth;
+    decode(rawAt, width, zsAt);
+    filled += memory.kernels.packPoints(
       xsAt,
-      y,
+      geometry.yOriginMm + line * geometry.yPitchMm,
       zsAt,
       width,
       maskAt,
       line * width - (source.maskFirstBit ?? 0),
-      intensitiesAt,
+      intensities === 0 ? 0 : intensities + nth * width,
       scratchAt,
-      outAt + bytes,
+      roomAt + skipped + filled,
     );
-  }
-  return memory.copyOf(outAt, bytes);
+    if (filled + lineBytes <= roomBytes && line + 1 < endLine) return;
+    packed.set(room.subarray(skipped, skipped + filled), copied);
+    copied += filled;
+    skipped = copied % WORD_BYTES;
+    filled = 0;
+  });
+  return copied < LEAST_FILLED * packed.length ? packed.slice(0, copied) : packed.subarray(0, copied);
 }
 
-function layOutLine(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource) {
+function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {
   const decode = heightDecoder(memory, planes.height);
-  const rawAt = memory.allocate(itemBytes(planes.height.dtype) * geometry.width);
+  const rawLines = lineReader(memory, itemBytes(planes.height.dtype) * geometry.width, lines, heights);
   const zsAt = memory.allocate(4 * geometry.width);
   const maskAt = mask === null ? 0 : memory.allocate(mask.length);
   if (mask !== null) memory.bytes(maskAt, mask.length).set(mask);
-  const decodeLine = async (line: number): Promise<void> => {
-    await heights(line, 1, rawAt);
-    decode(rawAt, geometry.width, zsAt);
-  };
-  return { decodeLine, zsAt, maskAt };
+  return { rawLines, decode, zsAt, maskAt };
+}
+
+/** u8 of every position of the lines, one byte for a vertex of twelve or thirteen; 0 without luminance. */
+async function layOutIntensities(
+  memory: KernelMemory,
+  { planes, geometry, luminance: source }: CloudSource,
+  firstLine: number,
+  endLine: number,
+): Promise<number> {
+  const { luminance } = planes;
+  if (luminance === undefined) return 0;
+  const { width } = geometry;
+  const lines = endLine - firstLine;
+  const intensitiesAt = memory.allocate(lines * width);
+  if (luminance.dtype === "u8") {
+    await source(firstLine, lines, intensitiesAt);
+    return intensitiesAt;
+  }
+  const shift = Math.max(0, luminance.bits - INTENSITY_BITS);
+  await lineReader(
+    memory,
+    itemBytes(luminance.dtype) * width,
+    lines,
+    source,
+  )(firstLine, lines, (nth, rawAt) => memory.kernels.mapLuminance(rawAt, width, shift, intensitiesAt + nth * width));
+  return intensitiesAt;
 }

@@ -98,6 +98,48 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
   }
 });
 
+t.test("16-bit heights of every scale, offset and set of codes are the same f32 by both kernels", async (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_122);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  for (let nth = 0; nth < 60; nth++) {
+    const dtype = random.pick(["u16", "i16"] as const);
+    const [least, greatest] = dtype === "u16" ? [0, 65_535] : [-32_768, 32_767];
+    const size = { width: random.integer(1, 70), lines: random.integer(1, 60) };
+    const values = Array.from({ length: size.width * size.lines }, () =>
+      random.chance(0.2) ? random.pick([least, greatest, 0, 7]) : random.integer(least, greatest),
+    );
+    const invalid = [least, 7, 7.5, greatest + 1, 70_000, 1e12, -1, ...values.slice(0, 3)].filter(() =>
+      random.chance(0.4),
+    );
+    const height = {
+      scale_mm: random.pick([1, 0.002, 1e-3 / 3, -0.01, 1e34, 3e-43, 1e300]),
+      offset_mm: random.pick([0, -300.5, 1 / 3, 3e38, -1e-40]),
+      invalid,
+    };
+    const frame = frameOf(`${nth}: ${JSON.stringify({ dtype, ...size, ...height })}`, dtype, size, values, height);
+    const mask = random.chance(0.5) ? null : random.bytes(Math.ceil(values.length / 8));
+    const clouds = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
+    if (!(clouds[0] as Buffer).equals(clouds[1] as Buffer)) t.fail(`the kernels differ: ${frame.name}`);
+    const vertices = readPly(clouds[0] as Buffer).vertices;
+    if (JSON.stringify(vertices) !== JSON.stringify(wantedVertices(frame, mask))) t.fail(frame.name);
+  }
+});
+
+t.test("a cloud of few points does not hold the room of all", async (t) => {
+  const frame = frameOf(
+    "few",
+    "f32",
+    { width: 100, lines: 50 },
+    Array.from({ length: 5000 }, (_, at) => (at % 9 ? Number.NaN : at)),
+  );
+  for (const [name, memory] of kernels) {
+    const { length, buffer } = await packCloud(memory, sourceOf(memory, frame, null), 0, 50);
+    t.equal(length, 12 * 556, name);
+    t.equal(buffer.byteLength, length, name);
+  }
+});
+
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);
   for (const [name, memory] of kernels) {
@@ -150,7 +192,18 @@ t.test("Open3D reads the same points", { skip: skipWithout(open3d, "Open3D") }, 
   const folder = t.testdir();
   const files: string[] = [];
   for (const frame of [...(await realFrames()), surfaceFrame(1, 200, 100)]) {
-    const xyz = Float32Array.from(wantedVertices(frame, null).flatMap((row) => row.slice(0, 3)));
+    // As wantedVertices, without an array for each of a million points.
+    const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
+    const zs = plainHeights(frame);
+    const all = new Float32Array(3 * zs.length);
+    let length = 0;
+    for (let at = 0; at < zs.length; at++) {
+      if (zs[at] === Number.POSITIVE_INFINITY) continue;
+      all[length++] = xOriginMm + (at % width) * xPitchMm;
+      all[length++] = yOriginMm + Math.floor(at / width) * yPitchMm;
+      all[length++] = zs[at] as number;
+    }
+    const xyz = all.slice(0, length);
     for (const [, memory] of kernels) {
       const file = join(folder, `${files.length}.ply`);
       files.push(file);

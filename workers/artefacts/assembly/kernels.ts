@@ -1,7 +1,7 @@
 /** What kernels.wasm exports; .ci/build-kernels.mjs compiles it. */
 
 // @ts-nocheck: AssemblyScript
-export { decodeByTable, decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
+export { decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
 export { approximateSums } from "./approximate-sums.js";
 export { tileCost } from "../kernels/neighbour-search.js";
 export {
@@ -18,5 +18,6 @@ export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
 export { swapSamples } from "./sample-swapping.js";
 export { markInliers } from "./inlier-marking.js";
 export { boundTiles } from "./tile-bounds.js";
+export { decodeShorts } from "./short-decoding.js";
 export { measureLanes } from "./distance-lanes.js";
 export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";

@@ -1,11 +1,5 @@
 /** Raw heights into z in mm as f32; Infinity where there is no measurement: an invalid code, or a z that is no finite f32. */
-import { f32At, type f64, type i32, i32At, setF32, setI32, u16At } from "./linear-memory.js";
-
-/** 16-bit heights, by a table of the z (f32) of every raw value, or of its bits where it is signed. */
-export function decodeByTable(raw: i32, count: i32, table: i32, zs: i32): void {
-  // Moved as bits: as numbers they would be widened and rounded again.
-  for (let at: i32 = 0; at < count; at++) setI32(zs, at, i32At(table, u16At(raw, at)));
-}
+import { f32At, type f64, type i32, i32At, setF32 } from "./linear-memory.js";
 
 /** 32-bit heights: `z = raw x scale + offset`, in f64, rounded once. `codes` are raw values. */
 export function decodeIntegers(
