@@ -1,7 +1,9 @@
 /**
  * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
  * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has (from 10^-15 to 1; beyond, none
- * that are needless, and exponents as JavaScript writes them); unscaled f32 the fewest digits that read back to the same f32; all else the fewest that read back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
+ * that are needless, and exponents as JavaScript writes them); with an offset too, where sixteen digits hold the sum, with the digits
+ * behind the point of whichever has more. Unscaled f32 are the fewest digits that read back to the same f32; all else the fewest that read
+ * back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
  */
 import { itemBytes, type SeriesAppend } from "../../core/capture.js";
 import { formatTimeUs } from "../../core/timestamps.js";
@@ -86,6 +88,8 @@ function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): Val
     const exponent = offset === 0 ? exponentOf(scale) : undefined;
     // 10^-16, say, is no f64: the product with the nearest may be a neighbour of what the decimal is as one.
     if (exponent !== undefined) return textWriter(values, new Set(invalid), exponent, out);
+    const sum = sumOf(scale, offset);
+    if (sum !== undefined) return sumWriter(values, new Set(invalid), sum, out);
     return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
   }
   if (dtype === "f64") {
@@ -106,9 +110,12 @@ function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): Val
   };
 }
 
+/** Behind the point, as they are written out. */
+const MOST_DECIMALS = 15;
+
 /** k of a scale of 10^-k, 0 to 15; undefined for any other. */
 export function decimalsOf(scale: number): number | undefined {
-  for (let decimals = 0; decimals <= 15; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
+  for (let decimals = 0; decimals <= MOST_DECIMALS; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
   return undefined;
 }
 
@@ -126,6 +133,42 @@ function textWriter(values: Int32Array, invalid: ReadonlySet<number>, exponent: 
   return (index, at) => {
     const raw = values[index] as number;
     return invalid.has(raw) ? at : writeText(out, at, String(Number(`${raw}e${exponent}`)));
+  };
+}
+
+/** Integers by which a scale that is a power of ten, and an offset, are exact decimals: (raw x factor + offset) / 10^decimals. */
+interface DecimalSum {
+  factor: number;
+  offset: number;
+  decimals: number;
+}
+
+/** Undefined where such a sum has no exact f64, or more decimals than are written out. */
+function sumOf(scale: number, offset: number): DecimalSum | undefined {
+  const scaleDecimals = decimalsOf(scale);
+  // What was said is the shortest decimal that is this f64: it has no exponent between 10^-6 and 10^21.
+  const digits = /^-?(\d+)(?:\.(\d+))?$/.exec(String(offset));
+  if (scaleDecimals === undefined || digits === null) return undefined;
+  const [, whole = "", fraction = ""] = digits;
+  const decimals = Math.max(scaleDecimals, fraction.length);
+  const factor = Number(`1e${decimals - scaleDecimals}`);
+  const size = Number(whole + fraction.padEnd(decimals, "0"));
+  // 2^31: the largest raw value's size.
+  if (decimals > MOST_DECIMALS || !Number.isSafeInteger(size) || !Number.isSafeInteger(2 ** 31 * factor + size))
+    return undefined;
+  return { factor, offset: offset < 0 ? -size : size, decimals };
+}
+
+function sumWriter(values: Int32Array, invalid: ReadonlySet<number>, sum: DecimalSum, out: Uint8Array): ValueWriter {
+  const { factor, offset, decimals } = sum;
+  return (index, at) => {
+    const raw = values[index] as number;
+    if (invalid.has(raw)) return at;
+    const number = raw * factor + offset;
+    const digits = String(Math.abs(number)).padStart(decimals + 1, "0");
+    const point = digits.length - decimals;
+    const fraction = decimals === 0 ? "" : `.${digits.slice(point)}`;
+    return writeText(out, at, `${number < 0 ? "-" : ""}${digits.slice(0, point)}${fraction}`);
   };
 }
 

@@ -127,6 +127,34 @@ t.test("with a power of ten that is larger, or has more decimals, integers are t
   t.end();
 });
 
+t.test("so are they with an offset, where sixteen digits hold the sum; else the f64 that comes out", (t) => {
+  t.same(cells(append("i32", { valueScale: 0.001, valueOffset: 0.1 }), [7, -100, -101, 0]), [
+    "0.107",
+    "0.000",
+    "-0.001",
+    "0.100",
+  ]);
+  t.same(cells(append("i32", { valueScale: 1, valueOffset: -16 }), [3, 16]), ["-13", "0"]);
+  t.same(cells(append("i32", { valueScale: 0.1, valueOffset: 1 / 3 }), [1]), [String(0.1 + 1 / 3)], "no such sum");
+  t.same(cells(append("i32", { valueOffset: 1e21 }), [1]), [String(1e21 + 1)]);
+  const random = createRandom(6);
+  for (let nth = 0; nth < 2000; nth++) {
+    const decimals = random.integer(0, 6);
+    const ofOffset = random.integer(0, 6);
+    const offset = random.integer(-999, 999);
+    const raw = random.integer(-1_000_000, 1_000_000);
+    const scaling = { valueScale: Number(`1e-${decimals}`), valueOffset: Number(`${offset}e-${ofOffset}`) };
+    const [text = ""] = cells(append("i32", scaling), [raw]);
+    const [whole = "", fraction = ""] = text.split(".");
+    const wanted = BigInt(raw) * 10n ** BigInt(12 - decimals) + BigInt(offset) * 10n ** BigInt(12 - ofOffset);
+    const read = BigInt(whole + fraction) * 10n ** BigInt(12 - fraction.length);
+    if (read !== wanted || fraction.length < decimals || /^-?0\d/.test(text)) {
+      t.fail(`${raw} x 10^-${decimals} + ${scaling.valueOffset} is ${text}`);
+    }
+  }
+  t.end();
+});
+
 t.test("no decimal of fewer digits reads back to the f32 either", (t) => {
   const random = createRandom(6);
   const bits = new Int32Array(1);
