@@ -1,4 +1,4 @@
-import { isNoRoom, writeFully } from "./file-system.js";
+import { type FileSystemError, isNoRoom, writeFully } from "./file-system.js";
 import { LogGroup } from "./log-group.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
@@ -64,6 +64,8 @@ export class Log {
   #claimedSequence: number;
   #lastTimeUs: number;
   #failure: LogFailure | null = null;
+  /** Why nothing more can be written, while all that was appended is committed: the owner stops on a full disk. Null while it can. */
+  #noRoom: FileSystemError | null = null;
   #closing: Promise<void> | null = null;
   #isScheduled = false;
   /** Resolves when the commits under way are done. */
@@ -134,6 +136,7 @@ export class Log {
    * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`; nothing is appended then
    */
   append(input: RecordInput): number {
+    if (this.#noRoom !== null) this.#fail(this.#noRoom);
     if (this.#failure !== null) throw failed(this.#failure);
     if (this.#closing !== null) throw new StorageError("log_closed", "the log was closed");
     if (!(input.type >= FIRST_OWNER_TYPE && input.type <= 0xffff)) {
@@ -157,6 +160,7 @@ export class Log {
   whenCommitted(sequence: number): Promise<void> {
     if (sequence <= this.#committedSequence) return Promise.resolve();
     if (this.#failure !== null) return Promise.reject(failed(this.#failure));
+    if (this.#noRoom !== null) return Promise.reject(withoutRoom(this.#noRoom));
     if (sequence >= this.#nextSequence) throw new RangeError(`sequence ${sequence} was not appended yet`);
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters;
@@ -220,7 +224,7 @@ export class Log {
     this.#clearTimers();
     await this.#commitPending();
     await this.#syncAll();
-    if (this.#failure === null && this.#lastDataSequence > this.#claimedSequence) {
+    if (this.#failure === null && this.#noRoom === null && this.#lastDataSequence > this.#claimedSequence) {
       this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
       await this.#commitPending();
       await this.#syncAll();
@@ -269,7 +273,9 @@ export class Log {
         await new Promise<void>((resolve) => setImmediate(resolve));
       }
     } catch (error) {
-      this.#fail(error);
+      const hasData = this.#writing.lastDataSequence > 0 || this.#filling.lastDataSequence > 0;
+      if (isNoRoom(error) && !hasData) this.#endWithoutRoom(error);
+      else this.#fail(error);
     } finally {
       this.#running = null;
       this.#writing.clear();
@@ -387,7 +393,7 @@ export class Log {
 
   /** When nothing is appended for a while, a mark proves the last records: damage to them is corruption then, not a torn tail. */
   #armIdleTimer(): void {
-    if (this.#idleTimer !== null || this.#closing !== null || !this.#wantsMark()) return;
+    if (this.#idleTimer !== null || this.#closing !== null || this.#noRoom !== null || !this.#wantsMark()) return;
     this.#sequenceAtIdleTimer = this.#nextSequence;
     this.#idleTimer = this.#timers.set(() => {
       this.#idleTimer = null;
@@ -409,6 +415,19 @@ export class Log {
     if (count === 0) return;
     this.#waiters = waiters.slice(count);
     for (let at = 0; at < count; at++) waiters[at]?.resolve();
+  }
+
+  /**
+   * There is no room for a mark, or for the next segment, and none is waited for any more: nothing that anybody appended is without its
+   * place on the disk. Only what is appended from now on makes a failure of it.
+   */
+  #endWithoutRoom(error: FileSystemError): void {
+    this.#noRoom = error;
+    this.#clearTimers();
+    this.#filling.clear();
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiters) waiter.reject(withoutRoom(error));
   }
 
   #fail(error: unknown, what = "a write or sync failed"): void {
@@ -449,6 +468,10 @@ async function cutBack(segment: WritableSegment, endOffset: number): Promise<voi
     // A file system that needs room to cut leaves what the next attempt overwrites.
     if (!isNoRoom(error)) throw error;
   }
+}
+
+function withoutRoom({ message }: FileSystemError): StorageError {
+  return new StorageError("log_failed", `there is no room for it: ${message}`, { cause: message });
 }
 
 function failed(failure: LogFailure): StorageError {

@@ -182,6 +182,54 @@ t.test("the order of a rotation: the new segment is durable under its name befor
   ]);
 });
 
+t.test("no room for a mark at the end is no failure: all that was appended has its place", async (t) => {
+  const disk = await createDisk();
+  const { log } = await openLog(disk);
+  await appendAll(log, ["a", "b"]);
+  disk.onOperation = ({ kind }) => (kind === "write" ? { error: "ENOSPC" } : undefined);
+  await log.close();
+  t.equal(log.failure, null);
+  disk.onOperation = () => undefined;
+  t.same((await openLog(disk)).names, ["a", "b"]);
+});
+
+t.test("nor is no room for the next segment, until something is to be written to it", async (t) => {
+  for (const goesOn of [false, true]) {
+    const disk = await createDisk();
+    const { log } = await openLog(disk, { segmentBytes: 300 });
+    let refused = 0;
+    disk.onOperation = ({ kind, path }) => {
+      if (kind !== "write" || !path.endsWith(".tmp")) return undefined;
+      refused++;
+      return { error: "ENOSPC" };
+    };
+    await appendAll(log, ["a"], 300);
+    await until(() => refused > 0, "the next segment's writing");
+    if (goesOn) {
+      await t.rejects(async () => log.whenCommitted(log.append(recordOf("b"))), {
+        code: "log_failed",
+        message: /ENOSPC/,
+      });
+      t.match(log.failure, { code: "log_failed" });
+      await t.rejects(log.close(), { code: "log_failed" });
+    } else {
+      await log.close();
+      t.equal(log.failure, null);
+    }
+    disk.onOperation = () => undefined;
+    t.same((await openLog(disk)).names, ["a"]);
+  }
+});
+
+t.test("no room for what was appended is one", async (t) => {
+  const disk = await createDisk();
+  const { log } = await openLog(disk);
+  disk.onOperation = ({ kind }) => (kind === "write" ? { error: "ENOSPC" } : undefined);
+  await t.rejects(appendAll(log, ["a"]), { code: "log_failed", message: /ENOSPC/ });
+  t.match(log.failure, { code: "log_failed" });
+  await t.rejects(log.close(), { code: "log_failed" });
+});
+
 t.test("interval: acknowledged after the write, synced by the timer; what is claimed durable is", async (t) => {
   const disk = await createDisk();
   const { log, timers } = await openLog(disk, { durability: "interval" });
