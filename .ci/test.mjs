@@ -1,5 +1,5 @@
-// Runs the compiled tests: all of them, or those whose path contains one of the arguments. On a terminal every file that ends is
-// told; then, everywhere, failures, the figures that tests print, what was skipped, and one closing line `N passed, N failed, N skipped`;
+// Runs the compiled tests: all of them, or those whose path contains one of the arguments. Every file that fails is told when it
+// ends, on a terminal every one; then failures in full, the figures that tests print, what was skipped, and one closing line `N passed, N failed, N skipped`;
 // before it, the files that took longest, since the whole is to stay within ten minutes.
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ const { ok, tap } = await runTestFiles(files, {
   jobs: Number(process.env.TEST_JOBS ?? 2),
   timeoutSeconds: process.env.TEST_SIZE === "full" ? 21_600 : 300,
   onEnd(file, isOk, seconds) {
-    if (isTerminal) console.log(`${isOk ? "ok    " : "NOT OK"} ${seconds.toFixed(1).padStart(6)} s  ${file}`);
+    if (isTerminal || !isOk) console.log(`${isOk ? "ok    " : "NOT OK"} ${seconds.toFixed(1).padStart(6)} s  ${file}`);
   },
 });
 mkdirSync("dist", { recursive: true });
