@@ -142,6 +142,14 @@ export class CaptureLedger {
     let at = last.length;
     // Nearly always behind all others: the log is in order of time, but for what compaction moved.
     while (at > 0 && (last[at - 1]?.removedAtUs ?? 0) > removedAtUs) at--;
+    // Recorded again, as when formats come late: compaction drops the record before, which must make no difference.
+    for (let before = at - 1; last[before]?.removedAtUs === removedAtUs; before--) {
+      if (last[before]?.runId === runId) {
+        last.splice(before, 1);
+        at--;
+        break;
+      }
+    }
     last.splice(at, 0, { runId, removedAtUs });
     if (last.length > RETENTION_SLICE_RUNS) last.shift();
   }

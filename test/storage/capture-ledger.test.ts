@@ -61,6 +61,22 @@ t.test(
   },
 );
 
+t.test("a tombstone that is recorded again is one, as if only the last record of it were there", (t) => {
+  const ledger = new CaptureLedger({ keepsRuns: false });
+  for (const [run, timeUs] of [
+    ["a", 1],
+    ["b", 2],
+    ["c", 2],
+    ["d", 3],
+    ["b", 2],
+    ["d", 3],
+  ] as const) {
+    ledger.removed(timeUs, run, timeUs);
+  }
+  t.same(ledger.unfinished(), ["a", "c", "b", "d"]);
+  t.end();
+});
+
 t.test("the tombstones of the last slice are known, in whatever order they come", async (t) => {
   const ledger = new CaptureLedger({ keepsRuns: false });
   const random = createRandom(seed);
