@@ -2,17 +2,20 @@
 // preloads its hooks for coverage and mocks into every test, every thread and every service that a test starts, which doubles what these
 // take to come up, and nothing here uses them.
 import { spawn } from "node:child_process";
-import { availableParallelism } from "node:os";
+import { availableParallelism, constants } from "node:os";
 
 /** What a file has beyond its own limit to say that it is too slow, before it is ended with all that it started. */
 const GRACE_MS = 15_000;
 
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
 /**
  * @param {readonly string[]} files
  * @param {{ jobs?: number, timeoutSeconds: number, onEnd?: (file: string, ok: boolean, seconds: number) => void }} options
- * @returns {Promise<{ ok: boolean, tap: string }>} the files' documents, each indented below its name, in the order of the files
+ * @returns {Promise<{ ok: boolean, failedFiles: number, tap: string }>} the files' documents, each indented below its name, in the order of the files
  */
 export async function runTestFiles(files, { jobs = availableParallelism(), timeoutSeconds, onEnd }) {
+  if (!(Number.isInteger(jobs) && jobs >= 1)) throw new RangeError(`${jobs} files at a time: allowed are 1 and more`);
   const results = new Array(files.length);
   const running = new Set();
   const endAll = () => {
@@ -20,9 +23,10 @@ export async function runTestFiles(files, { jobs = availableParallelism(), timeo
   };
   const onSignal = (signal) => {
     endAll();
-    process.exit(signal === "SIGINT" ? 130 : 143);
+    process.exit(128 + constants.signals[signal]);
   };
-  process.on("exit", endAll).on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  process.on("exit", endAll);
+  for (const signal of SIGNALS) process.on(signal, onSignal);
   let next = 0;
   const runNext = async (job) => {
     while (next < files.length) {
@@ -32,13 +36,14 @@ export async function runTestFiles(files, { jobs = availableParallelism(), timeo
     }
   };
   await Promise.all(Array.from({ length: Math.min(jobs, files.length) }, (_, job) => runNext(job)));
-  process.off("exit", endAll).off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  process.off("exit", endAll);
+  for (const signal of SIGNALS) process.off(signal, onSignal);
   const blocks = results.map(({ ok, text, seconds }, at) => {
     const result = `${ok ? "ok" : "not ok"} ${at + 1} - ${files[at]} # time=${seconds.toFixed(3)}s`;
     return `# Subtest: ${files[at]}\n${text.replace(/^(?=.)/gm, "    ")}\n${result}\n`;
   });
   const tap = `TAP version 14\n1..${files.length}\n${blocks.join("")}`;
-  return { ok: results.every(({ ok }) => ok), tap };
+  return { ok: results.every(({ ok }) => ok), failedFiles: results.filter(({ ok }) => !ok).length, tap };
 }
 
 /** Ends the child and what it has started: it leads a group of its own. */
@@ -66,6 +71,9 @@ function runFile(file, job, timeoutSeconds, running) {
     () => {
       isTooSlow = true;
       endGroup(child);
+      // Who has left the group may hold them, and nobody would wait for the end of that.
+      child.stdout.destroy();
+      child.stderr.destroy();
     },
     timeoutSeconds * 1000 + GRACE_MS,
   );

@@ -173,7 +173,7 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
     });
   }
   const firstTimestampUs = timeOf(message.first_timestamp);
-  if (firstTimestampUs + rows * message.sample_period_us >= TIME_LIMIT_US) {
+  if (firstTimestampUs + (rows - 1) * message.sample_period_us >= TIME_LIMIT_US) {
     throw new RefusedError(
       "invalid_message",
       `/sample_period_us must keep ${rows} rows within the times that there are`,

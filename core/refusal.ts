@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json.js";
 
-/** Codes of a `refuse` frame (cell-link.md). The first group answers a message and is a durable record; the second closes the connection. */
+/** Codes of a `refuse` frame that answers a message and is a durable record (cell-link.md); others close the connection. */
 export const MESSAGE_REFUSAL_CODES = [
   "invalid_message",
   "not_found",
@@ -12,7 +12,6 @@ export const MESSAGE_REFUSAL_CODES = [
   "size_mismatch",
   "too_large",
 ] as const;
-export const CONNECTION_REFUSAL_CODES = ["bad_frame", "sequence_gap", "unavailable", "unauthorized"] as const;
 
 export type MessageRefusalCode = (typeof MESSAGE_REFUSAL_CODES)[number];
 

@@ -50,8 +50,8 @@ export async function demo(options: DemoOptions): Promise<void> {
     else if (code === null) throw new DemoCellError(`the demo cell was killed${reason}`);
   } finally {
     await cell.stop();
-    await stopGracefully(service);
-    receiver.close();
+    // Open, the receiver would keep the process from ending.
+    await stopGracefully(service).finally(() => receiver.close());
   }
 }
 

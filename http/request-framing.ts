@@ -43,7 +43,7 @@ export function framingFault(target: RequestTarget, headers: RequestHeaders): Se
       allowed: "absent",
     });
   }
-  const host = headers.only("host");
+  const host = headers.sole("host");
   if (host === undefined || !isHost(host)) {
     return badHeader("host", headers, "given exactly once, as a host with an optional port");
   }

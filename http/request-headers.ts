@@ -38,7 +38,7 @@ export class RequestHeaders {
   }
 
   /** Its value if exactly one line has this name. */
-  only(name: string): string | undefined {
+  sole(name: string): string | undefined {
     return this.count(name) === 1 ? this.get(name) : undefined;
   }
 }

@@ -274,7 +274,7 @@ export class Log {
       }
     } catch (error) {
       const hasData = this.#writing.lastDataSequence > 0 || this.#filling.lastDataSequence > 0;
-      if (isNoRoom(error) && !hasData) this.#endWithoutRoom(error);
+      if (isNoRoom(error) && this.#room.isOver && !hasData) this.#endWithoutRoom(error);
       else this.#fail(error);
     } finally {
       this.#running = null;
@@ -418,7 +418,7 @@ export class Log {
   }
 
   /**
-   * There is no room for a mark, or for the next segment, and none is waited for any more: nothing that anybody appended is without its
+   * There is no room for a mark, or for the next segment, and none is waited for any more, since the owner stops: nothing that anybody appended is without its
    * place on the disk. Only what is appended from now on makes a failure of it.
    */
   #endWithoutRoom(error: FileSystemError): void {

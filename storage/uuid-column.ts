@@ -2,8 +2,9 @@
  * UUIDs in strictly ascending order, 16 bytes each: row → id by position, id → row by binary search. Run ids are so
  * ordered by contract (a run's id is above every earlier one's), which makes a hash table needless.
  */
+import { formatUuidWords } from "../core/identifiers.js";
 import { TypedColumn } from "./typed-column.js";
-import { formatUuidWords, parseUuidWords } from "./uuid-words.js";
+import { parseUuidWords } from "./uuid-words.js";
 
 export class UuidColumn {
   readonly #words = new TypedColumn(Uint32Array);

@@ -5,9 +5,10 @@
  * 31 bytes an entry, 36 for the short while a growing slot table moves over. No insert pauses for a rehash (hash-slots.ts).
  * Keys are compared in full: a hash only says where to look.
  */
+import { formatUuidWords } from "../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { formatUuidWords, parseUuidWords } from "./uuid-words.js";
+import { parseUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
 function hashWords(a: number, b: number, c: number, d: number): number {

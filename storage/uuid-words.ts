@@ -5,8 +5,6 @@
  * Only the canonical lower-case form is read (8-4-4-4-12 hex digits): what is stored formats back to exactly the text
  * that came in, and any other spelling is another id, hence unknown.
  */
-export { formatUuidWords } from "../core/identifiers.js";
-
 const TEXT_LENGTH = 36;
 
 /** The value of a lower-case hex digit by its character code, 255 for anything else. */

@@ -2,7 +2,9 @@
  * The deliveries of the view: some 75 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
  * latest record, or, before its first attempt, in the record of the run whose event it delivers.
  */
+
 import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../core/delivery.js";
+import { formatUuidWords } from "../core/identifiers.js";
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
 import type { SegmentMoves } from "./segment-moves.js";
@@ -10,7 +12,6 @@ import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { assertRows } from "./snapshot-reader.js";
 import { TypedColumn } from "./typed-column.js";
 import { UuidTable } from "./uuid-table.js";
-import { formatUuidWords } from "./uuid-words.js";
 import type { IndexedEvent } from "./webhook-record.js";
 
 /** What is known of a delivery without reading it. */

@@ -6,6 +6,7 @@
  * gone (dropped by compaction, or damaged) can come after later runs: it waits until `admitLateRuns`, which
  * rebuilds the table once with all of them in order.
  */
+import { formatUuidWords } from "../core/identifiers.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
@@ -15,7 +16,6 @@ import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "./snapshot-reader.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
-import { formatUuidWords } from "./uuid-words.js";
 
 /** Filters and page of a list of runs; a filter left out holds for every run. */
 export interface RunListQuery {

@@ -422,11 +422,11 @@ export class View {
   #apply(record: LogRecord, location: RecordLocation): void {
     const { type } = record;
     if (!isKnownRecordType(type)) return;
-    this.#changes++;
     const index = decodeIndex(type, record.index);
+    // No answer shows it.
+    if (index.type === RECORD_TYPE.refusal) return;
+    this.#changes++;
     switch (index.type) {
-      case RECORD_TYPE.refusal:
-        return;
       case RECORD_TYPE.webhook:
         this.#webhooks.apply(index.shown);
         return;

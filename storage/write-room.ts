@@ -5,7 +5,9 @@ export interface WriteRoom {
    * repeatable after such a failure. Any other failure is passed on at once, and so is this one when there is no more waiting.
    */
   attempt<T>(operation: () => Promise<T>): Promise<T>;
+  /** Nothing waits for room any more: its owner stops. */
+  readonly isOver: boolean;
 }
 
 /** Where nobody waits for room, a full disk is a failure like any other. */
-export const FAILS_WITHOUT_ROOM: WriteRoom = { attempt: (operation) => operation() };
+export const FAILS_WITHOUT_ROOM: WriteRoom = { attempt: (operation) => operation(), isOver: true };

@@ -50,6 +50,18 @@ t.test("one that is killed", async (t) => {
   t.match(tap, /^ {4}not ok - it ended with SIGKILL/m);
 });
 
+t.test("one whose plan is kept, and that ends with an error", async (t) => {
+  const { ok, tap } = await run(t, `${IMPORT}t.ok(true, "first"); t.teardown(() => { process.exitCode = 3; });`);
+  t.equal(ok, false);
+  t.match(tap, /^not ok 1 - /m);
+});
+
+t.test("a number of jobs that would run nothing is refused", async (t) => {
+  for (const jobs of [0, -1, 1.5, Number.NaN]) {
+    await t.rejects(runTestFiles(["one.mjs"], { timeoutSeconds: 1, jobs }), /allowed are 1 and more/);
+  }
+});
+
 t.test("and one that comes to no end, with what it has started", async (t) => {
   const source = `${IMPORT}import { spawn } from "node:child_process";
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "inherit" });

@@ -56,8 +56,11 @@ async function serve(records = false): Promise<Served> {
   if (records) {
     const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "other" });
     await producer.deliver(programPut());
-    await producer.deliver({ type: "run.create", id: nextId(), program_id: PROGRAM_ID });
+    const id = nextId();
+    await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
     await producer.close();
+    // Acknowledged is durable; that it is served follows within the moment.
+    while ((await fetch(`http://127.0.0.1:${service.port}/runs/${id}`)).status !== 200);
   }
   const { total } = (await get("/runs?limit=1")) as { total: number };
   const { code, stderr } = await service.end();

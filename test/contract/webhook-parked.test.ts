@@ -69,6 +69,7 @@ t.test(
     t.same(new Set(all.map(({ payload }) => payload.data.run_id)), new Set(runs), "one of each run");
     const bodies = new Map(receiver.requests.map(({ headers, body }) => [headers["webhook-id"], body.toString()]));
     t.equal(bodies.size, RUNS, "each has arrived");
+    t.equal(receiver.requests.length, RUNS, "once");
     for (const { payload } of all) t.equal(bodies.get(payload.event_id), JSON.stringify(payload), "as it is stored");
     const payloadBytes = [...bodies.values()].reduce((sum, body) => sum + body.length, 0);
     t.ok(keptBytes < payloadBytes / 3, `of ${payloadBytes} bytes, ${keptBytes} were held in memory`);

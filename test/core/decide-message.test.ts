@@ -437,7 +437,7 @@ t.test("series", async (t) => {
       allowed: "rows of times before 2255-03-14T16:00:00.000000Z",
     },
   });
-  t.equal(refusalOf(worldWithRun("running"), append(2, late), 12 * 72), undefined, "up to the last");
+  t.equal(refusalOf(worldWithRun("running"), append(2, late), 12 * 73), undefined, "up to the last");
   t.equal(
     refusalOf(world, append(2, { dtype: "f64", scale: 2, offset: 1, invalid: [-1] }), 48),
     undefined,

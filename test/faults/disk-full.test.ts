@@ -116,7 +116,12 @@ class Store {
   }
 
   #roomOf(room: () => DiskRoom) {
-    return { attempt: <T>(operation: () => Promise<T>): Promise<T> => room().attempt(operation) };
+    return {
+      attempt: <T>(operation: () => Promise<T>): Promise<T> => room().attempt(operation),
+      get isOver() {
+        return room().isOver;
+      },
+    };
   }
 }
 

@@ -100,6 +100,23 @@ async function judgeFailedSync(
   );
 }
 
+t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, async (t) => {
+  const library = preloadedLibrary(t, "failing-sync");
+  const order = `${library}.order`;
+  const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
+  const service = await ServiceProcess.start({ args: ["demo"], environment });
+  t.teardown(() => service.dispose());
+  writeFileSync(order, "");
+  const isDown = async (): Promise<boolean> => {
+    const { body } = await getJson(service, "/health");
+    return (body as { components: { log: { status: string } } }).components.log.status === "down";
+  };
+  while (!(await isDown()));
+  const ended = await service.end("SIGTERM");
+  t.equal(ended.code, 1);
+  t.match(ended.stderr, /EIO/);
+});
+
 const hasStrace = isInstalled("strace") ? false : "no strace";
 t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStrace }, async (t) => {
   const byStrace = async (service: ServiceProcess): Promise<void> => {

@@ -36,6 +36,7 @@ export class DeskBench {
   readonly timers = new ManualTimers();
   readonly desk: DeliveryDesk;
   readonly records: DeskRecord[];
+  isDispatcherStopped = false;
   /** Jobs that the dispatcher has. */
   readonly jobs = new Map<string, DeliveryJob>();
   readonly released = new Set<string>();
@@ -68,7 +69,10 @@ export class DeskBench {
       release: (id) => {
         if (this.jobs.has(id)) this.released.add(id);
       },
-      stop: () => Promise.resolve(),
+      stop: () => {
+        this.isDispatcherStopped = true;
+        return Promise.resolve();
+      },
     };
     this.desk = new DeliveryDesk({
       ...{ state: this.state, dispatcher, timers: this.timers, tick: () => ++this.#timeUs },

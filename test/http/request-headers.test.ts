@@ -23,7 +23,7 @@ t.test(`lines are found as a walk over all of them finds them (seed ${seed})`, a
       if (values.length === 0) absent++;
       const expected = values.length === 0 ? undefined : values.join(", ");
       const only = values.length === 1 ? values[0] : undefined;
-      const found = [headers.get(name), headers.count(name), headers.only(name)];
+      const found = [headers.get(name), headers.count(name), headers.sole(name)];
       if (JSON.stringify(found) !== JSON.stringify([expected, values.length, only])) {
         t.same(found, [expected, values.length, only], `${name} of ${JSON.stringify(lines)}`);
       }

@@ -1,7 +1,7 @@
 import t from "tap";
+import { formatUuidWords } from "../../core/identifiers.js";
 import { createRandom } from "../../core/random.js";
 import { UuidTable } from "../../storage/uuid-table.js";
-import { formatUuidWords } from "../../storage/uuid-words.js";
 import { joinedParts } from "../helpers/joined-parts.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_702);

@@ -244,11 +244,17 @@ export class DeliveryDesk {
     this.#commits.add(sequence, resume);
   }
 
-  /** Nothing is recorded any more: whoever waits is told. */
+  /** Nothing is recorded any more: no further attempt is made, and whoever waits is told. */
   abandon(): void {
+    this.#commits.abandon();
+    this.abandonAttempts();
+    void this.#options.dispatcher.stop(0);
+  }
+
+  /** No attempt is made any more: whoever waits for one is told. What is on its way to the log is committed and answered. */
+  abandonAttempts(): void {
     this.#isStopped = true;
     this.#outcomes.stop();
-    this.#commits.abandon();
     this.#wants.abandon(this.#tracked.values());
   }
 

@@ -15,11 +15,14 @@ export type DeliveryTurn =
   /** Only of an inline one: nothing is left to be done, the receiver has it. */
   | { kind: "delivered" };
 
-const LOAD: DeliveryTurn = { kind: "load" };
+/** Of one that nobody waits for. */
+export type AutomaticTurn = Exclude<DeliveryTurn, { kind: "delivered" }>;
+
+const LOAD: AutomaticTurn = { kind: "load" };
 const DELIVERED: DeliveryTurn = { kind: "delivered" };
 const DELETED = "the webhook was deleted";
 
-export function automaticTurn({ delivery, content }: Tracked, state: WebhookState): DeliveryTurn {
+export function automaticTurn({ delivery, content }: Tracked, state: WebhookState): AutomaticTurn {
   if (delivery === null || content === null) return LOAD;
   const kept = state.get(delivery.webhookId);
   const isTest = delivery.eventName === "WebhookTest";

@@ -142,6 +142,10 @@ export class DiskRoom implements WriteRoom {
     await this.#ballast?.settled();
   }
 
+  get isOver(): boolean {
+    return this.#isStopped;
+  }
+
   /** True when so many bytes more leave the level where it is, as far as the last look can tell: for what can wait. */
   hasSpare(bytes: number): boolean {
     if (this.#level !== "enough") return false;

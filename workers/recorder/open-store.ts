@@ -81,7 +81,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     const earlierDamage = withoutFoundAgain(earlier, log.recovery);
     return { log, state, snapshot, openedAt, earlierDamage, damagedRuns: damagedRuns.length };
   } catch (error) {
-    await log.close();
+    // A log that failed says so again; what made the start fail is told.
+    await log.close().catch(() => {});
     throw error;
   }
 }

@@ -26,7 +26,7 @@
 import { isProcessingOpen } from "../../core/artefact.js";
 import type { CellIdentity, Change } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
-import { isUuidV7 } from "../../core/identifiers.js";
+import { formatUuidWords, isUuidV7 } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json.js";
 import type { ProgramDocument } from "../../core/program.js";
 import type { Refusal } from "../../core/refusal.js";
@@ -59,7 +59,6 @@ import { StorageError } from "../../storage/storage-error.js";
 import { TextTable } from "../../storage/text-table.js";
 import { TypedColumn } from "../../storage/typed-column.js";
 import { UuidTable } from "../../storage/uuid-table.js";
-import { formatUuidWords } from "../../storage/uuid-words.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
 import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
 import { WebhookState } from "./webhook-state.js";

@@ -591,7 +591,10 @@ export class Recorder implements MessageIntake {
     this.#failure = `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
     this.#unavailable = message;
     this.#writer?.abandon();
-    this.#webhooks?.deliveries.abandon();
+    if (this.#webhooks !== undefined) {
+      this.#webhooks.deliveries.abandon();
+      this.#environment.send({ kind: "deliveries_ended" });
+    }
     this.#endings.stop();
     this.#watch.stop();
     this.#processing?.abandon();

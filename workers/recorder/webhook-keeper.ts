@@ -74,7 +74,7 @@ export class WebhookKeeper {
       onReports: (reports) => this.deliveries.reports(reports),
       onFailure: (message) => {
         this.#dispatcherFailure = message;
-        this.deliveries.abandon();
+        this.deliveries.abandonAttempts();
         options.onDispatcherFailure(message);
       },
     };

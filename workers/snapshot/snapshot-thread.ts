@@ -6,7 +6,7 @@ import { lowerThreadPriority } from "../thread-priority.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";
 import type { SnapshotOutcome } from "./snapshot-worker.js";
 
-// Nobody waits for it.
+// A stop waits for it a few seconds at most, compaction for its turn; what clients and producers wait for goes first.
 lowerThreadPriority(10);
 let outcome: SnapshotOutcome;
 try {

@@ -26,6 +26,22 @@ t.test("nothing is sent before the view has the record with the event", async (t
   t.same([...one.jobs.keys()], [deliveries[0]?.id], "seen");
 });
 
+t.test("what is on its way to the log is answered by the log, also once there is no dispatcher", (t) => {
+  const one = bench(webhookOf(1));
+  const answers: boolean[] = [];
+  one.desk.whenCommitted(one.committed + 1, (isCommitted) => answers.push(isCommitted));
+  one.desk.whenCommitted(one.committed + 2, (isCommitted) => answers.push(isCommitted));
+  one.desk.abandonAttempts();
+  t.same(answers, []);
+  one.desk.committed(one.committed + 1);
+  t.same(answers, [true]);
+  t.equal(one.isDispatcherStopped, false);
+  one.desk.abandon();
+  t.equal(one.isDispatcherStopped, true, "no attempt is made that could not be recorded");
+  t.same(answers, [true, false], "the log has failed");
+  t.end();
+});
+
 /** What receivers and clients have seen of one history, through its crash. */
 class Ledger {
   readonly faults: string[] = [];
