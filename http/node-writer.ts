@@ -10,11 +10,14 @@ const PATIENCE_MS = 20_000;
 export class NodeWriter {
   readonly #stalled: StalledClients;
   readonly #unacknowledged = new UnacknowledgedBytes();
+  /** The table is of this look: a figure of an earlier one would make the next that is true pass for progress. */
+  #isFresh = false;
 
   constructor(clock: StallClock | undefined) {
-    this.#stalled = new StalledClients(clock, (waitingMs) =>
-      waitingMs < PATIENCE_MS ? undefined : this.#unacknowledged.refresh(),
-    );
+    this.#stalled = new StalledClients(clock, (waitingMs) => {
+      this.#isFresh = waitingMs >= PATIENCE_MS;
+      return this.#isFresh ? this.#unacknowledged.refresh() : undefined;
+    });
   }
 
   /** Until the system has taken the bytes, or the client is gone. */
@@ -46,7 +49,7 @@ export class NodeWriter {
     return new Promise((resolve) => {
       const { socket } = response;
       const client = {
-        offer: () => (socket === null ? undefined : this.#unacknowledged.of(socket)),
+        offer: () => (socket === null || !this.#isFresh ? undefined : this.#unacknowledged.of(socket)),
         cut: () => socket?.destroy(),
       };
       const done = () => {

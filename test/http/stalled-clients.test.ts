@@ -11,6 +11,8 @@ const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n\r\n`;
 const MB = 1_000_000;
 /** Between two looks at clients that do not take their answers. */
 const LOOK_MS = 4_000;
+/** When a client that takes nothing takes some after all: late enough for a cut 60 s after the start to be told from one 60 s after this. */
+const TAKES_AT_MS = 8 * LOOK_MS;
 
 /** Bytes without end; counts what was read of them, and tells when nobody wants more. */
 function endless() {
@@ -50,6 +52,16 @@ async function waiting(port: number, { socket }: RawConnection): Promise<number 
   const table = new UnacknowledgedBytes();
   await table.refresh();
   return table.of({ localPort: port, remoteAddress: socket.localAddress, remotePort: socket.localPort });
+}
+
+/** Until what waits has stayed the same for so many looks at it: no acknowledgement is on its way any more. */
+async function settled(port: number, client: RawConnection): Promise<void> {
+  let last = await waiting(port, client);
+  for (let same = 0; same < 50; same++) {
+    const now = await waiting(port, client);
+    if (now !== last) same = 0;
+    last = now;
+  }
 }
 
 /** Takes so many bytes. */
@@ -102,17 +114,28 @@ onEveryFront(t, "a whole answer that is not taken is cut as a download is", asyn
   const client = await ask(port, "/now");
   t.teardown(async () => client.close());
   await until(() => server.figures().heldBytes > 0 && clock.armed > 0);
-  // What the system takes in on the client's behalf, which it may do late, is progress; from then on there is none.
+  // What the system takes in on the client's behalf, which it may do late, is progress too.
   let left = await waiting(port, client);
   let tookAtMs = 0;
   for (let passedMs = LOOK_MS; server.figures().heldBytes > 0; passedMs += LOOK_MS) {
+    if (passedMs === TAKES_AT_MS) {
+      do await take(client, 2_000_000);
+      while ((await waiting(port, client)) === left);
+      await settled(port, client);
+    }
     clock.advance(LOOK_MS);
     await until(() => clock.armed > 0 || server.figures().heldBytes === 0);
     const now = await waiting(port, client);
-    if (server.figures().heldBytes === 0) t.ok(passedMs >= 60_000, `cut after ${passedMs} ms`);
-    else if (now !== left) tookAtMs = passedMs;
+    const isCut = server.figures().heldBytes === 0;
+    // When it takes some, as much as before may wait again at once.
+    if (!isCut && (now !== left || passedMs === TAKES_AT_MS)) tookAtMs = passedMs;
     left = now;
-    if (passedMs - tookAtMs > 72_000) t.bailout(`not cut ${passedMs - tookAtMs} ms after it took something`);
+    const sinceMs = passedMs - tookAtMs;
+    if (isCut) {
+      t.ok(tookAtMs >= TAKES_AT_MS, "not while it took some");
+      // Seen from here it may have taken the last of it up to a look later than it did.
+      t.ok(sinceMs >= 60_000 - LOOK_MS && sinceMs <= 68_000, `cut ${sinceMs} ms after it took something`);
+    } else if (sinceMs > 72_000) t.bailout(`not cut ${sinceMs} ms after it took something`);
   }
 });
 
