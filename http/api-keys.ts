@@ -55,23 +55,33 @@ export function formatKeys(keys: readonly StoredKey[]): string {
 
 const KEY_WITHIN = /isk_([0-9a-f]{12})_[\w%-]+/g;
 
-/** How often a text may be percent-encoded, one time over the other, for a key in it to be found. */
-const ENCODINGS = 4;
-
 /**
  * The text for a log line: of a key that somebody put where none belongs, such as a query, the id alone. A text with a key any part of which
  * is percent-encoded is shown decoded.
  */
 export function withoutKeys(text: string): string {
-  let decoded = text;
-  for (let left = ENCODINGS; left > 0 && decoded.includes("%"); left--) {
-    // Visible ASCII alone, of which keys are: what is no encoding, or of no text, stays as it came.
-    decoded = decoded.replace(/%([2-6][0-9a-f]|7[0-9a-e])/gi, (_, hex) =>
-      String.fromCharCode(Number.parseInt(hex, 16)),
-    );
-  }
+  const decoded = wholeDecoded(text);
   const hidden = decoded.replace(KEY_WITHIN, "isk_$1_…");
   return hidden === decoded ? text : hidden;
+}
+
+// Of visible ASCII alone, of which keys are: what is no encoding, or of no text, stays as it came.
+const ENCODED = /^%(?:[2-6][0-9a-f]|7[0-9a-e])$/i;
+
+/** Decoded until nothing encoded is left, however often it was encoded one time over the other; in one pass, whatever clients send. */
+function wholeDecoded(text: string): string {
+  if (!text.includes("%")) return text;
+  const decoded: string[] = [];
+  for (let at = 0; at < text.length; at++) {
+    decoded.push(text[at] as string);
+    // What was decoded may end an encoding that began before it: %25 in %2569, and the 5 of %2%35.
+    while (decoded.at(-3) === "%") {
+      const last = decoded.slice(-3).join("");
+      if (!ENCODED.test(last)) break;
+      decoded.splice(-3, 3, String.fromCharCode(Number.parseInt(last.slice(1), 16)));
+    }
+  }
+  return decoded.join("");
 }
 
 /** Compared with when no entry has the key's id, so that this takes as long. */

@@ -56,6 +56,30 @@ t.test("a key is taken out of a line however it is encoded, and other text is le
   }
 });
 
+t.test(
+  "a key is taken out of a line however often it was encoded, in time that grows with the line alone",
+  async (t) => {
+    const { key } = createKey("read", AT);
+    const shown = `${key.slice(0, 17)}…`;
+    const everyByte = (text: string) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16)}`).join("");
+    let once = `%69${key.slice(1)}`;
+    let tail = `${key.slice(0, -1)}${everyByte(key.slice(-1))}`;
+    for (let depth = 1; depth <= 10; depth++) {
+      for (const text of [once, tail, encodeURI(once)])
+        t.equal(withoutKeys(`/${text}`), `/${shown}`, `${depth}: ${text}`);
+      once = encodeURIComponent(once);
+      tail = encodeURIComponent(tail);
+    }
+    for (let text = key, depth = 1; depth <= 7; depth++) {
+      text = everyByte(text);
+      t.equal(withoutKeys(text), shown, `every byte, ${depth} times`);
+    }
+    // A digit's digit's digit encoded: as deep as the line is long.
+    const nested = `%2${"%3".repeat(7_000)}569${key.slice(1)}`;
+    t.equal(withoutKeys(nested), shown);
+  },
+);
+
 onEveryFront(
   t,
   "who has no key, or one without the scope, is refused; nothing of a key is logged",
