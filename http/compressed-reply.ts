@@ -24,15 +24,50 @@ export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   return match !== null && Number(match[1] ?? 1) > 0;
 }
 
-/** The reply with its body compressed: at once when it is kept and was compressed before, else beside the event loop. */
+/** What a kept compressed form costs beside its bytes: objects, header line and memory of its own, by measurement rounded up. */
+const FORM_OVERHEAD_BYTES = 800;
+
+/** The largest compressed form that is kept with a body: JSON and text hardly ever have one that is larger. */
+function largestKeptForm(bodyBytes: number): number {
+  return Math.ceil(bodyBytes / 2) + 1024;
+}
+
+/** What a reply that is kept may come to hold: its body, and the compressed form that is kept with it once somebody asks for that. */
+export function keptBytes(reply: Reply): number {
+  const { byteLength } = reply.body as Uint8Array;
+  return isCompressible(reply) ? byteLength + largestKeptForm(byteLength) + FORM_OVERHEAD_BYTES : byteLength;
+}
+
+/**
+ * The reply with its body compressed: at once when it is kept and was compressed before, else beside the event loop. Of a kept one whoever
+ * asks while it is being made gets the same bytes.
+ */
 export function compressedReply(reply: Reply): Reply | Promise<Reply> {
-  return reply.compressed ?? compress(reply);
+  if (reply.compressed !== undefined) return reply.compressed;
+  const compressed = compress(reply);
+  if (reply.isKept) reply.compressed = compressed;
+  return compressed;
 }
 
 async function compress(reply: Reply): Promise<Reply> {
-  const body = await gzipAsync(reply.body as Uint8Array, { level: LEVEL });
-  const headers = [...(reply.headers ?? []), ["Content-Encoding", "gzip"] as const];
-  const compressed = { ...reply, body, headers, lines: undefined };
-  if (reply.isKept) reply.compressed = compressed;
-  return compressed;
+  let kept: Reply | undefined;
+  try {
+    const plain = reply.body as Uint8Array;
+    let body: Uint8Array = await gzipAsync(plain, { level: LEVEL });
+    const isKept = reply.isKept === true && body.byteLength <= largestKeptForm(plain.byteLength);
+    if (isKept) body = inOwnMemory(body);
+    const headers = [...(reply.headers ?? []), ["Content-Encoding", "gzip"] as const];
+    const compressed = { ...reply, body, headers, isKept, lines: undefined, compressed: undefined };
+    if (isKept) kept = compressed;
+    return compressed;
+  } finally {
+    if (reply.isKept) reply.compressed = kept;
+  }
+}
+
+/** zlib gives a part of a larger piece, which would be kept with it. */
+function inOwnMemory(bytes: Uint8Array): Uint8Array {
+  const own = Buffer.allocUnsafeSlow(bytes.byteLength);
+  own.set(bytes);
+  return own;
 }

@@ -106,11 +106,11 @@ class Exchange implements IncomingRequest {
     this.#request = request;
     this.response = response;
     this.method = request.method ?? "";
-    // node:http gives bytes as Latin-1; a name in a path is UTF-8.
-    const target = utf8(request.url ?? "");
+    const target = request.url ?? "";
     const mark = target.indexOf("?");
-    this.path = mark === -1 ? target : target.slice(0, mark);
-    this.query = mark === -1 ? "" : target.slice(mark + 1);
+    // A copy where there is a query: a part of the target would keep all of it wherever the path, or an id out of it, is kept.
+    this.path = mark === -1 ? utf8(target) : utf8Copy(target.slice(0, mark));
+    this.query = mark === -1 ? "" : utf8(target.slice(mark + 1));
     const { rawHeaders } = request;
     for (let i = 0; i < rawHeaders.length; i += 2) {
       this.headers.add((rawHeaders[i] as string).toLowerCase(), utf8(rawHeaders[i + 1] as string));
@@ -154,9 +154,15 @@ class Exchange implements IncomingRequest {
   }
 }
 
+/** node:http gives bytes as Latin-1; a name in a path, or a value, is UTF-8. */
 function utf8(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
-  return /^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text, "latin1").toString("utf8");
+  return /^[\x00-\x7f]*$/.test(text) ? text : utf8Copy(text);
+}
+
+/** The same, in memory of its own. */
+function utf8Copy(text: string): string {
+  return Buffer.from(text, "latin1").toString("utf8");
 }
 
 /** What there is of one connection. */

@@ -37,8 +37,8 @@ export interface Reply {
   variesByEncoding?: boolean;
   /** This very object is answered again: what is made of it stands in it from then on. */
   isKept?: boolean;
-  /** Of one that is kept: its compressed form. */
-  compressed?: Reply | undefined;
+  /** Of one that is kept: its compressed form, once it has been asked for; a promise while it is being made. */
+  compressed?: Reply | Promise<Reply> | undefined;
   /** Of one that is kept: its header lines as a front writes them. */
   lines?: string | undefined;
   /** The connection cannot be trusted after this request: no second one is read from it. */

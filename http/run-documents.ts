@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { runResponse } from "../core/run-response.js";
 import type { View } from "../storage/view.js";
+import { keptBytes } from "./compressed-reply.js";
 import { jsonBytesReply, type Reply } from "./reply.js";
 
 interface RunDocument {
@@ -21,6 +22,9 @@ const ENTRY_OVERHEAD_BYTES = 850;
 /** Of one run, for base addresses that clients use by turns: the last ones. */
 const BASE_ADDRESSES = 4;
 
+/** Those of one run together: what no one asks for but the last client must not push out all the others. The newest may have more. */
+const SHARE_OF_ONE_RUN = 1 / 4;
+
 /**
  * The JSON of GET /runs/{run_id}, kept once per base address until the run changes or the bound is reached: a hot one costs a
  * look-up. Also that of a run that has not ended: a document may have 16 MiB, and many clients may ask for it between two changes.
@@ -28,6 +32,7 @@ const BASE_ADDRESSES = 4;
  */
 export class RunDocuments {
   readonly #view: View;
+  readonly #bytesOfOneRun: number;
   /** By run, the newest first: an id and an address put together for every request would cost more than the look-up. */
   readonly #kept: LRUCache<string, readonly RunDocument[]>;
   readonly #building = new Map<string, Promise<Reply | undefined>>();
@@ -35,6 +40,7 @@ export class RunDocuments {
   /** @param cacheBytes bound of what is kept */
   constructor(view: View, cacheBytes: number) {
     this.#view = view;
+    this.#bytesOfOneRun = cacheBytes * SHARE_OF_ONE_RUN;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
       sizeCalculation: (documents) => documents.reduce((bytes, { sizeInBytes }) => bytes + sizeInBytes, 0),
@@ -74,20 +80,38 @@ export class RunDocuments {
     // Without deliveries at once: a run that has not ended changes in place with the next batch.
     const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
     const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
-    const json = Buffer.from(JSON.stringify(runResponse(run, baseUrl, named)));
+    const json = bytesOf(JSON.stringify(runResponse(run, baseUrl, named)));
     const webhookRenames = named.length === 0 ? null : this.#view.webhookRenames;
     const { updatedAtUs } = run;
     const reply = jsonBytesReply(json, true);
-    const sizeInBytes = json.byteLength + ENTRY_OVERHEAD_BYTES;
+    const sizeInBytes = keptBytes(reply) + ENTRY_OVERHEAD_BYTES;
     // Not known to hold yet: the run may have changed while its deliveries were read.
     const checkedAtChange = -1;
-    const others = (this.#kept.peek(id) ?? []).filter((document) => document.baseUrl !== baseUrl);
-    this.#kept.set(id, [
-      { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes },
-      ...others.slice(0, BASE_ADDRESSES - 1),
-    ]);
+    const newest = { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes };
+    // By the run's own id: the asker's may be a part of a much larger text, all of which would be kept.
+    this.#kept.set(run.id, this.#newestFirst(newest, this.#kept.peek(id) ?? []));
     return reply;
   }
+
+  /** What is kept of a run from now on: a new document, and as many of those before as may stay beside it. */
+  #newestFirst(newest: RunDocument, before: readonly RunDocument[]): RunDocument[] {
+    const documents = [newest];
+    let bytes = newest.sizeInBytes;
+    for (const document of before) {
+      if (document.baseUrl === newest.baseUrl) continue;
+      bytes += document.sizeInBytes;
+      if (documents.length === BASE_ADDRESSES || bytes > this.#bytesOfOneRun) break;
+      documents.push(document);
+    }
+    return documents;
+  }
+}
+
+/** In memory of its own: a part of a shared piece would keep all of that piece. */
+function bytesOf(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }
 
 function ofAddress(documents: readonly RunDocument[], baseUrl: string): RunDocument | undefined {

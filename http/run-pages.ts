@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { RunListQuery, View } from "../storage/view.js";
+import { keptBytes } from "./compressed-reply.js";
 import { jsonBytesReply, type Reply } from "./reply.js";
 
 /** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
@@ -24,7 +25,7 @@ export class RunPages {
     this.#view = view;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
-      sizeCalculation: ({ body }, key) => (body as Uint8Array).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+      sizeCalculation: (page, key) => keptBytes(page) + 2 * key.length + ENTRY_OVERHEAD_BYTES,
     });
   }
 

@@ -2,20 +2,11 @@
  * Preloaded into a service process (`NODE_OPTIONS=--import=…`): on SIGUSR2 every thread collects its garbage, and the process writes one
  * line to stderr, `{"heap_report": [bytes, …]}`: what heap and buffers of each thread hold then, the main thread first.
  */
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { BroadcastChannel, isMainThread, threadId } from "node:worker_threads";
+import { heldBytes } from "./held-memory.js";
 
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 /** Threads answer within a slice of their work; one that does not is left out. */
 const ANSWER_MS = 500;
-
-function heldBytes(): number {
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 interface Report {
   thread: number;

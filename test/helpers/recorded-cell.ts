@@ -4,6 +4,7 @@ import type { ComponentRow } from "../../core/health.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
 import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
+import type { WebhookChange } from "../../core/webhook-change.js";
 import { startFront } from "../../http/front.js";
 import type { Front } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
@@ -20,6 +21,7 @@ import { FileSystemError } from "../../storage/file-system.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
 import { View } from "../../storage/view.js";
+import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
 
 /** The release that the fixture says it is. */
@@ -73,7 +75,15 @@ export class RecordedCell {
       run = foldRun(this.#runs.get(change.runId), change as RunChange | RunEnded, timeUs);
       this.#runs.set(change.runId, run);
     }
-    const { type, index, body } = encodeChanges(null, changes, run);
+    this.#record(timeUs, encodeChanges(null, changes, run));
+  }
+
+  /** One record of a webhook or a delivery. */
+  applyWebhook(timeUs: number, change: WebhookChange): void {
+    this.#record(timeUs, encodeWebhookChange(change));
+  }
+
+  #record(timeUs: number, { type, index, body }: { type: number; index: Uint8Array; body: Uint8Array }): void {
     const last = this.#batches.at(-1);
     const offset = last === undefined ? 0 : last.offset + last.bytes.length;
     const sequence = this.#batches.length + 1;

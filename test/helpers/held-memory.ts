@@ -1,0 +1,14 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Bytes of heap and buffers that this thread still holds once its garbage is collected. */
+export function heldBytes(): number {
+  // Twice: buffers go with the collection after that of what held them.
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
