@@ -1,9 +1,10 @@
 import type { Benchmark } from "../harness/benchmark.js";
 import {
-  BARE_CONNECTIONS,
   BESIDE_BARE,
   BESIDE_BARE_CONTESTANTS,
+  BESIDE_BARE_LOAD,
   BESIDE_BARE_METHOD,
+  BESIDE_BARE_ROUNDS,
   openBesideBareServer,
 } from "../load/beside-bare-server.js";
 import { fillRuns } from "../load/filled-runs.js";
@@ -14,10 +15,8 @@ const PATH = "/runs?limit=50";
 export const listPageHot: Benchmark = {
   name: "list-page-hot",
   measures:
-    `GET ${PATH} at 1,000 runs, again and again, over ${BARE_CONNECTIONS} connections that each keep one request in flight (closed loop), by one thread of the load ` +
-    "generator; from sending a request to its whole answer. No run changes meanwhile, so that the service makes the page once and " +
-    "finds it by its query from then on (what making one costs is shown by list-pages-10k). All with default settings, each in its own process. " +
-    BESIDE_BARE_METHOD,
+    `GET ${PATH} at 1,000 runs, ${BESIDE_BARE_LOAD} No run changes meanwhile, so that the service makes the page once and finds it by its ` +
+    `query from then on (what making one costs is shown by list-pages-10k). ${BESIDE_BARE_METHOD}`,
   metric: { name: "throughput", unit: "req/s", better: "higher" },
   contestants: BESIDE_BARE_CONTESTANTS,
   peer: BESIDE_BARE.bodyOnly,
@@ -31,7 +30,7 @@ export const listPageHot: Benchmark = {
       source: "list pages against bare uWebSockets.js sending the same bytes",
     },
   ],
-  rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 15 } },
+  rounds: BESIDE_BARE_ROUNDS,
   timeoutSeconds: { smoke: 120, full: 600 },
   open: (context) =>
     openBesideBareServer(context, async (service) => {

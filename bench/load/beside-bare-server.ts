@@ -1,14 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BenchmarkContext, Contestant, OpenBenchmark } from "../harness/benchmark.js";
+import type { Benchmark, BenchmarkContext, Contestant, OpenBenchmark } from "../harness/benchmark.js";
 import { getAnswer, measureHttpLoad, type WholeAnswer } from "./http-load.js";
 import { startServer } from "./server-process.js";
 import { type ServiceProcess, startService } from "./service-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
-/** Of the load, for what a benchmark says of itself. */
-export const BARE_CONNECTIONS = 32;
+const BARE_CONNECTIONS = 32;
 const SECONDS = { smoke: 1, full: 3 };
 
 /** Whom goals name. */
@@ -19,7 +18,7 @@ export const BESIDE_BARE_CONTESTANTS: readonly Contestant[] = [
   {
     name: BESIDE_BARE.sameBytes,
     description:
-      "uWebSockets.js alone, the same bytes on the wire: writeHeader for each header line, a fixed trace id among them, res.end",
+      "uWebSockets.js alone, the same bytes on the wire: one writeHeader for all header lines, a fixed trace id among them, res.end",
   },
   {
     name: BESIDE_BARE.bodyOnly,
@@ -27,12 +26,24 @@ export const BESIDE_BARE_CONTESTANTS: readonly Contestant[] = [
   },
 ];
 
-/** What these benchmarks compare, for `measures`. */
+/** How these benchmarks ask, for `measures`. */
+export const BESIDE_BARE_LOAD =
+  `again and again, over ${BARE_CONNECTIONS} connections that each keep one request in flight (closed loop), by one thread of the load ` +
+  "generator. Clock of the load generator: from sending a request to its whole answer. All with default settings, each in its own process.";
+
+/** How long they take. */
+export const BESIDE_BARE_ROUNDS: Benchmark["rounds"] = {
+  smoke: { warmup: 0, measured: 1 },
+  full: { warmup: 2, measured: 15 },
+};
+
+/** What they compare, for `measures`. */
 export const BESIDE_BARE_METHOD =
   "Two peers answer any request out of memory: what the server library and the kernel cost. One sends the very same bytes on the wire " +
-  "(status line, header lines in their order, body; checked before, with a trace id of its own of the same length): goals, which speak of " +
-  "a bare server sending the same bytes, are judged against it. The other sends the body alone, without Content-Type, ETag, X-Trace-ID and " +
-  "Vary: until 2026 the only one, kept so that what the header lines cost can be seen, and reports of before compared.";
+  "(status line, header lines in their order, by one call as the service writes them, body; checked before, with a trace id of its own of the " +
+  "same length): goals that speak of a bare server sending the same bytes are judged against it. The other sends the body alone, without " +
+  "Content-Type, ETag, X-Trace-ID and Vary: until 2026 the only one, kept so that what the header lines cost can be seen, and reports of " +
+  "before compared.";
 
 /** As it stands on the wire, but for what differs with the time and the request: of these lines' values the length alone. */
 function shapeOf({ statusLine, headerLines, body }: WholeAnswer): string {

@@ -9,9 +9,8 @@ const READ_BYTES = 1024 * 1024;
  * last use, and what says that it is about a warm cache must not measure the disk.
  *
  * @param path of a file, or of a folder, whose files are read, not those of folders in it
- * @returns bytes that were read
  */
-export async function warmPageCache(path: string): Promise<number> {
+export async function warmPageCache(path: string): Promise<void> {
   const paths = statSync(path).isDirectory()
     ? readdirSync(path, { withFileTypes: true })
         .filter((entry) => entry.isFile())
@@ -19,14 +18,12 @@ export async function warmPageCache(path: string): Promise<number> {
     : [path];
   // One piece of memory for all: garbage of this would be collected within what is measured.
   const piece = Buffer.allocUnsafeSlow(READ_BYTES);
-  let bytes = 0;
   for (const one of paths) {
     const file = await open(one, "r");
     try {
-      for (let read = -1; read !== 0; bytes += read) read = (await file.read(piece, 0, READ_BYTES)).bytesRead;
+      while ((await file.read(piece, 0, READ_BYTES)).bytesRead > 0);
     } finally {
       await file.close();
     }
   }
-  return bytes;
 }
