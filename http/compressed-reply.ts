@@ -25,7 +25,7 @@ export function acceptsGzip(acceptEncoding: string | undefined): boolean {
 }
 
 /** What a kept compressed form costs beside its bytes: objects, header line and memory of its own, by measurement rounded up. */
-const FORM_OVERHEAD_BYTES = 800;
+const FORM_OVERHEAD_BYTES = 1_050;
 
 /** The largest compressed form that is kept with a body: JSON and text hardly ever have one that is larger. */
 function largestKeptForm(bodyBytes: number): number {

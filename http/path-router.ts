@@ -4,11 +4,34 @@ import type { Route } from "./route.js";
 export interface RouteMatch {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
+  /** Whether the route declares query parameters. */
+  readonly takesQuery: boolean;
 }
 
-/** What is remembered of a path, at most so many of them: what hot requests ask for, and little memory whatever clients send. */
-const REMEMBERED_PATHS = 1_000;
+/**
+ * Places for paths that are remembered, each for the last one of those that belong there: enough for what is asked for again and again, and
+ * little memory whatever clients send. A power of two.
+ */
+const REMEMBERED_PLACES = 2_048;
 const REMEMBERED_PATH_CHARACTERS = 200;
+/** Where the id in `/runs/{id}/…`, the longest part that differs, has its last digits, which are random. */
+const ID_END = "/runs/".length + 36;
+
+interface Remembered {
+  readonly path: string;
+  readonly match: RouteMatch;
+}
+
+/** The place of a path, by a few of its characters: a hash of all of them, as a map needs it, costs more than the whole look-up. */
+function placeOf(path: string): number {
+  const { length } = path;
+  let place = length;
+  for (let at = Math.max(length - 4, 0); at < length; at++) place = Math.imul(place, 31) + path.charCodeAt(at);
+  if (length > ID_END) {
+    for (let at = ID_END - 4; at < ID_END; at++) place = Math.imul(place, 31) + path.charCodeAt(at);
+  }
+  return (place ^ (place >>> 11)) & (REMEMBERED_PLACES - 1);
+}
 
 interface Node {
   /** By the length of their segments: a look-up by the segment itself would have to hash every id. */
@@ -34,8 +57,8 @@ function parameterName(segment: string): string | undefined {
  */
 export class PathRouter {
   readonly #root = createNode();
-  /** By path, of GET: where a path leads never changes, and a hot one need not be taken apart each time. */
-  readonly #remembered = new Map<string, RouteMatch>();
+  /** By place, of GET: where a path leads never changes, and a hot one need not be taken apart each time. */
+  readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED_PLACES).fill(undefined);
 
   /** @throws Error when two routes share method and path, or a path and its declared parameters differ */
   constructor(routes: readonly Route[]) {
@@ -79,14 +102,11 @@ export class PathRouter {
    */
   find(method: string, path: string): RouteMatch {
     if (method !== "GET") return this.#find(method, path);
-    let match = this.#remembered.get(path);
-    if (match === undefined) {
-      match = this.#find(method, path);
-      if (path.length <= REMEMBERED_PATH_CHARACTERS) {
-        if (this.#remembered.size >= REMEMBERED_PATHS) this.#remembered.clear();
-        this.#remembered.set(path, match);
-      }
-    }
+    const place = placeOf(path);
+    const remembered = this.#remembered[place];
+    if (remembered !== undefined && remembered.path === path) return remembered.match;
+    const match = this.#find(method, path);
+    if (path.length <= REMEMBERED_PATH_CHARACTERS) this.#remembered[place] = { path, match };
     return match;
   }
 
@@ -99,13 +119,14 @@ export class PathRouter {
       const allow = methodsOf(node);
       throw new ServiceError("method_not_allowed", `this path allows ${allow.join(", ")}`, { method, allow });
     }
-    if (values.length === 0) return { route, params: NO_PARAMETERS };
+    const takesQuery = Object.keys(route.query).length > 0;
+    if (values.length === 0) return { route, params: NO_PARAMETERS, takesQuery };
     const params: Record<string, string> = {};
     for (let i = 0; i < values.length; i++) {
       const name = node.names[i] as string;
       params[name] = decodeSegment(route, name, values[i] as string);
     }
-    return { route, params: Object.freeze(params) };
+    return { route, params: Object.freeze(params), takesQuery };
   }
 
   /** Methods of the path, HEAD and OPTIONS among them. @throws ServiceError route_not_found */
@@ -159,7 +180,8 @@ function methodsOf(node: Node): string[] {
 function decodeSegment(route: Route, name: string, raw: string): string {
   // Raw bytes that were not UTF-8 arrive as U+FFFD.
   if (raw.includes("\ufffd")) throw undecodable(route, name, raw);
-  if (!raw.includes("%")) return raw;
+  // A copy: what is part of another text is compared and looked up by a slower way, each time, and keeps all of that text.
+  if (!raw.includes("%")) return Buffer.from(raw).toString();
   try {
     return decodeURIComponent(raw);
   } catch {

@@ -39,8 +39,8 @@ export interface Reply {
   isKept?: boolean;
   /** Of one that is kept: its compressed form, once it has been asked for; a promise while it is being made. */
   compressed?: Reply | Promise<Reply> | undefined;
-  /** Of one that is kept: its header lines as a front writes them. */
-  lines?: string | undefined;
+  /** Of one that is kept: the bytes of its header lines as a front writes them, the trace id of its last answer first. */
+  lines?: Uint8Array | undefined;
   /** The connection cannot be trusted after this request: no second one is read from it. */
   closeConnection?: boolean;
 }

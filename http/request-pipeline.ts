@@ -148,7 +148,7 @@ export class RequestPipeline {
     const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
     if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
-    const { route, params } = this.#router.find(incoming.method, incoming.path);
+    const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     found.route = route;
     if (this.#apiKeys !== undefined && route.scope !== "none") {
       this.#apiKeys.check(headers.get("authorization"), route.scope);
@@ -158,7 +158,7 @@ export class RequestPipeline {
       const wrongType = mediaTypeFault(headers);
       if (wrongType !== undefined) throw wrongType;
     }
-    const query = hasParameters(route.query) ? parseQuery(route.query, incoming.query) : NO_QUERY;
+    const query = takesQuery ? parseQuery(route.query, incoming.query) : NO_QUERY;
     const baseUrl = this.#baseUrl ?? this.#baseUrlOf(headers.get("host") as string);
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     found.request = request;
@@ -276,11 +276,6 @@ interface Found {
 }
 
 const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
-
-function hasParameters(query: QueryParameters): boolean {
-  for (const _ in query) return true;
-  return false;
-}
 
 /** After such an answer nothing more is read from the connection. */
 function refusal(error: ServiceError, traceId: string): Reply {

@@ -2,8 +2,9 @@ import { randomFillSync } from "node:crypto";
 
 // Random bytes are drawn, and written as digits, for many ids at once: a call into the generator or the encoder costs more than an id.
 const POOL_BYTES = 16 * 1024;
-const ID_DIGITS = 32;
-const ZEROS = "0".repeat(ID_DIGITS);
+/** Hexadecimal, two for each byte. */
+export const TRACE_ID_DIGITS = 32;
+const ZEROS = "0".repeat(TRACE_ID_DIGITS);
 const pool = Buffer.allocUnsafe(POOL_BYTES);
 let digits = "";
 let used = 0;
@@ -14,8 +15,8 @@ export function freshTraceId(): string {
     digits = randomFillSync(pool).toString("hex");
     used = 0;
   }
-  const id = digits.slice(used, used + ID_DIGITS);
-  used += ID_DIGITS;
+  const id = digits.slice(used, used + TRACE_ID_DIGITS);
+  used += TRACE_ID_DIGITS;
   return id === ZEROS ? freshTraceId() : id;
 }
 

@@ -9,6 +9,7 @@ import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
+import { TRACE_ID_DIGITS } from "./trace-id.js";
 
 /** The application as it is: the package's types lack listening with options on a host, and close. */
 type UwsApp = Pick<TemplatedApp, "any" | "get"> & {
@@ -225,7 +226,7 @@ function writeHead(response: HttpResponse, reply: Reply, traceId: string): void 
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   // In one call: each costs as much as the rest of a hot request's head. The library writes name, colon, value and line end as they are,
   // and none of these values can hold a line end: hex digits, a route's own type, base64 in quotes.
-  response.writeHeader("X-Trace-ID", traceId + (reply.lines ?? linesOf(reply)));
+  response.writeHeader("X-Trace-ID", reply.isKept ? keptLines(reply, traceId) : traceId + linesOf(reply));
   // A name or a link may come in these: the library is given each by itself.
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
 }
@@ -236,7 +237,17 @@ function linesOf(reply: Reply): string {
   if (reply.contentType !== undefined) lines += `\r\nContent-Type: ${reply.contentType}`;
   if (reply.etag) lines += `\r\nETag: ${reply.etag}`;
   if (reply.variesByEncoding) lines += "\r\nVary: Accept-Encoding";
-  if (reply.isKept) reply.lines = lines;
+  return lines;
+}
+
+/**
+ * The trace id and the lines behind it, as bytes that stay with the reply and have each answer's id written into them: a text put together
+ * for every answer would be copied three times on its way out. To be given to the library at once, which copies them.
+ */
+function keptLines(reply: Reply, traceId: string): Uint8Array {
+  reply.lines ??= new Uint8Array(Buffer.from(traceId + linesOf(reply), "latin1"));
+  const lines = reply.lines;
+  for (let i = 0; i < TRACE_ID_DIGITS; i++) lines[i] = traceId.charCodeAt(i);
   return lines;
 }
 

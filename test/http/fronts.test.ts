@@ -4,7 +4,7 @@ import t from "tap";
 import { ServiceError } from "../../core/service-errors.js";
 import { startFront } from "../../http/front.js";
 import type { HttpServer } from "../../http/http-server.js";
-import { downloadReply, jsonReply, type Reply, type StreamBody } from "../../http/reply.js";
+import { downloadReply, jsonBytesReply, jsonReply, type Reply, type StreamBody } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import type { HandlerRequest } from "../../http/route.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
@@ -80,6 +80,36 @@ onEveryFront(t, "JSON, its length, its type and a trace id; the same by HEAD wit
     { é: 1 },
     "the connection goes on after HEAD, with no stray body between",
   );
+});
+
+onEveryFront(t, "a kept reply has the trace id of each request, and all else as before", async (t, serve) => {
+  const kept = jsonBytesReply(Buffer.from(JSON.stringify({ text: "x".repeat(4_000) })), true);
+  const { port } = await serve(t, { "/kept": () => kept });
+  const ids = ["0af7651916cd43dd8448eb211c80319c", "ffffffffffffffffffffffffffffffff"];
+  for (const encoding of ["", "Accept-Encoding: gzip\r\n"]) {
+    const connection = await RawConnection.open(port);
+    t.teardown(async () => connection.close());
+    const traced = ids.map((id) => GET("/kept", `${encoding}traceparent: 00-${id}-b7ad6b7169203331-01\r\n`));
+    connection.send(GET("/kept", encoding));
+    t.equal((await connection.response())?.status, 200, "made, and compressed where that is asked for");
+    // Several in one piece: each must leave with its own before the next one is written.
+    connection.send([...traced, GET("/kept", encoding), ...traced].join(""));
+    const answers = [];
+    for (let nth = 0; nth < 5; nth++) answers.push(await connection.response());
+    const [first, , third, ...last] = answers;
+    const shown = answers.map((answer) => answer?.headers["x-trace-id"]);
+    t.same([shown[0], shown[1], shown[3], shown[4]], [...ids, ...ids]);
+    t.match(shown[2], /^[0-9a-f]{32}$/);
+    t.notOk(ids.includes(shown[2] as string), "one without a trace gets a fresh one");
+    for (const answer of [third, ...last]) {
+      const { "x-trace-id": _, date: __, ...others } = answer?.headers ?? {};
+      const { "x-trace-id": ___, date: ____, ...expected } = first?.headers ?? {};
+      t.strictSame(others, expected);
+      t.same(answer?.body, first?.body);
+    }
+    t.match(first?.headers, { "content-type": "application/json", etag: /^W\/"[\w-]{16}"$/, vary: "Accept-Encoding" });
+    t.equal(first?.headers["content-encoding"], encoding === "" ? undefined : "gzip");
+  }
 });
 
 onEveryFront(
