@@ -181,7 +181,7 @@ export const SERVE_OPTIONS = {
   "api-keys": path("file of API keys (`keys add`); every request but /livez then needs one", null),
   "cors-origin": option<readonly string[]>({
     placeholder: "<origins>",
-    description: "origins whose pages may read the answers, separated by commas; * for any",
+    description: "origins whose pages may use the interface, reading and writing, separated by commas; * for any",
     allowed: "* or origins such as https://dashboard.factory, separated by commas",
     parse: parseOrigins,
     fallback: [],

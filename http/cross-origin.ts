@@ -5,12 +5,12 @@ type HeaderLines = readonly (readonly [name: string, value: string])[];
 
 /** Headers of answers that a page of another origin may read beside the safelisted ones. */
 const EXPOSED =
-  "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow";
+  "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, If-None-Match, If-Modified-Since, If-Range, Range, traceparent, tracestate";
 const PREFLIGHT_SECONDS = 600;
 
-/** Which pages of other origins may read the answers (Fetch standard, CORS protocol). No cookies are ever involved. */
+/** Which pages of other origins may use the interface, reading and writing (Fetch standard, CORS protocol). No cookies are ever involved. */
 export class CrossOrigin {
   readonly #origins: readonly string[];
 

@@ -174,7 +174,7 @@ export class RequestPipeline {
   }
 
   #optionsReply({ path, headers }: IncomingRequest): Reply {
-    const methods = this.#router.methods(path).join(", ");
+    const methods = (path === "*" ? ALL_METHODS : this.#router.methods(path)).join(", ");
     const further = this.#crossOrigin?.preflightHeaders(headers, methods) ?? [];
     return { status: 204, headers: [["Allow", methods], ...further], body: null };
   }
@@ -274,6 +274,9 @@ interface Found {
   route: Route | undefined;
   request: PipelineRequest | undefined;
 }
+
+/** Of `OPTIONS *`, which asks for the service as a whole (RFC 9110, section 9.3.7). */
+const ALL_METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
 
 const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
 

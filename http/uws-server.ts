@@ -100,6 +100,9 @@ async function drain(
 let headersBeingRead: RequestHeaders;
 const addHeader = (name: string, value: string): void => headersBeingRead.add(name, value);
 
+// Among the options of a Connection header (RFC 9112, section 9.6).
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
+
 /** One request and what becomes of it. The native request is gone after the callback: all of it is copied before. */
 class Exchange implements IncomingRequest {
   readonly method: string;
@@ -134,6 +137,12 @@ class Exchange implements IncomingRequest {
   get query(): string {
     this.#query ??= this.#native.getQuery() ?? "";
     return this.#query;
+  }
+
+  /** The client has said that it sends no further request on this connection: none that comes all the same may be run. */
+  get isLast(): boolean {
+    const connection = this.headers.get("connection");
+    return connection !== undefined && CLOSE.test(connection);
   }
 
   isAborted(): boolean {
@@ -201,7 +210,8 @@ function serve(
       !(reply instanceof Promise) &&
       reply.body instanceof Uint8Array &&
       exchange.method !== "HEAD" &&
-      !reply.closeConnection
+      !reply.closeConnection &&
+      !exchange.isLast
     ) {
       sender.sendNow(exchange, reply, reply.body);
       return;
@@ -212,6 +222,14 @@ function serve(
     options.log.error({ err: error }, "a request could not be served");
     closeQuietly(response);
   }
+}
+
+/**
+ * Until the library has gone through what it read: a request that stood behind another one in the same read finds that unanswered, and the
+ * library closes the connection instead of serving it.
+ */
+function turnOfEventLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function closeQuietly(response: HttpResponse): void {
@@ -293,13 +311,12 @@ class Sender {
       }
       const body = reply.body;
       if (body === null || exchange.method === "HEAD" || reply.closeConnection) {
-        // A turn of the event loop later: a request that stood behind this one in the same read finds it unanswered, and the library
-        // closes the connection instead of serving it. So nothing is read behind a request that is refused for its framing, and
-        // answers that bypass tryEnd do not pile up.
-        await new Promise((resolve) => setImmediate(resolve));
+        // So nothing is read behind a request that is refused for its framing, and answers that bypass tryEnd do not pile up.
+        await turnOfEventLoop();
         if (!exchange.isAborted()) response.cork(() => sendWhole(exchange, reply, body));
         return;
       }
+      if (exchange.isLast) await turnOfEventLoop();
       if (exchange.isAborted()) return;
       this.held.hold(body);
       waitingFor = body;

@@ -57,6 +57,16 @@ export const RAW_CASES: readonly RawCase[] = [
   one("a request within a body", post(SMUGGLED), "422 open"),
   one("a request within a skipped body", get(`Content-Length: ${SMUGGLED.length}\r\n`) + SMUGGLED, "200 open"),
   one("a request within a refused type", post(SMUGGLED, "Content-Type: text/plain\r\n"), "415 open"),
+  one("the last one by its own word, then another", get("Connection: close\r\n") + SMUGGLED, ["closed", "200 closed"]),
+  one("the last one among other options, then another", get("Connection: TE , Close\r\nTE: trailers\r\n") + SMUGGLED, [
+    "closed",
+    "200 closed",
+  ]),
+  one("the last one by a POST, then another", post(BODY, `${JSON_TYPE}Connection: close\r\n`) + SMUGGLED, "closed"),
+  one("the last one by a HEAD", `HEAD /a HTTP/1.1\r\n${H}Connection: close\r\n\r\n`, "200 closed"),
+  one("what the client has already, then another", get("If-None-Match: *\r\n") + get(), ["closed", "304 200 open"]),
+  one("OPTIONS and GET", `OPTIONS /a HTTP/1.1\r\n${H}\r\n${get()}`, ["closed", "204 200 open"]),
+  one("OPTIONS of all", `OPTIONS * HTTP/1.1\r\n${H}\r\n`, ["silent", "204 open"]),
   one("HEAD and GET", `HEAD /a HTTP/1.1\r\n${H}\r\n${get()}`, ["closed", "200 200 open"]),
   // Transfer-Encoding.
   one("chunked", `${get("Transfer-Encoding: chunked\r\n")}0\r\n\r\n${SMUGGLED}`, ["closed", "411 closed"]),
