@@ -15,6 +15,8 @@ const FILE_BYTES = 20_000_000;
 const SIP_BYTES = 10_000;
 /** What 200 slow readers may cost: two slices of 256 KiB each, as much again of the runtime's, and the sockets. */
 const GROWTH_LIMIT_BYTES = 400_000_000;
+/** What 5,000 idle connections may cost: 20 KB each. */
+const IDLE_GROWTH_LIMIT_BYTES = 100_000_000;
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n\r\n`;
 
@@ -67,6 +69,8 @@ for (const front of FRONTS) {
 
     const idle: RawConnection[] = [];
     while (idle.length < IDLE) idle.push(await RawConnection.open(service.port));
+    const idleGrowth = residentBytes(service.pid) - before;
+    t.ok(idleGrowth < IDLE_GROWTH_LIMIT_BYTES, `grew by ${Math.round(idleGrowth / 1e6)} MB`);
     t.comment(`${front}, ${IDLE} idle: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
     for (const connection of idle) connection.close();
 
