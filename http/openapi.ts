@@ -1,7 +1,8 @@
 import { EVENT_SCHEMAS } from "../core/event-schema.js";
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
 import { JSON_CONTENT_TYPE } from "./reply.js";
-import { RESPONSE_EXAMPLES } from "./response-examples.js";
+import { REQUEST_EXAMPLES } from "./request-examples.js";
+import { ERROR_EXAMPLE, RESPONSE_EXAMPLES } from "./response-examples.js";
 import { RESPONSE_SCHEMAS } from "./response-schemas.js";
 import type { JsonSchema, RequestBodyDeclaration, Route } from "./route.js";
 
@@ -25,6 +26,8 @@ const TRACE_HEADER = {
 const ETAG_HEADER = {
   ETag: { description: "Tells this version from others; for If-None-Match.", schema: { type: "string" } },
 };
+
+const ERROR_SCHEMA: JsonSchema = { ...RESPONSE_SCHEMAS.ErrorResponse, examples: [ERROR_EXAMPLE] };
 
 const SECURITY_SCHEME = "apiKey";
 const BEARER = {
@@ -79,7 +82,7 @@ export function openApiDocument(routes: readonly Route[], serviceVersion: string
     ),
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
-      schemas: { ...RESPONSE_SCHEMAS, ...bodySchemas(routes) },
+      schemas: { ...RESPONSE_SCHEMAS, ErrorResponse: ERROR_SCHEMA, ...bodySchemas(routes) },
     },
   };
 }
@@ -131,14 +134,19 @@ function operation(route: Route): JsonSchema {
         schema,
       })),
     ],
-    ...(route.body !== undefined && { requestBody: requestBodyOf(route.body) }),
+    ...(route.body !== undefined && { requestBody: requestBodyOf(route.body, route.operationId) }),
     responses: responsesOf(route),
   };
 }
 
-function requestBodyOf({ name, description }: RequestBodyDeclaration): JsonSchema {
+function requestBodyOf({ name, description }: RequestBodyDeclaration, operationId: string): JsonSchema {
+  const example = REQUEST_EXAMPLES[operationId];
   const schema = { $ref: `#/components/schemas/${name}` };
-  return { description, required: true, content: { [JSON_CONTENT_TYPE]: { schema } } };
+  return {
+    description,
+    required: true,
+    content: { [JSON_CONTENT_TYPE]: { schema, ...(example !== undefined && { example }) } },
+  };
 }
 
 function responsesOf(route: Route): JsonSchema {
@@ -147,13 +155,10 @@ function responsesOf(route: Route): JsonSchema {
     const { description, contentType } = response;
     responses[status] = { description, headers: TRACE_HEADER };
     if (contentType !== undefined) {
-      responses[status] = { ...responses[status], content: { [contentType]: { schema: response.schema } } };
+      const example = status.startsWith("2") ? RESPONSE_EXAMPLES[route.operationId] : undefined;
+      const media = { schema: response.schema, ...(example !== undefined && { example }) };
+      responses[status] = { ...responses[status], content: { [contentType]: media } };
     }
-  }
-  const example = RESPONSE_EXAMPLES[route.operationId];
-  if (example !== undefined) {
-    const content = responses[200]?.content as Record<string, { example?: unknown }>;
-    (content[JSON_CONTENT_TYPE] as { example?: unknown }).example = example;
   }
   const ok = responses[200];
   if (route.method === "GET" && ok !== undefined) {

@@ -1,3 +1,4 @@
+import type { DeliveryAttempt } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import type { Random } from "../../core/random.js";
@@ -34,6 +35,7 @@ export function webhookOf(n: number, more: Partial<Webhook> = {}): Webhook {
 export class DeskBench {
   readonly state = new WebhookState();
   readonly timers = new ManualTimers();
+  readonly tick: () => number;
   readonly desk: DeliveryDesk;
   readonly records: DeskRecord[];
   isDispatcherStopped = false;
@@ -56,6 +58,7 @@ export class DeskBench {
     this.records = [...records];
     this.committed = this.viewed = records.length;
     this.#timeUs = START_US + records.length * 1000;
+    this.tick = options.tick ?? (() => ++this.#timeUs);
     this.#ids = 1000 + records.length * 100;
     for (const record of records) this.#apply(record);
     const dispatcher: DispatcherHandle = {
@@ -75,7 +78,7 @@ export class DeskBench {
       },
     };
     this.desk = new DeliveryDesk({
-      ...{ state: this.state, dispatcher, timers: this.timers, tick: () => ++this.#timeUs },
+      ...{ state: this.state, dispatcher, timers: this.timers, tick: this.tick },
       newId: () => countedId(this.#ids++),
       source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
       append: (change) => {
@@ -108,15 +111,20 @@ export class DeskBench {
   emit(webhooks: readonly Webhook[]): EmittedEvent {
     const id = countedId(this.#ids++);
     const event: EmittedEvent = {
-      ...{ id, name: "ProgramCompleted", timeUs: ++this.#timeUs, payload: `{"event_id":"${id}"}` },
+      ...{ id, name: "ProgramCompleted", timeUs: this.tick(), payload: `{"event_id":"${id}"}` },
       deliveries: webhooks.map((webhook) => ({
         ...{ id: countedId(this.#ids++), webhookId: webhook.id, onFailureMode: webhook.onFailureMode },
       })),
     };
-    this.records.push({ event, runId: RUN_ID });
-    this.state.begin(RUN_ID, [event]);
-    this.desk.emitted(event, RUN_ID, this.records.length);
+    this.emitted(event, RUN_ID);
     return event;
+  }
+
+  /** A record of the run holds this event. */
+  emitted(event: EmittedEvent, runId: string): void {
+    this.records.push({ event, runId });
+    this.state.begin(runId, [event]);
+    this.desk.emitted(event, runId, this.records.length);
   }
 
   /** All that is appended becomes durable and is seen. */
@@ -164,13 +172,13 @@ export class DeskBench {
   }
 
   /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
-  attempt(deliveryId: string, isTaken: boolean, isLast: boolean): void {
+  attempt(deliveryId: string, isTaken: boolean, isLast: boolean, answer: Partial<DeliveryAttempt> = {}): void {
     const job = this.jobs.get(deliveryId) as DeliveryJob;
-    const startedAtUs = ++this.#timeUs;
+    const startedAtUs = this.tick();
     const error = isTaken ? null : "the receiver answered 500";
-    const attempt: DeliveryReport["attempt"] = {
-      ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: startedAtUs, error },
-      ...{ statusCode: isTaken ? 204 : 500, responseHeaders: {}, responseBody: "" },
+    const attempt: DeliveryAttempt = {
+      ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: this.tick(), error },
+      ...{ statusCode: isTaken ? 204 : 500, responseHeaders: {}, responseBody: "", ...answer },
     };
     const isRetried = !isTaken && !isLast && job.attempts > 1;
     const next: DeliveryReport["next"] = isTaken

@@ -1,27 +1,40 @@
 import { crc32 } from "node:zlib";
 import type { RunChange } from "../../core/change.js";
 import type { ProgramStep } from "../../core/program.js";
+import { endRun, type RunEnding } from "../../core/run-end.js";
+import { createdWebhook, type WebhookRequestBody } from "../../core/webhook-request.js";
+import { REQUEST_EXAMPLES } from "../../http/request-examples.js";
+import { ExampleWebhooks, exampleId } from "./example-webhooks.js";
 import { RecordedCell } from "./recorded-cell.js";
 
 const T0_US = Date.UTC(2026, 0, 31, 12) * 1000;
 const us = (second: number) => T0_US + second * 1_000_000;
 
-/** A UUIDv7 of second `n` after the cell's start. */
-function id(second: number, kind: number): string {
-  const hex = (T0_US / 1000 + second * 1000).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${kind.toString(16).padStart(3, "0")}-8000-00000000000${kind}`;
-}
+export const EXAMPLE_PROGRAM = exampleId(us(1), 1);
+export const EXAMPLE_RUN = exampleId(us(10), 2);
+export const EXAMPLE_FRAME = exampleId(us(12), 3);
+const EXAMPLE_WEBHOOK = exampleId(us(2.001), 4);
+/** Of the test event before the receiver was up; 5 is the event. */
+const FAILED_DELIVERY = exampleId(us(3.001), 6);
+/** Of the run's end. */
+const EXAMPLE_DELIVERY = exampleId(us(16), 7);
 
-export const EXAMPLE_PROGRAM = id(1, 1);
-export const EXAMPLE_RUN = id(10, 2);
-export const EXAMPLE_FRAME = id(12, 3);
+const WEBHOOK: WebhookRequestBody = {
+  name: "MES",
+  url: "https://mes.factory/inspection",
+  subscribed_events: ["ProgramCompleted", "ProgramFailed"],
+  secret: "whsec_aHVzaGh1c2g=",
+};
 
 const STEPS: ProgramStep[] = [
   { type: "move_robot", name: "approach" },
   { type: "capture_frame", name: "top face", params: { exposure_us: 40 } },
 ];
 
-/** A cell with one program and one run of it: what the interface's document shows as examples. */
+/**
+ * A cell with one program, one run of it and one webhook, whose receiver was not up when it was tested and took the end of the run at
+ * the second attempt: what the interface's document shows as examples.
+ */
 export function exampleCell(): RecordedCell {
   const cell = new RecordedCell();
   const runId = EXAMPLE_RUN;
@@ -38,6 +51,12 @@ export function exampleCell(): RecordedCell {
       metadata: { line: 4 },
     },
   });
+  const webhooks = new ExampleWebhooks(cell, 4);
+  webhooks.timeUs = us(2);
+  void webhooks.request({ op: "create", webhook: createdWebhook(WEBHOOK) });
+  webhooks.timeUs = us(3);
+  webhooks.refusals = 1;
+  void webhooks.request({ op: "test", webhookId: EXAMPLE_WEBHOOK });
   const heights = Buffer.alloc(12);
   for (let at = 0; at < 6; at++) heights.writeUInt16LE(500 + at, at * 2);
   const changes: [second: number, change: RunChange][] = [
@@ -114,8 +133,13 @@ export function exampleCell(): RecordedCell {
     [15, { kind: "run_finalizing", runId, summary: "1 of 1 checks passed", results: null }],
   ];
   for (const [second, change] of changes) cell.apply(us(second), change);
-  cell.end(us(16), runId, { status: "completed", errorMessage: null, notes: [] });
+  const ending: RunEnding = { status: "completed", errorMessage: null, notes: [] };
+  const event = webhooks.emit("ProgramCompleted", endRun(cell.state(runId), ending, us(16)), us(16));
+  cell.end(us(16), runId, ending, { emitted: [event] });
+  webhooks.refusals = 1;
+  webhooks.emitted(event, runId);
   cell.files.set(`${runId}/capture`, Buffer.concat([Buffer.alloc(64), heights]));
+  webhooks.timeUs = us(60);
   cell.healthRows = [
     { key: "log", status: "healthy", id: null, detail: null, enabled: null, required: true },
     { key: "recorder", status: "healthy", id: null, detail: null, enabled: null, required: true },
@@ -123,20 +147,41 @@ export function exampleCell(): RecordedCell {
   return cell;
 }
 
-/** The path behind each example, by the operation's id. */
-export const EXAMPLE_PATHS: Readonly<Record<string, string>> = {
-  listRuns: "/runs?limit=1",
-  getActiveRun: "/runs/active",
-  getRun: `/runs/${EXAMPLE_RUN}`,
-  listProgramRuns: `/programs/${EXAMPLE_PROGRAM}/runs?limit=1`,
-  listPrograms: "/programs?limit=1",
-  getProgram: `/programs/${EXAMPLE_PROGRAM}`,
-  getQualityReport: `/runs/${EXAMPLE_RUN}/quality-report`,
-  getDefects: `/runs/${EXAMPLE_RUN}/defects`,
-  listRunFiles: `/runs/${EXAMPLE_RUN}/files`,
-  getFrame: `/sensor/frames/${EXAMPLE_FRAME}`,
-  listFrameFiles: `/sensor/frames/${EXAMPLE_FRAME}/files`,
-  getHealth: "/health",
-  getVersion: "/system/version",
-  getLiveness: "/livez",
+export interface ExampleRequest {
+  method: string;
+  path: string;
+  body?: object | undefined;
+}
+
+const get = (path: string): ExampleRequest => ({ method: "GET", path });
+const post = (path: string, body?: object): ExampleRequest => ({ method: "POST", path, body });
+const webhook = `/webhooks/${EXAMPLE_WEBHOOK}`;
+
+/** The request behind each example, by the operation's id, in the order that they are made in: writes come last. */
+export const EXAMPLE_REQUESTS: Readonly<Record<string, ExampleRequest>> = {
+  listRuns: get("/runs?limit=1"),
+  getActiveRun: get("/runs/active"),
+  getRun: get(`/runs/${EXAMPLE_RUN}`),
+  listProgramRuns: get(`/programs/${EXAMPLE_PROGRAM}/runs?limit=1`),
+  listPrograms: get("/programs?limit=1"),
+  getProgram: get(`/programs/${EXAMPLE_PROGRAM}`),
+  getQualityReport: get(`/runs/${EXAMPLE_RUN}/quality-report`),
+  getDefects: get(`/runs/${EXAMPLE_RUN}/defects`),
+  listRunFiles: get(`/runs/${EXAMPLE_RUN}/files`),
+  getFrame: get(`/sensor/frames/${EXAMPLE_FRAME}`),
+  listFrameFiles: get(`/sensor/frames/${EXAMPLE_FRAME}/files`),
+  getHealth: get("/health"),
+  getVersion: get("/system/version"),
+  getLiveness: get("/livez"),
+  listWebhooks: get("/webhooks"),
+  getWebhook: get(webhook),
+  listWebhookDeliveries: get(`${webhook}/deliveries?limit=2`),
+  getWebhookDelivery: get(`/webhook-deliveries/${EXAMPLE_DELIVERY}`),
+  createWebhook: post("/webhooks", REQUEST_EXAMPLES.createWebhook),
+  updateWebhook: { method: "PATCH", path: webhook, body: REQUEST_EXAMPLES.updateWebhook },
+  testWebhook: post(`${webhook}/test`),
+  retryWebhookDelivery: post(`/webhook-deliveries/${FAILED_DELIVERY}/retry`),
 };
+
+/** A request that fails, for the example of the envelope. */
+export const EXAMPLE_MISTAKE = get("/runs?limit=5000");

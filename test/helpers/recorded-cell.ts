@@ -14,6 +14,7 @@ import { RequestDurations } from "../../http/request-durations.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { serviceRoutes } from "../../http/service-routes.js";
 import type { OpenStoredSlices } from "../../http/stored-stream.js";
+import type { Request } from "../../http/webhook-routes.js";
 import { CaptureReader } from "../../storage/capture-reader.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import type { FileSystem, StoreFile } from "../../storage/file-system.js";
@@ -42,6 +43,8 @@ export class RecordedCell {
   folder = "";
   /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
   make: MakeArtefact;
+  /** What takes writes by HTTP. */
+  request: Request = () => Promise.reject(new Error("there is no recorder"));
   readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];
@@ -140,7 +143,7 @@ export class RecordedCell {
       madeFiles: new MadeFiles({ make, open, capturePathOf, keptBytes: options.keptBytes ?? 1 }),
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
-      request: () => Promise.reject(new Error("there is no recorder")),
+      request: (request, gone) => this.request(request, gone),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
     const front = options.front ?? (process.env.TEST_FRONT as Front) ?? "uws";

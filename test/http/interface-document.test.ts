@@ -3,8 +3,15 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import createClient from "openapi-fetch";
 import generateTypes, { astToString, COMMENT_HEADER, type OpenAPI3 } from "openapi-typescript";
 import t from "tap";
-import { RESPONSE_EXAMPLES } from "../../http/response-examples.js";
-import { EXAMPLE_FRAME, EXAMPLE_PATHS, EXAMPLE_RUN, exampleCell } from "../helpers/example-cell.js";
+import { ERROR_EXAMPLE, RESPONSE_EXAMPLES } from "../../http/response-examples.js";
+import {
+  EXAMPLE_FRAME,
+  EXAMPLE_MISTAKE,
+  EXAMPLE_REQUESTS,
+  EXAMPLE_RUN,
+  type ExampleRequest,
+  exampleCell,
+} from "../helpers/example-cell.js";
 import type { paths } from "../helpers/interface-types.js";
 import { rawRequest } from "../helpers/raw-http.js";
 
@@ -13,12 +20,18 @@ const TYPES_FILE = "test/helpers/interface-types.ts";
 /** `TEST_UPDATE=1` writes both files anew in place of comparing them. */
 const updates = process.env.TEST_UPDATE === "1";
 
+type Content = Record<string, { example?: unknown }>;
 interface Operation {
   operationId: string;
-  tags: string[];
-  responses: Record<string, { content?: Record<string, { example?: unknown }> }>;
+  requestBody?: { content: Content };
+  responses: Record<string, { content?: Content }>;
 }
-type Document = { paths: Record<string, Record<string, Operation>> };
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, { examples?: unknown }> };
+}
+/** Of the requests behind the examples: else each answer had another one. */
+const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 async function served(t: { teardown(undo: () => Promise<void>): unknown }): Promise<number> {
   const cell = exampleCell();
@@ -26,14 +39,28 @@ async function served(t: { teardown(undo: () => Promise<void>): unknown }): Prom
   return cell.listen();
 }
 
-async function answer(port: number, path: string): Promise<unknown> {
-  const response = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: cell.factory:8000\r\n\r\n`);
-  if (response?.status !== 200) throw new Error(`GET ${path}: ${response?.status}`);
+/** The body of the answer, which must have this status. */
+async function answer(port: number, { method, path, body }: ExampleRequest, statuses = [200, 201]): Promise<unknown> {
+  const content = body === undefined ? "" : JSON.stringify(body);
+  const heads = [
+    `${method} ${path} HTTP/1.1`,
+    "Host: cell.factory:8000",
+    `traceparent: 00-${TRACE_ID}-00f067aa0ba902b7-01`,
+    ...(body === undefined ? [] : ["Content-Type: application/json", `Content-Length: ${content.length}`]),
+  ];
+  const response = await rawRequest(port, `${heads.join("\r\n")}\r\n\r\n${content}`, method);
+  if (response === undefined || !statuses.includes(response.status)) {
+    throw new Error(`${method} ${path}: ${response?.status} ${response?.body}`);
+  }
   return response.json();
 }
 
+async function documentOf(port: number): Promise<unknown> {
+  return answer(port, { method: "GET", path: "/openapi.json" });
+}
+
 t.test("the document is valid OpenAPI 3.1 by a public validator", async (t) => {
-  const document = (await answer(await served(t), "/openapi.json")) as Record<string, unknown>;
+  const document = (await documentOf(await served(t))) as Record<string, unknown>;
   const validator = new Validator();
   const { valid, errors } = await validator.validate(document);
   t.ok(valid, JSON.stringify(errors));
@@ -42,33 +69,52 @@ t.test("the document is valid OpenAPI 3.1 by a public validator", async (t) => {
   t.notOk(brokenIsValid, "it does find what is wrong");
 });
 
-t.test("its examples are answers of the service, one for each JSON answer", async (t) => {
+t.test("its examples are answers of the service, one for each JSON answer and each body", async (t) => {
   const port = await served(t);
   const answers: Record<string, unknown> = {};
-  for (const [id, path] of Object.entries(EXAMPLE_PATHS)) answers[id] = await answer(port, path);
+  for (const [id, request] of Object.entries(EXAMPLE_REQUESTS)) answers[id] = await answer(port, request);
+  const refusal = await answer(port, EXAMPLE_MISTAKE, [422]);
   if (updates) {
     const comment = "/** Answers of a small cell, by operation: written by test/http/interface-document.test.ts. */";
-    const json = JSON.stringify(answers, undefined, 2);
+    const [json, error] = [answers, refusal].map((value) => JSON.stringify(value, undefined, 2));
     writeFileSync(
       EXAMPLES_FILE,
-      `${comment}\nexport const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = ${json};\n`,
+      `${comment}\nexport const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = ${json};\n\n` +
+        `/** An answer to a request that it does not take. */\nexport const ERROR_EXAMPLE: unknown = ${error};\n`,
     );
     return;
   }
   t.strictSame(RESPONSE_EXAMPLES, answers);
-  const document = (await answer(port, "/openapi.json")) as Document;
-  for (const [path, methods] of Object.entries(document.paths)) {
-    const operation = methods.get;
-    const json = operation?.responses[200]?.content?.["application/json"];
-    // The document is no example of itself; examples of webhooks need a store of them.
-    if (operation === undefined || json === undefined || path === "/openapi.json") continue;
-    if (operation.tags.includes("webhooks")) continue;
-    t.strictSame(json.example, answers[operation.operationId], path);
+  t.strictSame(ERROR_EXAMPLE, refusal);
+  const { paths, components } = (await documentOf(port)) as Document;
+  const documented = new Set<string>();
+  for (const [path, methods] of Object.entries(paths)) {
+    // The document is no example of itself.
+    if (path === "/openapi.json") continue;
+    for (const [method, { operationId, requestBody, responses }] of Object.entries(methods)) {
+      const name = `${method} ${path}`;
+      const media = requestBody?.content["application/json"];
+      if (media !== undefined) {
+        t.type(media.example, "object", `${name}: an example of the body`);
+        t.strictSame(media.example, EXAMPLE_REQUESTS[operationId]?.body, `${name}: the body that was sent`);
+      }
+      for (const [status, { content }] of Object.entries(responses)) {
+        const json = content?.["application/json"];
+        if (json === undefined || !status.startsWith("2")) continue;
+        documented.add(operationId);
+        t.not(json.example, undefined, `${name}: an example of the answer`);
+        t.strictSame(json.example, answers[operationId], name);
+      }
+    }
   }
+  t.strictSame([...documented].sort(), Object.keys(answers).sort(), "no example without its operation");
+  t.strictSame(components.schemas.ErrorResponse?.examples, [refusal], "the envelope of errors");
 });
 
 t.test("the client's types are made from it", async (t) => {
-  const document = (await answer(await served(t), "/openapi.json")) as OpenAPI3;
+  // Without the examples, which are of an earlier build while they are made anew, and have no type.
+  const json = JSON.stringify(await documentOf(await served(t)));
+  const document = JSON.parse(json, (key, value) => (/^examples?$/.test(key) ? undefined : value)) as OpenAPI3;
   const text = `${COMMENT_HEADER}${astToString(await generateTypes(document))}`;
   if (updates) writeFileSync(TYPES_FILE, text);
   else t.equal(readFileSync(TYPES_FILE, "utf8"), text, "TEST_UPDATE=1 makes them anew");
