@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { writeSync } from "node:fs";
 import { commandLine } from "./command-line.js";
 
 /**
@@ -19,6 +20,10 @@ try {
   await commandLine().parseAsync();
 } catch (error) {
   const { name, message, stack } = error as Error;
-  console.error(`inspection-service: ${EXPECTED.has(name) ? message : stack}`);
   process.exitCode = 1;
+  try {
+    writeSync(2, `inspection-service: ${EXPECTED.has(name) ? message : stack}\n`);
+  } catch {
+    // A full disk behind stderr: the exit code is all that is left to say it.
+  }
 }

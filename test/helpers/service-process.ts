@@ -22,6 +22,8 @@ export interface ProcessOptions {
   dataDirectory?: string;
   /** Of Node; default: that of the tests. */
   binary?: string;
+  /** An open file in place of the pipe that `stderr` comes from. */
+  stderrFd?: number;
 }
 
 /** The environment without the service's own variables, of which the developer may have some; TEST_FRONT chooses the front. */
@@ -85,7 +87,7 @@ export class ServiceProcess {
     if (!args.includes("--port")) args.push("--port", "0");
     this.#child = spawn(options.binary ?? process.execPath, [options.script ?? MAIN, ...args], {
       env: cleanEnvironment(options.environment),
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", options.stderrFd ?? "pipe"],
     });
     this.#output = new Output(this.#child);
     // A test that is cut off by its time limit must not leave its service behind.
