@@ -1,5 +1,3 @@
-import { constants, fstatSync, openSync, write, writeSync } from "node:fs";
-
 /** Lines that wait for a reader that does not keep up, or for room; those beyond are dropped rather than held. */
 const WAITING_LIMIT_BYTES = 4 * 1024 * 1024;
 /** Of one write: what a pipe holds. */
@@ -117,39 +115,5 @@ export class LogDestination {
         this.#give(piece);
       }, RETRY_MS).unref();
     });
-  }
-}
-
-/**
- * stderr. A pipe is opened once more so that writing to it never waits, whoever else has it: a thread that waits in a write could not be
- * ended. Files are written beside the event loop, since a disk may keep a write waiting.
- */
-export function standardError(): LineSink {
-  const pipe = nonBlockingPipe(2);
-  if (pipe === undefined) {
-    return { write: (bytes, done) => write(2, bytes, done), writeNow: (bytes) => writeSync(2, bytes) };
-  }
-  return {
-    write(bytes, done) {
-      let written: number;
-      try {
-        written = writeSync(pipe, bytes);
-      } catch (error) {
-        done(error as NodeJS.ErrnoException, 0);
-        return;
-      }
-      done(null, written);
-    },
-    writeNow: (bytes) => writeSync(pipe, bytes),
-  };
-}
-
-/** A descriptor of its own for the same pipe; undefined for what is no pipe, or where the system does not give one. */
-function nonBlockingPipe(fd: number): number | undefined {
-  try {
-    if (!fstatSync(fd).isFIFO()) return undefined;
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
-  } catch {
-    return undefined;
   }
 }

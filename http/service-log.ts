@@ -1,6 +1,7 @@
 import pino from "pino";
-import { LogDestination, standardError } from "./log-destination.js";
+import { LogDestination } from "./log-destination.js";
 import type { LogLevel } from "./log-level.js";
+import { standardError } from "./standard-error.js";
 
 export type ServiceLog = pino.Logger;
 
