@@ -73,7 +73,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
   try {
     return await open(fileSystem, path, options);
   } catch (error) {
-    throw error instanceof FileSystemError ? (unusable(path, error) ?? error) : error;
+    throw error instanceof FileSystemError ? ((await unusable(fileSystem, path, error)) ?? error) : error;
   }
 }
 
@@ -156,13 +156,28 @@ async function namesIn(fileSystem: FileSystem, path: string): Promise<string[]> 
 }
 
 /** What the file system refuses, said in terms of the data directory; undefined for what is no matter of the directory as such. */
-function unusable(path: string, error: FileSystemError): StorageError | undefined {
-  const reason = UNUSABLE[error.code];
+async function unusable(
+  fileSystem: FileSystem,
+  path: string,
+  error: FileSystemError,
+): Promise<StorageError | undefined> {
+  let reason = UNUSABLE[error.code];
   if (reason === undefined) return undefined;
+  if (error.code === "ENOTDIR") {
+    const found = await nearestThere(fileSystem, path);
+    if (found !== path) reason = `lies below ${found}, which ${reason}`;
+  }
   return new StorageError("directory_unusable", `the data directory ${path} ${reason} (${error.message})`, {
     path,
     cause: error.code,
   });
+}
+
+/** The path, or the nearest above it that is there. */
+async function nearestThere(fileSystem: FileSystem, path: string): Promise<string> {
+  let at = path;
+  while (parentOf(at) !== at && (await fileSystem.statusOf(at)) === null) at = parentOf(at);
+  return at;
 }
 
 const UNUSABLE: Readonly<Record<string, string>> = {

@@ -6,6 +6,8 @@ import type { RecoveryReportBuilder } from "./recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
 import {
   assertReadableVersion,
+  baseBehindUnknownEnd,
+  isBaseBehindUnknownEnd,
   readSegmentHeader,
   SEGMENT_HEADER_BYTES,
   segmentBaseOf,
@@ -213,24 +215,18 @@ class LogWalk {
   ): Promise<NewestSegment> {
     const { name, base } = segment;
     const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
-    let nextSequence = base;
-    const isTooShort = sizeBytes < SEGMENT_HEADER_BYTES;
-    if (nextBase === undefined && isTooShort) {
-      this.find("newest_too_short", name, gap);
-    } else {
-      const kept = sizeBytes === 0 ? null : await this.#options.quarantine(name, file, 0, sizeBytes);
-      const lastLost = nextBase === undefined ? null : nextBase - 1;
-      this.find("segment_unreadable", name, gap, base, lastLost, kept);
-      // No number that may have been used in it is used again: no record is smaller than 48 bytes.
-      nextSequence = nextBase ?? base + Math.ceil(sizeBytes / 48);
-    }
+    const kept = sizeBytes === 0 ? null : await this.#options.quarantine(name, file, 0, sizeBytes);
+    this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);
+    // No number that may have been used in it is used again.
+    let nextSequence = nextBase ?? baseBehindUnknownEnd(base, sizeBytes);
     const { evidence } = this.#options;
     if (nextBase === undefined && evidence && evidence.sequence >= base) {
       this.#endLost(name, 0, evidence, base, evidence.sequence, `what is readable ends at ${base - 1}`);
       nextSequence = Math.max(nextSequence, evidence.sequence + 1);
     }
-    this.#options.builder.report.lastSequence = nextSequence - 1;
-    this.#options.builder.report.provenSequence = nextSequence - 1;
+    const known = nextBase === undefined ? Math.max(base - 1, evidence?.sequence ?? 0) : nextBase - 1;
+    this.#options.builder.report.lastSequence = known;
+    this.#options.builder.report.provenSequence = known;
     const tail = {
       offset: 0,
       endOffset: 0,
@@ -435,7 +431,7 @@ class LogWalk {
       offset: place.offset,
       lengthBytes: place.length,
       firstLost,
-      lastLost,
+      lastLost: lastLost !== null && isBaseBehindUnknownEnd(lastLost + 1) ? null : lastLost,
       quarantineFile,
       detail: place.reason,
     });

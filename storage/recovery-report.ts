@@ -8,7 +8,10 @@ export interface RecoveryFinding {
   segment: string;
   offset: number;
   lengthBytes: number;
-  /** Sequence numbers that are lost with it: from, to; null when none is, `lastLost` also when it cannot be told. */
+  /**
+   * Sequence numbers that are lost with it: from, to; null when none is, `lastLost` also when it cannot be told: of the newest segment, and
+   * later of what recovery went on behind with a round number.
+   */
   firstLost: number | null;
   lastLost: number | null;
   /** Name of the file in the quarantine folder that has the bytes; null when there is none. */

@@ -17,13 +17,9 @@ export const RECOVERY_TABLE = {
     action: "set_aside",
     finding: "segment_stray",
   },
-  newest_too_short: {
-    situation: "the newest segment is shorter than its header",
-    action: "replace",
-    finding: "interrupted_rotation",
-  },
   segment_unreadable: {
-    situation: "neither copy of a segment's header is intact and says the base that the file name says",
+    situation:
+      "neither copy of a segment's header is intact and says the base that the file name says, or the file is shorter",
     action: "quarantine",
     finding: "segment_unreadable",
   },
@@ -91,7 +87,6 @@ export type RecoveryCase = keyof typeof RECOVERY_TABLE;
  * - `create`: the store's first segment.
  * - `remove`: the file.
  * - `set_aside`: move the file to the quarantine folder; it counts for nothing.
- * - `replace`: begin the segment anew under its name.
  * - `quarantine`: copy the bytes to the quarantine folder, leave them where they are, skip them.
  * - `read_on`, `report`: nothing but the finding.
  * - `cut`: read no further in this segment; go on in a new one.
@@ -107,7 +102,6 @@ export type RecoveryAction =
   | "create"
   | "remove"
   | "set_aside"
-  | "replace"
   | "quarantine"
   | "read_on"
   | "report"
@@ -121,9 +115,8 @@ export type RecoveryAction =
  * The kinds of damage, as findings name them:
  * - `temporary_file`: a file that was being written when the process ended.
  * - `segment_stray`: a copy that somebody made of another segment, which is there: nothing is lost with it.
- * - `interrupted_rotation`: the newest segment is shorter than its header.
  * - `header_copy_damaged`: one of the two copies of a segment's header.
- * - `segment_unreadable`: both copies, or a header of another segment: none of its records can be told from noise.
+ * - `segment_unreadable`: both copies, or a header of another segment, or less than a header: none of its records can be told from noise.
  * - `opening_state_damaged`: the record that restates what came before the segment.
  * - `record_damaged`: bytes that are no record, a record whose content does not match its CRC, or one that the file ends within.
  * - `sequences_missing`: numbers that are nowhere, without damaged bytes in their place.
@@ -134,7 +127,6 @@ export type RecoveryAction =
 export type FindingCode =
   | "temporary_file"
   | "segment_stray"
-  | "interrupted_rotation"
   | "header_copy_damaged"
   | "segment_unreadable"
   | "opening_state_damaged"

@@ -19,7 +19,7 @@
  *
  * A segment appears under its name only when its header and opening state are durable (temporary file, fdatasync, rename, folder
  * fsync) and everything before it is: so with a segment's name everything before its base is proven, and a segment whose header is
- * damaged is never just an interrupted rotation.
+ * damaged, or that is shorter than it, is never just an interrupted rotation.
  */
 import { crc32 } from "node:zlib";
 import bin from "typed-binary";
@@ -44,6 +44,8 @@ const CRC_OFFSET = 28;
 const MAGIC_LOW = 0x4c535249;
 const MAGIC_HIGH = 0x3153474f;
 const HIGH = 0x1_0000_0000;
+/** More records than a segment has: the default size of one and the largest group that can end it have room for 24 million. */
+const MOST_RECORDS = 2 ** 25;
 
 const HEADER = bin.object({
   magicLow: bin.u32,
@@ -72,6 +74,19 @@ export function segmentName(base: number): string {
 export function segmentBaseOf(name: string): number | undefined {
   const match = SEGMENT_NAME.exec(name);
   return match === null ? undefined : Number(match[1]);
+}
+
+/**
+ * The base of the segment that recovery begins behind one of which nothing tells how many records it had: none of the numbers that may
+ * have been used in that is used again. It is a round number, by which later starts see that so many were never there.
+ */
+export function baseBehindUnknownEnd(base: number, sizeBytes: number): number {
+  const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));
+  return Math.ceil((base + most) / MOST_RECORDS) * MOST_RECORDS;
+}
+
+export function isBaseBehindUnknownEnd(base: number): boolean {
+  return base % MOST_RECORDS === 0;
 }
 
 export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {

@@ -172,6 +172,32 @@ for (const [what, damage] of [
   });
 }
 
+for (const size of [0, 40]) {
+  t.test(
+    `the only segment of a store without a snapshot cut to ${size} bytes: not taken for a new store`,
+    async (t) => {
+      rmSync(SNAPSHOT, { recursive: true });
+      const [only, ...others] = segments() as [string];
+      unlinkAll(META, others);
+      t.equal(only, "0000000000000001.seg");
+      truncateSync(join(META, only), size);
+      const found = await check();
+      t.equal(found.code, 1);
+      t.match(
+        found.findings.find(({ code }) => code === "segment_unreadable"),
+        { message: /the segment's header, lost: 1 to an unknown number/ },
+      );
+      const detail = /^since 20.*opening found 1 damaged places: an unknown number of records lost/;
+      const first = await serve(true);
+      t.match(first, { status: "degraded", total: 1, log: { status: "degraded", detail } });
+      t.equal(readdirSync(QUARANTINE).length, size > 0 ? 1 : 0, "what there is of it");
+      t.ok(Number(segments().at(-1)?.slice(0, 16)) > 1_000_000, "the log goes on behind all that may have been there");
+      t.match(await serve(), { status: "degraded", total: 1, log: { status: "degraded", detail } }, "by every start");
+      t.equal((await check()).code, 1);
+    },
+  );
+}
+
 t.test("damage of a store without a snapshot is told until the operator takes it away", async (t) => {
   rmSync(SNAPSHOT, { recursive: true });
   truncateSync(lastSegment(), 200);

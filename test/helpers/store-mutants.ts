@@ -360,6 +360,22 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
+    name: "a newest segment shorter than its header is taken for an interrupted rotation",
+    file: "storage/log-walk.js",
+    find: 'this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    replace:
+      "if (nextBase !== undefined || sizeBytes >= 64)\n" +
+      '            this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    killer: RECOVERY,
+  },
+  {
+    name: "numbers of a segment that cannot be read any more are used again",
+    file: "storage/segment.js",
+    find: "const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));",
+    replace: "if (true) return base + Math.ceil(sizeBytes / 48);\n    const most = 0;",
+    killer: RECOVERY,
+  },
+  {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/log-walk.js",
     find: "nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1",

@@ -187,16 +187,6 @@ t.test("temporary_file: what an interrupted write left is removed", async (t) =>
   t.match(report.findings, [{ code: "temporary_file", lengthBytes: 100 }]);
 });
 
-t.test("newest_too_short: an interrupted rotation is finished", async (t) => {
-  const disk = await threeSegments();
-  for (const size of [0, 63]) {
-    const damaged = disk.copy();
-    damaged.setBytes(pathOf(5), disk.bytesOf(pathOf(5)).slice(0, size));
-    const report = await recovers(t, damaged, { cases: ["newest_too_short"], names: ["a", "b", "c", "d"] });
-    t.match(report, { newSegmentBase: 5, findings: [{ code: "interrupted_rotation", lengthBytes: size }] });
-  }
-});
-
 t.test("stray_copy: a copy of a segment under another number supersedes nothing, and is set aside", async (t) => {
   const names = ["a", "b", "c", "d", "e"];
   for (const [own, copiedTo] of [
@@ -252,6 +242,39 @@ t.test("segment_unreadable: the newest one stays where it is, and no number of i
   const again = await openLog(disk.kill());
   t.same(again.names, ["a", "b", "c", "d"]);
   t.match(again.log.recovery.findings, [{ code: "segment_unreadable", segment: segmentName(5) }]);
+});
+
+t.test("segment_unreadable: no crash leaves the newest one shorter than its header, whatever it was", async (t) => {
+  for (const [base, names, size] of [
+    [1, [], 0],
+    [1, [], 40],
+    [5, ["a", "b", "c", "d"], 0],
+    [5, ["a", "b", "c", "d"], 63],
+  ] as [number, string[], number][]) {
+    const disk = base === 1 ? await fiveRecords(true) : await threeSegments();
+    const bytes = disk.bytesOf(pathOf(base)).slice(0, size);
+    disk.setBytes(pathOf(base), bytes);
+    const found = { code: "segment_unreadable", firstLost: base, lastLost: null };
+    const first = await openLog(disk);
+    t.same(first.names, names);
+    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: [found] });
+    t.same(Object.keys(first.log.recovery.decisions), ["segment_unreadable"]);
+    const { quarantineFile } = first.log.recovery.findings[0] as { quarantineFile: string | null };
+    if (size > 0) t.same(disk.bytesOf(`${QUARANTINE}/${quarantineFile}`), bytes);
+    const number = first.log.nextSequence;
+    await appendEach(first.log, ["later"]);
+    t.ok(number >= base + 2 ** 25, `goes on at ${number}: as many numbers may have been used`);
+    await first.log.close();
+    const again = await openLog(disk.kill());
+    t.same(again.names, [...names, "later"]);
+    t.match(
+      again.log.recovery,
+      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: [found] },
+      "later starts do not count the numbers that were skipped",
+    );
+    t.equal(again.log.nextSequence, number + 2, "behind the mark");
+    await again.log.close();
+  }
 });
 
 t.test("segment_unreadable: a segment that a copy of another one has overwritten is no stray one", async (t) => {
@@ -329,11 +352,16 @@ for (const [what, damage, names, firstLost] of [
     const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
     t.match(lost, [{ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }]);
     t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
-    t.equal(first.log.nextSequence, 10, "no number is used again");
+    // Of a segment without a header, what the evidence does not know may be lost too.
+    const isUnreadable = first.log.recovery.decisions.segment_unreadable === 1;
+    if (isUnreadable) t.ok(first.log.nextSequence > 2 ** 25, "no number is used again");
+    else t.equal(first.log.nextSequence, 10, "no number is used again");
     await appendEach(first.log, ["new"]);
     const again = await openLog(disk.kill());
     t.same(again.names, [...names, "new"]);
-    t.equal(again.log.recovery.lostRecords, 9 - firstLost + 1, "the hole tells the same loss from then on");
+    const { lostRecords, isLostCountExact } = again.log.recovery;
+    const later = isUnreadable ? [0, false] : [9 - firstLost + 1, true];
+    t.same([lostRecords, isLostCountExact], later, "the hole tells the same loss from then on");
     await again.log.close();
   });
 }
