@@ -52,6 +52,8 @@ export class CaptureLedger {
   #end = 0;
   #bytes = 0;
   #unknown = 0;
+  /** Runs that count no more until they are taken back, by creation. */
+  readonly #aside = new Map<number, KeptCaptures>();
   /** Oldest first. */
   #lastRemoved: RemovedRun[] = [];
 
@@ -82,6 +84,7 @@ export class CaptureLedger {
     this.#end = 0;
     this.#bytes = 0;
     this.#unknown = 0;
+    this.#aside.clear();
     return bytes;
   }
 
@@ -93,6 +96,7 @@ export class CaptureLedger {
   /** A run has ended with captures, or its record has moved. */
   keep(run: KeptCaptures): void {
     if (!this.#keepsRuns || run.bytes === 0) return;
+    this.#aside.delete(run.createdAtUs);
     let row = this.#lowerBound(run.createdAtUs);
     if (this.#isRow(row, run.createdAtUs)) this.#count(row, -1);
     else row = this.#insert(row);
@@ -113,6 +117,11 @@ export class CaptureLedger {
   /** Records of a segment lie elsewhere in it now. */
   moved({ segmentBase, runs: { createdAtUs, offsets, lengths } }: SegmentMoves): void {
     for (const [at, created] of createdAtUs.entries()) {
+      const aside = this.#aside.get(created);
+      if (aside?.location.segmentBase === segmentBase) {
+        this.#aside.set(created, { ...aside, location: { segmentBase, offset: offsets[at]!, length: lengths[at]! } });
+        continue;
+      }
       const row = this.#lowerBound(created);
       if (!this.#isRow(row, created) || this.#at(row, 3) !== segmentBase) continue;
       this.#rows.set([offsets[at]!, lengths[at]!], row * STRIDE + 4);
@@ -125,8 +134,23 @@ export class CaptureLedger {
     return this.#isRow(row, createdAtUs) ? this.#run(row).location : undefined;
   }
 
-  /** The run's captures count no more: they have a tombstone, there are none, or nothing can be done about them. */
+  /** Nothing can be done about the run's captures for now: until `takeBack` they count no more, and others have their turn. */
+  setAside(createdAtUs: number): void {
+    const row = this.#lowerBound(createdAtUs);
+    if (!this.#isRow(row, createdAtUs)) return;
+    const run = this.#run(row);
+    this.drop(createdAtUs);
+    this.#aside.set(createdAtUs, run);
+  }
+
+  /** What was set aside counts again. */
+  takeBack(): void {
+    for (const run of [...this.#aside.values()]) this.keep(run);
+  }
+
+  /** The run's captures count no more: they have a tombstone, or there are none. */
   drop(createdAtUs: number): void {
+    this.#aside.delete(createdAtUs);
     const row = this.#lowerBound(createdAtUs);
     if (!this.#isRow(row, createdAtUs)) return;
     this.#count(row, -1);

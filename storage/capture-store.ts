@@ -1,12 +1,27 @@
 import { LRUCache } from "lru-cache";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
-import { type FileSystem, isMissing, isNotEmpty, type StoreFile } from "./file-system.js";
+import { type FileSystem, FileSystemError, isMissing, isNotEmpty, type StoreFile } from "./file-system.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
 import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
 /** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
+
+/** A capture file that is still there although it was to be removed, or the folder of its month. */
+export interface KeptFile {
+  runId: string;
+  /** What the file system said. */
+  error: FileSystemError;
+}
+
+/** What `CaptureStore.removeCaptures` did. */
+export interface RemovedCaptures {
+  /** Files that were there and are removed. */
+  files: number;
+  /** What could not be removed; the file system may allow it later. */
+  kept: readonly KeptFile[];
+}
 
 /**
  * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
@@ -134,16 +149,21 @@ export class CaptureStore {
 
   /**
    * Removes captures of ended runs for good: unlinks the files, then makes that durable, then removes the folders of months that nothing
-   * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again.
+   * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again. One that
+   * cannot be unlinked holds up no other: it is told, and so is a folder, by a run that was in it.
    *
    * @param mayRemoveMonth false for a month that new runs can still fall into
-   * @returns how many files were there
-   * @throws FileSystemError; some files may be removed then. A failed sync is the store's failure, as any is: what it left undone a later
-   * sync would not do, and a removal must not be called durable.
+   * @throws FileSystemError for a failed sync; some files may be removed then. It is the store's failure, as any is: what it left undone a
+   * later sync would not do, and a removal must not be called durable.
    */
-  async removeCaptures(runIds: readonly string[], mayRemoveMonth: (month: string) => boolean): Promise<number> {
+  async removeCaptures(
+    runIds: readonly string[],
+    mayRemoveMonth: (month: string) => boolean,
+  ): Promise<RemovedCaptures> {
     let files = 0;
-    const months = new Set<string>();
+    const kept: KeptFile[] = [];
+    /** With a run of each. */
+    const months = new Map<string, string>();
     for (const runId of runIds) {
       const path = `${this.#capturesPath}/${capturePath(runId, "capture")}`;
       this.#files.get(path)?.loseName();
@@ -151,33 +171,36 @@ export class CaptureStore {
         await this.#fileSystem.unlink(path);
         files++;
       } catch (error) {
-        if (!isMissing(error)) throw error;
+        if (!isMissing(error)) kept.push(keptFile(runId, error));
       }
-      months.add(captureMonth(runId));
+      months.set(captureMonth(runId), runId);
     }
     let hasRemovedMonth = false;
-    for (const month of months) {
+    for (const [month, runId] of months) {
       const path = `${this.#capturesPath}/${month}`;
+      // Also where every file was gone: what removed it may not have come as far as this.
+      const isThere = await this.#syncDirectory(path);
+      if (!isThere || !mayRemoveMonth(month)) continue;
+      this.#months.delete(month);
       try {
-        // Also where every file was gone: what removed it may not have come as far as this.
-        await this.#syncDirectory(path);
-        if (!mayRemoveMonth(month)) continue;
-        this.#months.delete(month);
         await this.#fileSystem.removeDirectory(path);
         hasRemovedMonth = true;
       } catch (error) {
-        if (!isMissing(error) && !isNotEmpty(error)) throw error;
+        if (!isMissing(error) && !isNotEmpty(error)) kept.push(keptFile(runId, error));
       }
     }
     if (hasRemovedMonth) await this.#syncDirectory(this.#capturesPath);
-    return files;
+    return { files, kept };
   }
 
-  async #syncDirectory(path: string): Promise<void> {
+  /** False when there is no such folder. */
+  async #syncDirectory(path: string): Promise<boolean> {
     try {
       await this.#fileSystem.syncDirectory(path);
+      return true;
     } catch (error) {
-      if (!isMissing(error)) this.#fail(error);
+      if (isMissing(error)) return false;
+      this.#fail(error);
       throw error;
     }
   }
@@ -245,4 +268,9 @@ export class CaptureStore {
     };
     this.#onFailure(this.#failure);
   }
+}
+
+function keptFile(runId: string, error: unknown): KeptFile {
+  if (error instanceof FileSystemError) return { runId, error };
+  throw error;
 }

@@ -4,7 +4,7 @@ export interface CheckFinding {
    * - `record_undecodable`: right by its CRCs, and nothing that this release writes.
    * - `record_inconsistent`: a run's end that does not name stored bytes which an earlier record of the run did.
    * - `unreadable`: the disk does not give these bytes; what they belong to is told beside it.
-   * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start.
+   * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start, if it is of the last ones.
    * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
    * - `file_unknown`: what is none of the service's.
    * - `snapshot_damaged`, `snapshot_unusable` (of another log, or of another version): a snapshot that the next start removes, or puts in

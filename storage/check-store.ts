@@ -269,7 +269,9 @@ function nameOf({ file }: CheckFinding): string {
 }
 
 function left(path: string): CheckFinding {
-  const message = "retention has removed the run's captures; their file goes when the service starts next";
+  const message =
+    "retention has removed the run's captures; their file goes when the service starts next, unless it could not be unlinked and more " +
+    "than 32 runs were removed since: then remove it";
   return { code: "capture_left", file: `captures/${path}`, offset: 0, lengthBytes: 0, message };
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import t from "tap";
@@ -203,6 +203,41 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   await client.error(`/runs/${first.id}/files/marked.png`, 410, "file_removed");
   await service.end();
   t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
+});
+
+t.test("a file that cannot be unlinked: /health says what and since when, the others go, and it heals", async (t) => {
+  let service = await ServiceProcess.start();
+  const folder = service.dataDirectory;
+  t.teardown(() => service.dispose());
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const runs = [];
+  for (const n of [1, 2, 3]) {
+    const run = await runWithCaptures(producer, n);
+    await producer.accept({ type: "run.cancel", id: run.id });
+    runs.push(run.id);
+  }
+  await service.end();
+  // A folder takes no unlink, whoever asks.
+  const stuck = capturePath(runs[0] as string, "capture");
+  rmSync(join(folder, "captures", stuck));
+  mkdirSync(join(folder, "captures", stuck));
+  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+  const health = async () => JSON.stringify((await new ContractClient(t, service.port).get("/health")).json());
+  const row = await until(health, (text) => text.includes("cannot be unlinked"));
+  t.match(row, new RegExp(`since \\d{4}-[^ ]+Z: a removed capture cannot be unlinked \\(unlink captures/${stuck}: E`));
+  t.match(row, /"status":"degraded"/);
+  await until(
+    async () => captureFiles(folder).length,
+    (count) => count === 1,
+  );
+  const metrics = (await new ContractClient(t, service.port).get("/metrics")).body.toString();
+  t.match(metrics, /inspection_retention_files_total(\{[^}]*\})? 2\n/);
+  await service.end();
+  rmdirSync(join(folder, "captures", stuck));
+  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+  t.notMatch(await until(health, (text) => text.includes("producers connected")), /unlinked/);
+  await service.end();
 });
 
 t.test(

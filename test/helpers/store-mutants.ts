@@ -490,22 +490,22 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the removal of captures is not made durable",
     file: "storage/capture-store.js",
-    find: "await this.#syncDirectory(path);",
-    replace: "",
+    find: "await this.#syncDirectory(path)",
+    replace: "true",
     killer: "storage/capture-store",
   },
   {
     name: "a failed sync of a removal is tried again later",
     file: "storage/capture-store.js",
-    find: "if (!isMissing(error))\n                this.#fail(error);\n            throw error;",
+    find: "this.#fail(error);\n            throw error;",
     replace: "throw error;",
     killer: "storage/capture-store",
   },
   {
     name: "what a crash left of a removal is not taken up",
     file: "workers/recorder/retention.js",
-    find: "await this.#unlinkMarked();\n        if (!this.#isOn)",
-    replace: "if (!this.#isOn)",
+    find: "await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());",
+    replace: "",
     killer: SIMULATION,
   },
 

@@ -342,6 +342,34 @@ t.test("what was removed stays removed, whatever the disk kept of what was not s
   await store.close();
 });
 
+t.test("a file or a month that cannot be removed is told, and holds up no other", async (t) => {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const october = runId(Date.UTC(2026, 9, 1));
+  const ids = [october, runId(Date.UTC(2026, 10, 1)), runId(Date.UTC(2026, 10, 2))];
+  for (const id of ids) {
+    store.file(id, "capture", 0).append(random.bytes(10));
+    await store.file(id, "capture", 0).makeDurable();
+    store.finish(id);
+  }
+  const stuck = `${CAPTURES}/${capturePath(ids[1]!, "capture")}`;
+  disk.onOperation = ({ kind, path }) =>
+    (kind === "unlink" && path === stuck) || kind === "rmdir" ? { error: "EPERM" } : undefined;
+  t.match(await store.removeCaptures(ids, (month) => month === "202610"), {
+    files: 2,
+    kept: [
+      { runId: ids[1], error: { code: "EPERM", path: stuck } },
+      { runId: october, error: { code: "EPERM", path: `${CAPTURES}/202610` } },
+    ],
+  });
+  t.same(disk.fork("drop", random).paths(), [stuck], "the others are gone, durably");
+  t.equal(store.failure, null);
+  disk.onOperation = () => undefined;
+  t.same(await store.removeCaptures([ids[1]!, october], () => true), { files: 1, kept: [] });
+  t.same(await disk.readDirectory(CAPTURES), []);
+  await store.close();
+});
+
 t.test("a failed sync of a removal ends the store, as any does", async (t) => {
   for (const syncs of [0, 1]) {
     const disk = await createDisk();

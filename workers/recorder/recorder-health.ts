@@ -15,6 +15,8 @@ export interface HealthSources {
   recorderFailure(): string | null;
   /** Why segments are not compacted any more; null while they are. */
   compactionFault(): string | null;
+  /** What keeps retention from removing captures; null when nothing does. */
+  retentionFault(): string | null;
   /** What became of the directory's lock; null while it stands. */
   lockFault(): string | null;
   /** Runs of which the log lost records. */
@@ -79,17 +81,8 @@ export class RecorderHealth {
   #recorderRow(): ComponentRow {
     const failure = this.#sources.recorderFailure();
     if (failure !== null) return row("recorder", "down", failure);
-    const { bytes, isBehind } = this.#sources.ahead();
-    if (isBehind) {
-      return row("recorder", "degraded", `producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
-    }
-    if (this.#sources.isProcessingBehind()) {
-      return row("recorder", "degraded", "captures wait: those of runs that have ended are not processed yet");
-    }
-    const { damagedRuns } = this.#sources;
-    if (damagedRuns > 0) {
-      return row("recorder", "degraded", `${damagedRuns} runs that have not ended lost records to damage of the log`);
-    }
+    const faults = this.#recorderFaults();
+    if (faults.length > 0) return row("recorder", "degraded", faults.join("; "));
     const connections = this.#sources.connections();
     const { retention } = this.#sources.counters();
     const removed =
@@ -97,6 +90,18 @@ export class RecorderHealth {
         ? ""
         : `; retention has removed captures of ${retention.runs} runs, ${retention.bytes} bytes`;
     return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected${removed}`);
+  }
+
+  #recorderFaults(): string[] {
+    const { ahead, isProcessingBehind, damagedRuns, retentionFault } = this.#sources;
+    const faults: string[] = [];
+    const { bytes, isBehind } = ahead();
+    if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
+    if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");
+    if (damagedRuns > 0) faults.push(`${damagedRuns} runs that have not ended lost records to damage of the log`);
+    const retention = retentionFault();
+    if (retention !== null) faults.push(retention);
+    return faults;
   }
 }
 

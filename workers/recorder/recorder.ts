@@ -257,6 +257,7 @@ export class Recorder implements MessageIntake {
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         compactionFault: () => upkeep.compactionFault,
+        retentionFault: () => upkeep.retentionFault,
         lockFault: () => this.#watch.lockFault,
         damagedRuns: opened.damagedRuns,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),

@@ -7,12 +7,14 @@ import {
   keptCaptures,
   RETENTION_SLICE_RUNS,
 } from "../../storage/capture-ledger.js";
+import type { RemovedCaptures } from "../../storage/capture-store.js";
 import { decodeChanges } from "../../storage/change-record.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import { decodeIndex, RECORD_TYPE } from "../../storage/record-index.js";
 import { StorageError } from "../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "./recorder-messages.js";
+import { RetentionFaults } from "./retention-faults.js";
 import type { StoreCounters } from "./store-counters.js";
 
 /** What grows old does so slowly; what grows large wakes retention when a run ends. */
@@ -24,6 +26,7 @@ const DAY_US = 86_400_000_000;
 
 export interface RetentionOptions {
   policy: RetentionPolicy;
+  dataDirectory: string;
   ledger: CaptureLedger;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
@@ -37,9 +40,9 @@ export interface RetentionOptions {
   /** Has the readers close what they keep open of these runs and know of the tombstones; resolves when they do. */
   letGo(runIds: readonly string[]): Promise<void>;
   /** Unlinks the capture files, durably. */
-  removeCaptures(runIds: readonly string[]): Promise<number>;
-  /** Files were unlinked: `removed` has grown. */
-  onRemoved(): void;
+  removeCaptures(runIds: readonly string[]): Promise<RemovedCaptures>;
+  /** `removed` or `fault` may have changed. */
+  onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
@@ -53,6 +56,9 @@ export interface RetentionOptions {
  *
  * So bytes are never gone without a tombstone. A crash between 2 and 4 leaves files of at most one slice behind: the next start goes on
  * with step 3 of the last tombstones, whether retention is on by then or not.
+ *
+ * A file that cannot be unlinked holds up no other: it is tried again once a minute, and `fault` says so meanwhile. So does a run whose
+ * record cannot be read: it keeps its captures until it can.
  */
 export class Retention {
   readonly #options: RetentionOptions;
@@ -64,9 +70,11 @@ export class Retention {
   #isStarted = false;
   #isStopped = false;
   #isWoken = false;
-  /** With a tombstone, and not unlinked yet. */
-  #markedRuns = 0;
-  #markedBytes = 0;
+  /** Bytes of the runs that have a tombstone of this process and are not unlinked yet, by id. */
+  readonly #marked = new Map<string, number>();
+  readonly #faults: RetentionFaults;
+  /** What failed is tried again: at the start, and when the interval is over, not with each run that ends. */
+  #isRetryDue = true;
   /** Since the last line in the log. */
   #removedRuns = 0;
   #removedBytes = 0;
@@ -76,11 +84,17 @@ export class Retention {
   constructor(options: RetentionOptions) {
     this.#options = options;
     this.#ledger = options.ledger;
+    this.#faults = new RetentionFaults(options);
   }
 
   /** What it has removed since the process started. */
   get removed(): StoreCounters["retention"] {
     return { ...this.#removed };
+  }
+
+  /** What it cannot do, and since when, for people; null when nothing is in its way. */
+  get fault(): string | null {
+    return this.#faults.text;
   }
 
   /** Takes up what a crash cut off; then, if there is a policy, goes by it from now on. */
@@ -124,37 +138,58 @@ export class Retention {
 
   #start(): void {
     if (this.#running !== null || this.#isStopped) return;
-    this.#options.timers.clear(this.#timer);
     this.#isWoken = false;
     this.#running = this.#pass()
       .catch((error: unknown) => {
         if (this.#isStopped) return;
-        const cause = error instanceof Error ? error.message : String(error);
-        this.#options.line("error", "retention could not go on and tries again later", { cause });
+        this.#faults.passFailed(error);
       })
       .then(() => {
         this.#running = null;
         this.#report();
         if (this.#isStopped) return;
-        if (this.#isWoken) this.#start();
+        this.#options.onChange();
+        if (this.#isWoken || this.#isRetryDue) this.#start();
         // What could not be unlinked is tried again also where retention is off by now.
-        else if (this.#isOn || this.#ledger.unfinished().length > 0) this.#later();
+        else if (this.#isOn || this.#unfinished.length > 0) this.#later();
       });
   }
 
   #later(): void {
-    this.#timer = this.#options.timers.set(() => this.#start(), INTERVAL_MS);
+    this.#timer ??= this.#options.timers.set(() => {
+      this.#timer = null;
+      this.#isRetryDue = true;
+      this.#start();
+    }, INTERVAL_MS);
   }
 
   async #pass(): Promise<void> {
     this.#lastLineUs = this.#options.wallUs();
-    await this.#unlinkMarked();
-    if (!this.#isOn) return;
-    await this.#learnBytes();
-    while (!this.#isStopped && (await this.#markSlice())) {
-      await this.#unlinkMarked();
-      if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
+    const isRetry = this.#isRetryDue;
+    this.#isRetryDue = false;
+    if (isRetry) {
+      this.#faults.beginRetry();
+      this.#ledger.takeBack();
     }
+    await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());
+    if (this.#isOn) {
+      await this.#learnBytes();
+      while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {
+        await this.#unlink(this.#ledger.unfinished());
+        if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
+      }
+    }
+    if (!this.#isStopped) this.#faults.passEnded(!this.#isBlocked);
+  }
+
+  /** Runs with a tombstone whose files may still be there: those of the last slice, and those that could not be unlinked before. */
+  get #unfinished(): string[] {
+    return [...new Set([...this.#faults.keptRunIds, ...this.#ledger.unfinished()])];
+  }
+
+  /** So many files cannot be unlinked that more tombstones would free nothing either. */
+  get #isBlocked(): boolean {
+    return this.#faults.keptRunIds.length >= RETENTION_SLICE_RUNS;
   }
 
   /** Records of before retention do not say how many bytes their runs keep. */
@@ -198,8 +233,7 @@ export class Retention {
       }
       runs++;
       recordBytes += kept.location.length;
-      this.#markedRuns++;
-      this.#markedBytes += kept.bytes ?? 0;
+      this.#marked.set(run.id, kept.bytes ?? 0);
     }
     if (runs === 0) return false;
     try {
@@ -212,7 +246,7 @@ export class Retention {
     return true;
   }
 
-  /** The run as its record has it; undefined when it cannot be read: its captures stay, for this process, and the others have their turn. */
+  /** The run as its record has it; undefined when it cannot be read: its captures stay until it can, and the others have their turn. */
   async #read(kept: KeptCaptures): Promise<RunState | undefined> {
     const { location } = kept;
     try {
@@ -227,13 +261,8 @@ export class Retention {
       if (this.#isStopped) return undefined;
       const later = this.#movedFrom(kept);
       if (later !== undefined) return this.#read(later);
-      this.#ledger.drop(kept.createdAtUs);
-      const cause = error instanceof Error ? error.message : String(error);
-      const created = formatTimeUs(kept.createdAtUs);
-      this.#options.line("error", "retention leaves a run alone whose record cannot be read", {
-        created_at: created,
-        cause,
-      });
+      this.#ledger.setAside(kept.createdAtUs);
+      this.#faults.cannotRead(kept.createdAtUs, error);
       return undefined;
     }
   }
@@ -253,24 +282,28 @@ export class Retention {
     return found;
   }
 
-  async #unlinkMarked(): Promise<void> {
-    const runIds = this.#ledger.unfinished();
+  async #unlink(runIds: readonly string[]): Promise<void> {
     if (runIds.length === 0 || this.#isStopped) return;
     const { letGo, removeCaptures } = this.#options;
     await letGo(runIds);
     if (this.#isStopped) return;
-    const files = await removeCaptures(runIds);
+    const { files, kept } = await removeCaptures(runIds);
     // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
     await letGo(runIds);
     this.#ledger.finish();
-    this.#removedRuns += this.#markedRuns;
-    this.#removedBytes += this.#markedBytes;
-    this.#removed.runs += this.#markedRuns;
+    this.#faults.unlinked(runIds, kept);
     this.#removed.files += files;
-    this.#removed.bytes += this.#markedBytes;
-    this.#markedRuns = 0;
-    this.#markedBytes = 0;
-    if (files > 0) this.#options.onRemoved();
+    const keptRunIds = new Set(kept.map(({ runId }) => runId));
+    for (const runId of runIds) {
+      const bytes = this.#marked.get(runId);
+      if (bytes === undefined || keptRunIds.has(runId)) continue;
+      this.#marked.delete(runId);
+      this.#removedRuns++;
+      this.#removedBytes += bytes;
+      this.#removed.runs++;
+      this.#removed.bytes += bytes;
+    }
+    this.#options.onChange();
   }
 
   #report(): void {

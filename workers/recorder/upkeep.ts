@@ -53,6 +53,7 @@ export class Upkeep {
     this.#reader = new LogReader({ fileSystem, directory });
     this.#retention = new Retention({
       policy: options.policy,
+      dataDirectory: options.directory.path,
       ledger: state.captures,
       timers,
       wallUs,
@@ -61,7 +62,7 @@ export class Upkeep {
       whenDurable: (sequence) => log.whenDurable(sequence),
       letGo: (runIds) => this.#letGo(runIds),
       removeCaptures: (runIds) => captures.removeCaptures(runIds, (month) => this.#isPastMonth(month)),
-      onRemoved: options.onChange,
+      onChange: options.onChange,
       line,
     });
     this.#compaction = new Compaction({
@@ -88,6 +89,11 @@ export class Upkeep {
 
   get counters(): StoreCounters {
     return { retention: this.#retention.removed, compaction: this.#compaction.compacted };
+  }
+
+  /** What keeps retention from removing captures; null when nothing does. */
+  get retentionFault(): string | null {
+    return this.#retention.fault;
   }
 
   /** Why segments are not compacted any more; null while they are. */

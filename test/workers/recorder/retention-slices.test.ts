@@ -2,8 +2,10 @@ import t from "tap";
 import type { RunState } from "../../../core/run-state.js";
 import { CaptureLedger, keptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/capture-ledger.js";
 import { decodeChanges, encodeChanges } from "../../../storage/change-record.js";
+import { FileSystemError } from "../../../storage/file-system.js";
 import type { CommittedBatch, LogRecord } from "../../../storage/log-batch.js";
 import { SEGMENT_HEADER_BYTES } from "../../../storage/segment.js";
+import type { SegmentMoves } from "../../../storage/segment-moves.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine } from "../../../workers/recorder/recorder-messages.js";
 import { Retention, type RetentionOptions } from "../../../workers/recorder/retention.js";
@@ -20,6 +22,8 @@ class Stage {
   readonly steps: string[] = [];
   readonly lines: LogLine[] = [];
   readonly records = new Map<number, LogRecord>();
+  /** Runs whose files cannot be unlinked. */
+  readonly stuck = new Set<string>();
   nowUs = 100 * END_US;
   #sequence = 0;
   #changed: (() => void)[] = [];
@@ -48,6 +52,7 @@ class Stage {
     };
     const retention = new Retention({
       policy: { days: null, bytes: 1 },
+      dataDirectory: "/data",
       ledger: this.ledger,
       timers: this.timers,
       wallUs: () => this.nowUs,
@@ -64,17 +69,28 @@ class Stage {
       letGo: async (runIds) => note(`let go ${runIds.length}`),
       removeCaptures: async (runIds) => {
         note(`remove ${runIds.length}`);
-        return runIds.length;
+        const kept = runIds.filter((runId) => this.stuck.has(runId));
+        const error = new FileSystemError("EPERM", "unlink", "/data/captures/x.cap");
+        return { files: runIds.length - kept.length, kept: kept.map((runId) => ({ runId, error })) };
       },
-      onRemoved: () => {},
+      onChange: () => this.#wake(),
       line: (level, message, fields) => {
         this.lines.push({ level, message, fields });
-        for (const changed of this.#changed.splice(0)) changed();
+        this.#wake();
       },
       ...options,
     });
     retention.start();
     return retention;
+  }
+
+  #wake(): void {
+    for (const changed of this.#changed.splice(0)) changed();
+  }
+
+  /** The next one is armed when a pass is over, and none while it goes on. */
+  passEnded(): Promise<void> {
+    return this.until(() => this.timers.armed === 1);
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -110,7 +126,7 @@ t.test("a long pass tells how far it is every ten seconds", async (t) => {
   stage.start({
     removeCaptures: async (runIds) => {
       stage.nowUs += 6_000_000;
-      return runIds.length;
+      return { files: runIds.length, kept: [] };
     },
   });
   await stage.until(() => removed(stage).length === 2);
@@ -148,6 +164,77 @@ t.test("a run whose record cannot be read keeps its captures, is named, and hold
     { level: "error", fields: { created_at: "1970-01-01T00:00:00.000002Z", cause: /another record/ } },
   ]);
 });
+
+t.test("a run whose record can be read again goes after all, and the fault with it", async (t) => {
+  const stage = new Stage();
+  for (const n of [1, 2]) stage.add(n, 9);
+  const record = stage.records.get(1) as LogRecord;
+  stage.records.delete(1);
+  const retention = stage.start();
+  await stage.until(() => removed(stage).length === 1);
+  const fault =
+    /^since 1970-01-01T00:01:40.000Z: captures of 1 run stay, whose record cannot be read \(not any more\); tried again once a minute$/;
+  t.match(retention.fault, fault);
+  stage.timers.advance(60_000);
+  await stage.passEnded();
+  t.match(retention.fault, fault, "since then, not since the last time");
+  t.equal(stage.lines.filter(({ level }) => level === "error").length, 1, "and said once in the log");
+  // Moved by compaction meanwhile.
+  stage.records.set(77, record);
+  stage.ledger.moved({
+    segmentBase: 1,
+    runs: { createdAtUs: [1], offsets: [77], lengths: [record.body.length] },
+  } as unknown as SegmentMoves);
+  stage.timers.advance(60_000);
+  await stage.until(() => removed(stage).length === 2);
+  t.equal(retention.fault, null);
+  t.same(retention.removed, { runs: 2, files: 2, bytes: 18 });
+});
+
+t.test(
+  "files that cannot be unlinked hold up no others, are counted when they go, and stop new tombstones when they are many",
+  async (t) => {
+    const stage = new Stage();
+    const runs = 3 * RETENTION_SLICE_RUNS;
+    for (let n = 1; n <= runs; n++) stage.add(n, 9);
+    stage.stuck.add(idOf(1));
+    const retention = stage.start();
+    await stage.passEnded();
+    t.equal(stage.ledger.runs, 0, "all have their tombstones");
+    t.same(retention.removed, { runs: runs - 1, files: runs - 1, bytes: 9 * (runs - 1) });
+    t.match(
+      retention.fault,
+      /^since 1970-01-01T00:01:40.\d{3}Z: a removed capture cannot be unlinked \(unlink captures\/x.cap: EPERM\); tried again/,
+    );
+    stage.stuck.clear();
+    stage.timers.advance(60_000);
+    await stage.passEnded();
+    t.equal(retention.fault, null, "and tried again although many tombstones came behind it");
+    t.same(retention.removed, { runs, files: runs, bytes: 9 * runs });
+
+    for (let n = runs + 1; n <= 3 * runs; n++) {
+      stage.add(n, 9);
+      stage.stuck.add(idOf(n));
+    }
+    stage.timers.advance(60_000);
+    await stage.passEnded();
+    t.match(
+      retention.fault,
+      new RegExp(`${RETENTION_SLICE_RUNS} removed captures cannot be unlinked .*, and others\\)`),
+    );
+    t.equal(
+      stage.ledger.runs,
+      2 * runs - RETENTION_SLICE_RUNS,
+      "where nothing can be unlinked, nothing more is marked",
+    );
+    stage.stuck.clear();
+    stage.timers.advance(60_000);
+    await stage.passEnded();
+    t.equal(retention.fault, null);
+    t.equal(stage.ledger.runs, 0);
+    t.equal(retention.removed.bytes, 9 * 3 * runs);
+  },
+);
 
 t.test("when the log can take no more for now, what is marked goes on and the rest comes later", async (t) => {
   const stage = new Stage();
