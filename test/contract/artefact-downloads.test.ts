@@ -77,7 +77,7 @@ onBothFronts("the clouds are the points that the plainest code gives, whole", as
   wantedClouds ??= plainClouds(cell);
   for (const [name, wanted] of await wantedClouds) {
     const [frameId, format] = name.split(" ") as [string, string];
-    const response = await client.get(frameFile(frameId, format));
+    const response = await client.raw("GET", frameFile(frameId, format));
     t.equal(response.status, 200);
     t.equal(response.headers["content-type"], "application/x-ply");
     t.equal(response.headers["content-disposition"], `attachment; filename="frame-${frameId}.${format}"`);
@@ -95,18 +95,18 @@ onBothFronts("the clouds are the points that the plainest code gives, whole", as
 
 onBothFronts("the pictures are the planes", async (t, client, { frames }) => {
   for (const [frameId, frame] of frames) {
-    const png = await client.get(frameFile(frameId, "png"));
+    const png = await client.raw("GET", frameFile(frameId, "png"));
     t.equal(png.headers["content-type"], "image/png");
     const { samples } = readGreyPng(png.body);
     t.ok(Buffer.from(samples.buffer).equals(frame.height), `${frame.name}: raw values, 0 where nothing was measured`);
     if (frame.luminance === null) continue;
-    const luminance = readGreyPng((await client.get(frameFile(frameId, "luminance.png"))).body);
+    const luminance = readGreyPng((await client.raw("GET", frameFile(frameId, "luminance.png"))).body);
     t.ok(Buffer.from(luminance.samples).equals(frame.luminance), "luminance");
   }
 });
 
 onBothFronts("the CSV is the series", async (t, client, { series, appends }) => {
-  const response = await client.get(CSV);
+  const response = await client.raw("GET", CSV);
   t.equal(response.status, 200);
   t.equal(response.headers["content-type"], "text/csv");
   t.equal(response.headers["content-disposition"], 'attachment; filename="step-2-cl_sweep.csv"');
@@ -126,24 +126,24 @@ onBothFronts("the CSV is the series", async (t, client, { series, appends }) => 
 });
 
 onBothFronts("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
-  const files = (await client.json(`/runs/${PROCESSED_RUN}/files`, "FileMetadataList")) as {
+  const files = (await client.get("/runs/{run_id}/files", { path: { run_id: PROCESSED_RUN } })) as {
     name: string;
     href: string;
     size_in_bytes: number;
   }[];
   t.equal(files.length, 4 + 5 + 4 + 1, "five formats, four without luminance, and the CSV");
   for (const { name, href, size_in_bytes: size } of files) {
-    const response = await client.get(href.slice("http://cell:8000".length));
+    const response = await client.raw("GET", href.slice("http://cell:8000".length));
     t.equal(response.headers["content-type"], "application/octet-stream");
     t.equal(response.body.length, size, name);
     const [, frameId, format] = /^frame-([^.]+)\.(.+)$/.exec(name) ?? [];
-    const own = await client.get(frameId === undefined ? CSV : frameFile(frameId, format as string));
+    const own = await client.raw("GET", frameId === undefined ? CSV : frameFile(frameId, format as string));
     t.ok(own.body.equals(response.body), name);
     t.equal(own.headers.etag, response.headers.etag, `${name}: one version`);
     t.match(own.headers.etag, /^"[0-9a-f]{8}-[0-9a-f]+(-1)?"$/, "a strong tag");
   }
   for (const frame of [SURFACE, DARK, BLIND]) {
-    const info = (await client.json(`/sensor/frames/${frame}/files`, "FrameFileInfo")) as {
+    const info = (await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: frame } })) as {
       available_formats: string[];
       files: Record<string, { size_in_bytes: number }>;
     };
@@ -162,7 +162,7 @@ onBothFronts("the manifest has every file, with its size, and gives the same byt
 
 onBothFronts("ranges at every boundary, and what their conditions say", async (t, client) => {
   for (const path of [frameFile(SURFACE, "ply"), frameFile(DARK, "raw.ply"), frameFile(SURFACE, "png"), CSV]) {
-    const whole = await client.get(path);
+    const whole = await client.raw("GET", path);
     const { length } = whole.body;
     const text = whole.body.toString("latin1");
     const head = path === CSV ? text.indexOf("\n") + 1 : text.indexOf("end_header\n") + "end_header\n".length;
@@ -171,7 +171,7 @@ onBothFronts("ranges at every boundary, and what their conditions say", async (t
     const wrong: string[] = [];
     for (const first of points.filter((at) => at < length)) {
       for (const last of [first, first + 1, first + 12, first + 300_000, length - 1, length + 5]) {
-        const response = await client.get(path, `Range: bytes=${first}-${last}\r\n`);
+        const response = await client.raw("GET", path, `Range: bytes=${first}-${last}\r\n`);
         const end = Math.min(last, length - 1);
         const range = `bytes ${first}-${end}/${length}`;
         const isRight =
@@ -182,19 +182,19 @@ onBothFronts("ranges at every boundary, and what their conditions say", async (t
       }
     }
     t.same(wrong, []);
-    t.ok((await client.get(path, "Range: bytes=-7\r\n")).body.equals(whole.body.subarray(-7)), "the last bytes");
-    await client.get(path, `Range: bytes=${length}-\r\n`).then((response) => {
+    t.ok((await client.raw("GET", path, "Range: bytes=-7\r\n")).body.equals(whole.body.subarray(-7)), "the last bytes");
+    await client.raw("GET", path, `Range: bytes=${length}-\r\n`).then((response) => {
       t.equal(response.status, 416);
       t.equal(response.headers["content-range"], `bytes */${length}`);
     });
     const { etag, "last-modified": modified } = whole.headers;
-    t.equal((await client.get(path, `If-None-Match: ${etag}\r\n`)).status, 304);
-    t.equal((await client.get(path, `If-Modified-Since: ${modified}\r\n`)).status, 304);
+    t.equal((await client.raw("GET", path, `If-None-Match: ${etag}\r\n`)).status, 304);
+    t.equal((await client.raw("GET", path, `If-Modified-Since: ${modified}\r\n`)).status, 304);
     const first = "Range: bytes=0-9\r\n";
-    t.equal((await client.get(path, `${first}If-Range: ${etag}\r\n`)).status, 206);
-    t.equal((await client.get(path, `${first}If-Range: ${modified}\r\n`)).status, 206);
+    t.equal((await client.raw("GET", path, `${first}If-Range: ${etag}\r\n`)).status, 206);
+    t.equal((await client.raw("GET", path, `${first}If-Range: ${modified}\r\n`)).status, 206);
     t.equal(
-      (await client.get(path, `${first}If-Range: "other"\r\n`)).status,
+      (await client.raw("GET", path, `${first}If-Range: "other"\r\n`)).status,
       200,
       "of another version there is no part",
     );
@@ -202,35 +202,40 @@ onBothFronts("ranges at every boundary, and what their conditions say", async (t
 });
 
 onBothFronts("what there is not: a format, a step, a series, a frame", async (t, client) => {
-  const absent = await client.error(frameFile(DARK, "luminance.png"), 404, "format_not_available");
+  const absent = await client.rawRefusal(frameFile(DARK, "luminance.png"), 404, "format_not_available");
   t.strictSame(absent.params, {
     frame_id: DARK,
     format: "luminance.png",
     available_formats: ["npy", "raw.ply", "png", "ply"],
   });
   for (const format of ["stl", "PLY", "ply.gz", ""]) {
-    const { params } = await client.error(frameFile(SURFACE, format), 404, "format_not_available");
+    const { params } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
     t.match(params, { format, available_formats: ["npy", "raw.ply", "png", "luminance.png", "ply"] });
   }
   const unknown = SURFACE.replace(/.$/, "f");
   for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy", "stl"]) {
-    await client.error(frameFile(unknown, format), 404, "frame_not_found");
+    await client.rawRefusal(frameFile(unknown, format), 404, "frame_not_found");
   }
-  await client.error(`/sensor/frames/${SURFACE}/else`, 404, "route_not_found");
+  await client.rawRefusal(`/sensor/frames/${SURFACE}/else`, 404, "route_not_found");
   for (const step of ["0", "4", "-1", "1.5", "x", "02", "99999999999", "%zz", "1"]) {
-    const { params } = await client.error(`/runs/${PROCESSED_RUN}/steps/${step}/cl_sweep.csv`, 404, "step_not_found");
+    const sweep = `/runs/${PROCESSED_RUN}/steps/${step}/cl_sweep.csv`;
+    const { params } = await client.rawRefusal(sweep, 404, "step_not_found");
     t.match(params, { field: "step_index", in: "path" }, step);
   }
-  await client.error(`/runs/${unknown}/steps/2/cl_sweep.csv`, 404, "run_not_found");
-  await client.error(byName("step-1-cl_sweep.csv"), 404, "file_not_found");
-  await client.error(byName(`frame-${DARK}.luminance.png`), 404, "file_not_found");
+  await client.refusal("get", "/runs/{run_id}/steps/{step_index}/cl_sweep.csv", 404, "run_not_found", {
+    path: { run_id: unknown, step_index: 2 },
+  });
+  await client.rawRefusal(byName("step-1-cl_sweep.csv"), 404, "file_not_found");
+  await client.rawRefusal(byName(`frame-${DARK}.luminance.png`), 404, "file_not_found");
 });
 
 /** Downloads of the frame with luminance, and of the series, in a folder. */
 async function downloaded(t: Test, paths: Record<string, string>): Promise<string> {
   processed ??= processedCell();
   const client = new ContractClient(t, await (await processed).cell.listen());
-  const files = Object.entries(paths).map(async ([name, path]) => [name, (await client.get(path)).body] as const);
+  const files = Object.entries(paths).map(
+    async ([name, path]) => [name, (await client.raw("GET", path)).body] as const,
+  );
   return t.testdir(Object.fromEntries(await Promise.all(files)));
 }
 
@@ -280,14 +285,14 @@ t.test("what retention has removed: formats and CSV 404, files 410", async (t) =
   const ending = { status: "completed" as const, errorMessage: null, notes: [] };
   cell.end(removedUs, PROCESSED_RUN, ending, { capturesRemovedAtUs: removedUs });
   for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy"]) {
-    const { params } = await client.error(frameFile(SURFACE, format), 404, "format_not_available");
+    const { params } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
     t.match(params, { available_formats: [] });
-    await client.error(byName(`frame-${SURFACE}.${format}`), 410, "file_removed");
+    await client.rawRefusal(byName(`frame-${SURFACE}.${format}`), 410, "file_removed");
   }
-  const { params, retryable } = await client.error(CSV, 404, "format_not_available");
+  const { params, retryable } = await client.rawRefusal(CSV, 404, "format_not_available");
   t.strictSame(params, { run_id: PROCESSED_RUN, step_index: 2, format: "csv", available_formats: [] });
   t.ok(retryable);
-  await client.error(byName("step-2-cl_sweep.csv"), 410, "file_removed");
+  await client.rawRefusal(byName("step-2-cl_sweep.csv"), 410, "file_removed");
 });
 
 t.test("bytes that are not what was stored are never sent", async (t) => {
@@ -309,10 +314,10 @@ t.test("bytes that are not what was stored are never sent", async (t) => {
   for (const [name, { offset, lengthBytes }, path] of extents) {
     const at = offset + lengthBytes - 5;
     captures[at] = (captures[at] ?? 0) ^ 1;
-    const { params } = await client.error(path, 500, "internal_error");
+    const { params } = await client.rawRefusal(path, 500, "internal_error");
     t.match(params, { cause: "capture_damaged" }, name);
     captures[at] = (captures[at] ?? 0) ^ 1;
-    t.equal((await client.get(path)).status, 200, `${name}: mended`);
+    t.equal((await client.raw("GET", path)).status, 200, `${name}: mended`);
     t.equal(cell.openFiles, 0);
   }
 });

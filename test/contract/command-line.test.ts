@@ -56,7 +56,7 @@ t.test(
     }
     const version = await runCommand(["--version"]);
     const service = await start(t);
-    t.strictSame(await new ContractClient(t, service.port).json("/system/version", "VersionResponse"), {
+    t.strictSame(await new ContractClient(t, service.port).get("/system/version"), {
       "service-version": version.stdout.trim(),
     });
   },
@@ -201,7 +201,7 @@ t.test("options come from the environment and the file too", async (t) => {
 t.test("--open serves on every address", async (t) => {
   const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open"] });
   t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+\n$/);
-  await new ContractClient(t, service.port).json("/livez", "LivenessResponse");
+  await new ContractClient(t, service.port).get("/livez");
 });
 
 t.test("an IPv6 loopback", async (t) => {

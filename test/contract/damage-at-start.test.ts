@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { recordOffsets } from "../helpers/segment-bytes.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -52,28 +53,22 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
 
   const service = await ServiceProcess.start({ dataDirectory: data });
   t.teardown(() => service.dispose());
-  const get = async (url: string) => {
-    const response = await fetch(`http://127.0.0.1:${service.port}${url}`);
-    return { status: response.status, text: await response.text() };
-  };
-  const health = await get("/health");
-  t.equal(health.status, 200);
-  t.match(JSON.parse(health.text), {
+  const client = new ContractClient(t, service.port);
+  t.match(await client.get("/health"), {
     status: "degraded",
     components: {
       log: { status: "degraded", detail: /opening found 1 damaged places: 2 records lost, \d+ bytes in quarantine/ },
     },
   });
-  const list = await get("/runs");
-  const served = (JSON.parse(list.text) as { runs: { id: string; metadata: unknown }[] }).runs;
+  const list = await client.get("/runs");
   t.same(
-    served.map(({ id }) => id).reverse(),
+    list.runs.map(({ id }) => id).reverse(),
     ids.filter((_, at) => at !== DAMAGED),
     "the others are all there",
   );
-  t.notMatch(list.text, `X${DAMAGED}M`);
-  t.equal((await get(`/runs/${ids[DAMAGED]}`)).status, 404);
-  t.equal((await get(`/runs/${ids[0]}`)).status, 200);
+  t.notMatch(JSON.stringify(list), `X${DAMAGED}M`);
+  await client.refusal("get", "/runs/{run_id}", 404, "run_not_found", { path: { run_id: ids[DAMAGED] as string } });
+  await client.get("/runs/{run_id}", { path: { run_id: ids[0] as string } });
   t.match(await service.end(), { code: 0 });
   const warned = lines(service.stderr).filter(({ msg }) => msg === "found while opening the log");
   t.match(warned, [{ level: 40, code: "record_damaged" }]);

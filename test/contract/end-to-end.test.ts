@@ -93,8 +93,7 @@ t.test("what a producer says over the cell link is what clients read, before and
 
   // The acknowledgement of run.finish comes before the run has been finalized.
   const reader = new ContractClient(t, service.port);
-  let run = (await reader.json(`/runs/${runId}`, "ProgramRunResponse")) as Record<string, unknown>;
-  while (run.status !== "completed") run = (await reader.json(`/runs/${runId}`, "ProgramRunResponse")) as typeof run;
+  const run = await reader.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: runId } });
   t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: [frameId] } });
 
   const readAll = async (client: ContractClient) => {
@@ -113,7 +112,7 @@ t.test("what a producer says over the cell link is what clients read, before and
       `/sensor/frames/${frameId}/files`,
       `/sensor/frames/${frameId}/file.npy`,
     ]) {
-      const response = await client.get(path);
+      const response = await client.raw("GET", path);
       t.equal(response.status, 200, path);
       answers.set(path, response.body);
     }

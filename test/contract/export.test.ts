@@ -20,7 +20,7 @@ const LONG_NAME = `${"測".repeat(100)}.pdf`;
 /** Resolves when the frame has all its formats. */
 async function untilMade(client: ContractClient, frameId: string): Promise<void> {
   for (let formats = 0; formats < FORMATS.length; ) {
-    const files = (await client.json(`/sensor/frames/${frameId}/files`, "FrameFileInfo")) as {
+    const files = (await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: frameId } })) as {
       available_formats: string[];
     };
     formats = files.available_formats.length;
@@ -44,10 +44,10 @@ t.test("export writes the interface's answers with relative links, and the bytes
   await producer.accept({ ...put, name: "empty.pdf" });
   await producer.accept({ type: "run.finish", id: whole.id });
   const active = await runWithCaptures(producer, 3);
-  const file = (name: string) => client.get(`/runs/${whole.id}/files/${encodeURIComponent(name)}`);
+  const file = (name: string) => client.raw("GET", `/runs/${whole.id}/files/${encodeURIComponent(name)}`);
   const npy = `frame-${whole.frameId}.npy`;
   for (let isRemoved = false; !isRemoved; ) {
-    isRemoved = (await client.get(`/runs/${removed.id}/files/marked.png`)).status === 410;
+    isRemoved = (await client.raw("GET", `/runs/${removed.id}/files/marked.png`)).status === 410;
   }
   await untilMade(client, active.frameId);
   const served = new Map<string, Buffer>();
@@ -55,10 +55,10 @@ t.test("export writes the interface's answers with relative links, and the bytes
   for (const name of [...made, "report.pdf", "marked.png", "empty.pdf"]) served.set(name, (await file(name)).body);
   t.equal(served.get("empty.pdf")?.length, 0, "a file without bytes is a file");
   const answers = {
-    "run.json": await client.json(`/runs/${whole.id}`, "ProgramRunResponse"),
-    "quality-report.json": await client.json(`/runs/${whole.id}/quality-report`, "QualityReportResponse"),
-    "defects.json": await client.json(`/runs/${whole.id}/defects`, "RunDefectsResponse"),
-    "files.json": await client.json(`/runs/${whole.id}/files`, "FileMetadataList"),
+    "run.json": await client.get("/runs/{run_id}", { path: { run_id: whole.id } }),
+    "quality-report.json": await client.get("/runs/{run_id}/quality-report", { path: { run_id: whole.id } }),
+    "defects.json": await client.get("/runs/{run_id}/defects", { path: { run_id: whole.id } }),
+    "files.json": await client.get("/runs/{run_id}/files", { path: { run_id: whole.id } }),
   };
   const to = join(data, "out", "one");
   const args = (run: string, folder: string) => ["export", "--data", data, "--run", run, "--to", folder];

@@ -14,10 +14,6 @@ interface Row {
   status: string;
   updated_at: string;
 }
-interface Page {
-  runs: Row[];
-  total: number;
-}
 
 /**
  * A client syncs while runs change, and takes its next mark from these pages of each sync.
@@ -66,11 +62,11 @@ async function runsMissed(t: Test, marksFrom: "first page" | "every page"): Prom
   /** One sync of all its pages, as the interface tells clients to; changes happen between its requests. */
   const sync = async (changes: () => void): Promise<number> => {
     const limit = 3 + upTo(9);
-    const since = mark === undefined ? "" : `&updated_since=${encodeURIComponent(mark)}`;
+    const begin = mark;
     let received = 0;
     for (let total = 1; received < total; ) {
-      const path = `/runs?limit=${limit}&offset=${received}${since}`;
-      const page = (await client.json(path, "ProgramRunSummaryListResponse")) as Page;
+      const since = begin !== undefined && { updated_since: begin };
+      const page = await client.get("/runs", { query: { limit, offset: received, ...since } });
       requests++;
       for (const row of page.runs) {
         const known = seen.get(row.id);

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, unl
 import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { temporaryDirectory } from "../helpers/recorder-harness.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -51,8 +52,8 @@ interface Served {
 async function serve(records = false): Promise<Served> {
   const service = await ServiceProcess.start({ dataDirectory: damaged });
   t.teardown(() => service.dispose());
-  const get = async (path: string) => (await fetch(`http://127.0.0.1:${service.port}${path}`)).json();
-  const health = (await get("/health")) as { status: string; components: { log: Served["log"] } };
+  const client = new ContractClient(t, service.port);
+  const health = await client.get("/health");
   if (records) {
     const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "other" });
     await producer.deliver(programPut());
@@ -60,14 +61,15 @@ async function serve(records = false): Promise<Served> {
     await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
     await producer.close();
     // Acknowledged is durable; that it is served follows within the moment.
-    while ((await fetch(`http://127.0.0.1:${service.port}/runs/${id}`)).status !== 200);
+    await client.until("/runs/{run_id}", () => true, { path: { run_id: id } });
   }
-  const { total } = (await get("/runs?limit=1")) as { total: number };
+  const { total } = await client.get("/runs", { query: { limit: 1 } });
   const { code, stderr } = await service.end();
   if (code !== 0) throw new Error(stderr);
   const lines = stderr.trim().split("\n");
   const warnings = lines.filter((line) => line.includes('"level":40'));
-  return { log: health.components.log, status: health.status, total, warnings };
+  const { log } = health.components as { log: Served["log"] };
+  return { log, status: health.status, total, warnings };
 }
 
 async function check() {

@@ -5,12 +5,12 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { FRONTS } from "../../http/front-name.js";
 import { capturePath } from "../../storage/capture-path.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { runWithCaptures } from "../helpers/kept-captures.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
 
@@ -35,16 +35,19 @@ for (const front of FRONTS) {
     t.teardown(() => service.dispose());
     const receiver = await startReceiver();
     t.teardown(() => receiver.close());
-    const client = new WebhookClient(t, service.port);
+    const client = new ContractClient(t, service.port);
     for (const url of [receiver.url, "http://127.0.0.1:1"]) {
       const more = { delivery_timeout_seconds: 1, max_retries: 0 };
-      const webhook = { name: "W", url, subscribed_events: ["ProgramCompleted"], ...more };
-      await client.expect("POST", "/webhooks", 201, "WebhookResponse", webhook);
+      await client.post("/webhooks", { body: { name: "W", url, subscribed_events: ["ProgramCompleted"], ...more } });
     }
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     const { id, captures } = await runWithCaptures(producer, 1);
     await producer.accept({ type: "run.finish", id });
-    await client.until(`/runs/${id}`, ({ webhook_delivery: rollup }) => rollup?.failed === 1 && rollup.delivered === 1);
+    await client.until(
+      "/runs/{run_id}",
+      ({ webhook_delivery: rollup }) => rollup?.failed === 1 && rollup.delivered === 1,
+      { path: { run_id: id } },
+    );
 
     const text = await metricsText(service.port);
     const value = (series: string) => seriesValue(text, `inspection_${series}`) ?? Number.NaN;

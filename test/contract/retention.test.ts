@@ -5,6 +5,7 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import type { components } from "../helpers/interface-types.js";
 import {
   digest,
   PROCESSED_FORMATS as FORMATS,
@@ -19,17 +20,7 @@ const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than what sockets hold between the service and a client that does not read. */
 const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
 
-interface FileEntry {
-  name: string;
-  deleted_at: string | null;
-  updated_at: string;
-}
-interface Run {
-  id: string;
-  status: string;
-  updated_at: string;
-  files: FileEntry[];
-}
+type Run = components["schemas"]["ProgramRunResponse"];
 
 async function until<T>(look: () => Promise<T>, condition: (value: T) => boolean): Promise<T> {
   for (;;) {
@@ -81,12 +72,10 @@ t.test(
     await producer.accept(put, BIG);
     await producer.accept({ type: "run.finish", id: first.id });
     const runPath = `/runs/${first.id}`;
-    const before = (await until(
-      () => client.json(runPath, "ProgramRunResponse"),
-      (run) => (run as Run).status === "completed",
-    )) as Run;
+    const firstRun = { path: { run_id: first.id } };
+    const before = await client.until("/runs/{run_id}", ({ status }) => status === "completed", firstRun);
     t.same(
-      before.files.map(({ name, deleted_at }) => [name, deleted_at]).sort(),
+      before.files?.map(({ name, deleted_at }) => [name, deleted_at]).sort(),
       [...FORMATS.map((format) => `frame-${first.frameId}.${format}`), "big.png", "marked.png", "report.pdf"]
         .map((name) => [name, null])
         .sort(),
@@ -98,15 +87,15 @@ t.test(
     await producer.accept({ type: "run.finish", id: second.id });
     const third = await runWithCaptures(producer, 3);
     await producer.accept({ type: "run.finish", id: third.id });
-    const isRemoved = (run: unknown) => (run as Run).files.some(({ deleted_at }) => deleted_at !== null);
-    const after = (await until(() => client.json(runPath, "ProgramRunResponse"), isRemoved)) as Run;
+    const isRemoved = ({ files }: Run) => files?.some(({ deleted_at }) => deleted_at !== null) === true;
+    const after = await client.until("/runs/{run_id}", isRemoved, firstRun);
 
     const look = async () => {
       t.same(
-        after.files.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
-        before.files.map(({ name }) => [name, name !== "report.pdf"]),
+        after.files?.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
+        before.files?.map(({ name }) => [name, name !== "report.pdf"]),
       );
-      t.same(await client.json(`${runPath}/files`, "FileMetadataList"), after.files, "the manifest keeps every entry");
+      t.same(await client.get("/runs/{run_id}/files", firstRun), after.files, "the manifest keeps every entry");
       t.same(
         { ...after, files: null, updated_at: null },
         { ...before, files: null, updated_at: null },
@@ -114,28 +103,32 @@ t.test(
       );
       const made = FORMATS.map((format) => `frame-${first.frameId}.${format}`);
       for (const name of [...made, "marked.png", "big.png"]) {
-        t.match(await client.error(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
+        t.match(await client.rawRefusal(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
       }
-      t.same((await client.get(`${runPath}/files/report.pdf`)).body, REPORT);
+      t.same((await client.raw("GET", `${runPath}/files/report.pdf`)).body, REPORT);
       for (const format of FORMATS) {
-        await client.error(`/sensor/frames/${first.frameId}/file.${format}`, 404, "format_not_available");
+        await client.rawRefusal(`/sensor/frames/${first.frameId}/file.${format}`, 404, "format_not_available");
       }
-      t.match(await client.json(`/sensor/frames/${first.frameId}/files`, "FrameFileInfo"), {
+      t.match(await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: first.frameId } }), {
         available_formats: [],
         files: {},
       });
-      t.match(await client.json(`/sensor/frames/${first.frameId}`, "CapturedFrameResponse"), { id: first.frameId });
-      const sync = (await client.json(`/runs?updated_since=${before.updated_at}`, "ProgramRunSummaryListResponse")) as {
-        runs: Run[];
-      };
+      t.match(await client.get("/sensor/frames/{frame_id}", { path: { frame_id: first.frameId } }), {
+        id: first.frameId,
+      });
+      const sync = await client.get("/runs", { query: { updated_since: before.updated_at } });
       t.match(
         sync.runs.find(({ id }) => id === first.id),
         { updated_at: after.updated_at, status: "completed" },
         "a sync sees the change",
       );
-      t.equal((await client.get(`/runs/${second.id}/files/marked.png`)).status, 200, "what is younger is all there");
-      t.equal((await client.get(`/sensor/frames/${third.frameId}/file.npy`)).status, 200);
-      t.equal((await client.get("/health")).status, 200);
+      t.equal(
+        (await client.raw("GET", `/runs/${second.id}/files/marked.png`)).status,
+        200,
+        "what is younger is all there",
+      );
+      t.equal((await client.raw("GET", `/sensor/frames/${third.frameId}/file.npy`)).status, 200);
+      await client.get("/health");
     };
     await look();
     await until(
@@ -143,7 +136,7 @@ t.test(
       (there) => !there,
     );
     const metrics = await until(
-      async () => (await client.get("/metrics")).body.toString(),
+      async () => (await client.raw("GET", "/metrics")).body.toString(),
       (text) => /^inspection_retention_runs_total 1$/m.test(text),
     );
     // One file of the run is left, that of its report.
@@ -160,7 +153,7 @@ t.test(
       );
       t.ok(open.length > 0, "and then nothing holds the space any more");
     }
-    t.match((await client.json("/health", "SystemStateResponse")) as object, { status: /healthy|degraded/ });
+    t.match((await client.get("/health")) as object, { status: /healthy|degraded/ });
 
     await service.end("SIGKILL");
     service = await ServiceProcess.start({ dataDirectory: service.dataDirectory });
@@ -198,9 +191,11 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   rmSync(path);
   service = await ServiceProcess.start({ dataDirectory: folder });
   const client = new ContractClient(t, service.port);
-  await client.error(`/runs/${second.id}/files/marked.png`, 500, "internal_error");
-  await client.error(`/sensor/frames/${second.frameId}/file.npy`, 500, "internal_error");
-  await client.error(`/runs/${first.id}/files/marked.png`, 410, "file_removed");
+  await client.rawRefusal(`/runs/${second.id}/files/marked.png`, 500, "internal_error");
+  await client.refusal("get", "/sensor/frames/{frame_id}/file.npy", 500, "internal_error", {
+    path: { frame_id: second.frameId },
+  });
+  await client.rawRefusal(`/runs/${first.id}/files/marked.png`, 410, "file_removed");
   await service.end();
   t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
 });
@@ -223,7 +218,7 @@ t.test("a file that cannot be unlinked: /health says what and since when, the ot
   rmSync(join(folder, "captures", stuck));
   mkdirSync(join(folder, "captures", stuck));
   service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
-  const health = async () => JSON.stringify((await new ContractClient(t, service.port).get("/health")).json());
+  const health = async () => JSON.stringify(await new ContractClient(t, service.port).get("/health"));
   const row = await until(health, (text) => text.includes("cannot be unlinked"));
   t.match(row, new RegExp(`since \\d{4}-[^ ]+Z: a removed capture cannot be unlinked \\(unlink captures/${stuck}: E`));
   t.match(row, /"status":"degraded"/);
@@ -231,7 +226,7 @@ t.test("a file that cannot be unlinked: /health says what and since when, the ot
     async () => captureFiles(folder).length,
     (count) => count === 1,
   );
-  const metrics = (await new ContractClient(t, service.port).get("/metrics")).body.toString();
+  const metrics = (await new ContractClient(t, service.port).raw("GET", "/metrics")).body.toString();
   t.match(metrics, /inspection_retention_files_total(\{[^}]*\})? 2\n/);
   await service.end();
   rmdirSync(join(folder, "captures", stuck));
@@ -279,7 +274,7 @@ t.test(
       async () => captureFiles(folder).length,
       (files) => files === 0,
     );
-    const list = (await client.json("/runs?limit=1000", "ProgramRunSummaryListResponse")) as { total: number };
+    const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
     t.equal(list.total, count, "every record stays");
     await service.end();
     t.match(await runCommand(["check", "--data", folder]), { code: 0, stdout: / 0 findings, 0 damages\nok\n$/ });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { ContractClient } from "../helpers/contract-client.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -78,8 +79,8 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
     t.equal((await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.status, 200, path);
   }
   t.ok(urls.some((url) => url.endsWith("/file.npy")));
-  const deliveries = urls.find((url) => url.endsWith("/deliveries"));
-  await untilDelivered(t, String(deliveries), 2);
+  const [, webhookId] = urls.join("\n").match(/\/webhooks\/(\S+)\/deliveries$/m) as RegExpMatchArray;
+  await untilDelivered(t, new ContractClient(t, service.port), String(webhookId), 2);
   t.match(await service.end("SIGINT"), { code: 0 });
   const check = await runCommand(["check", "--data", service.dataDirectory]);
   t.match(check, { code: 0, stdout: /\nok\n$/ });
@@ -115,15 +116,13 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
 });
 
 /** Waits until so many deliveries are listed and all are taken. */
-async function untilDelivered(t: Test, url: string, count: number): Promise<void> {
-  for (;;) {
-    const list = (await (await fetch(url)).json()) as { status: string; last_error: string | null }[];
-    if (list.length >= count && list.every(({ status }) => status !== "pending")) {
-      t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
-      return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+async function untilDelivered(t: Test, client: ContractClient, webhookId: string, count: number): Promise<void> {
+  const list = await client.until(
+    "/webhooks/{webhook_id}/deliveries",
+    (listed) => listed.length >= count && listed.every(({ status }) => status !== "pending"),
+    { path: { webhook_id: webhookId } },
+  );
+  t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
 }
 
 t.test(
@@ -132,21 +131,22 @@ t.test(
     const args = ["demo", "--runs", "1", "--seed", "7"];
     const first = await start(t, { args });
     await first.untilStdout(/\/deliveries\n/);
-    const webhooks = (service: ServiceProcess) => fetch(`http://127.0.0.1:${service.port}/webhooks`);
-    const [webhook] = (await (await webhooks(first)).json()) as { id: string; name: string; url: string }[];
+    const client = new ContractClient(t, first.port);
+    const [webhook] = await client.get("/webhooks");
     t.match(webhook, { name: "demo receiver" });
-    await untilDelivered(t, `http://127.0.0.1:${first.port}/webhooks/${webhook?.id}/deliveries`, 2);
+    await untilDelivered(t, client, String(webhook?.id), 2);
     t.match(await first.end(), { code: 0 });
     const second = await start(t, { args, dataDirectory: first.dataDirectory });
     await second.untilStdout(/\/deliveries\n/);
-    const again = (await (await webhooks(second)).json()) as { id: string; name: string; url: string }[];
+    const secondClient = new ContractClient(t, second.port);
+    const again = await secondClient.get("/webhooks");
     t.same(
       again.map(({ id }) => id),
       [webhook?.id],
       "the same one",
     );
     t.not(again[0]?.url, webhook?.url, "at its new port");
-    await untilDelivered(t, `http://127.0.0.1:${second.port}/webhooks/${webhook?.id}/deliveries`, 4);
+    await untilDelivered(t, secondClient, String(webhook?.id), 4);
     t.match(await second.end(), { code: 0 });
 
     const keys = join(temporaryFolder(t), "keys.json");

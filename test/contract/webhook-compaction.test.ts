@@ -1,9 +1,9 @@
 import t from "tap";
+import { ContractClient } from "../helpers/contract-client.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 import { sized } from "../helpers/test-size.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const RUNS = sized(24, 400);
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
@@ -23,16 +23,20 @@ t.test(
       await service.dispose();
       await owner.dispose();
     });
-    const client = () => new WebhookClient(t, service.port);
+    const client = () => new ContractClient(t, service.port);
     const ids: string[] = [];
     for (const path of ["taking", "failing", "deleted"]) {
-      const settings = {
-        subscribed_events: ["ProgramStarted", "ProgramCompleted"],
-        max_retries: 1,
-        retry_backoff_seconds: 0,
-      };
-      const body = { ...settings, name: path, url: `${receiver.url}/${path}`, on_failure_mode: "WARN" };
-      ids.push((await client().expect("POST", "/webhooks", 201, "WebhookResponse", body)).id);
+      const hook = await client().post("/webhooks", {
+        body: {
+          name: path,
+          url: `${receiver.url}/${path}`,
+          subscribed_events: ["ProgramStarted", "ProgramCompleted"],
+          max_retries: 1,
+          retry_backoff_seconds: 0,
+          on_failure_mode: "WARN",
+        },
+      });
+      ids.push(hook.id);
     }
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
@@ -47,25 +51,31 @@ t.test(
       }
       await producer.accept({ type: "run.finish", id });
       runs.push(id);
-      if (n === RUNS / 2) await client().send("DELETE", `/webhooks/${ids[2]}`);
+      if (n === RUNS / 2) await client().delete("/webhooks/{webhook_id}", { path: { webhook_id: ids[2] as string } });
     }
     producer.socket.destroy();
     // The last one's end is emitted when its finalizing is over, in this life or in the next.
-    await client().until("/runs?status=completed&limit=1", (json) => json.total === RUNS);
+    await client().until("/runs", ({ total }) => total === RUNS, { query: { status: "completed", limit: 1 } });
 
     /** Every delivery with its attempts, and every run. */
     const answers = async (): Promise<Map<string, unknown>> => {
       const all = new Map<string, unknown>();
       for (const id of ids) {
-        const page = await client().until(`/webhooks/${id}/deliveries?limit=200`, (json) =>
-          json.every((one: { status: string }) => one.status !== "pending"),
+        const page = await client().until(
+          "/webhooks/{webhook_id}/deliveries",
+          (deliveries) => deliveries.every(({ status }) => status !== "pending"),
+          { path: { webhook_id: id }, query: { limit: 200 } },
         );
         all.set(id, page);
-        for (const one of page) all.set(one.id, (await client().send("GET", `/webhook-deliveries/${one.id}`)).text);
+        for (const { id } of page) {
+          const detail = await client().answer("get", "/webhook-deliveries/{delivery_id}", {
+            path: { delivery_id: id },
+          });
+          all.set(id, detail.text);
+        }
       }
-      // Without the address, which is another one at each start.
       for (const id of runs)
-        all.set(id, (await client().send("GET", `/runs/${id}`)).text.replaceAll(/127\.0\.0\.1:\d+/g, ""));
+        all.set(id, (await client().answer("get", "/runs/{run_id}", { path: { run_id: id } })).text);
       return all;
     };
     const first = await answers();
@@ -88,8 +98,7 @@ t.test(
         if (JSON.stringify(again.get(key)) !== JSON.stringify(answer)) t.fail(`${key} is another`);
       status = 204;
       const { id } = failed.pop() as { id: string };
-      const path = `/webhook-deliveries/${id}/retry`;
-      const retried = await client().expect("POST", path, 200, "WebhookDeliveryDetailResponse");
+      const retried = await client().post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: id } });
       t.match(retried, { status: "delivered", attempts: 3, attempt_history: [{ attempt_number: 3 }, {}, {}] });
       for (const [key, answer] of await answers()) first.set(key, answer);
       t.match(await service.end(), { code: 0 });

@@ -1,19 +1,19 @@
 import type { ServerResponse } from "node:http";
 import t from "tap";
+import { ContractClient } from "../helpers/contract-client.js";
 import { runWithCaptures } from "../helpers/kept-captures.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const SCRIPT = new URL("../helpers/compacting-service.js", import.meta.url).pathname;
 const PRELOAD = new URL("../helpers/small-backlog.js", import.meta.url).href;
 /** Each with captures, of which retention keeps those of the last few runs. */
 const RUNS = 60;
 
-interface Delivery {
-  status: string;
-  payload: { event_id: string; data: { run_id: string } };
+interface Event {
+  event_id: string;
+  data: { run_id: string };
 }
 
 t.test(
@@ -31,10 +31,11 @@ t.test(
       environment: { NODE_OPTIONS: `--import ${PRELOAD}` },
     });
     t.teardown(() => service.dispose());
-    const client = new WebhookClient(t, service.port);
-    const settings = { subscribed_events: ["ProgramCompleted"], delivery_timeout_seconds: 9, max_retries: 0 };
-    const hook = { name: "mes", url: receiver.url, ...settings };
-    const { id: hookId } = await client.expect("POST", "/webhooks", 201, "WebhookResponse", hook);
+    const client = new ContractClient(t, service.port);
+    const settings = { delivery_timeout_seconds: 9, max_retries: 0 };
+    const { id: hookId } = await client.post("/webhooks", {
+      body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramCompleted"], ...settings },
+    });
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     t.teardown(() => producer.socket.destroy());
     const figure = async (name: string): Promise<number> => {
@@ -62,15 +63,17 @@ t.test(
 
     isHolding = false;
     for (const response of held) response.writeHead(204).end();
-    const all: Delivery[] = await client.until(
-      `/webhooks/${hookId}/deliveries?limit=200`,
-      (page: Delivery[]) => page.length === RUNS && page.every(({ status }) => status !== "pending"),
+    const all = await client.until(
+      "/webhooks/{webhook_id}/deliveries",
+      (page) => page.length === RUNS && page.every(({ status }) => status !== "pending"),
+      { path: { webhook_id: hookId }, query: { limit: 200 } },
     );
-    t.same(new Set(all.map(({ payload }) => payload.data.run_id)), new Set(runs), "one of each run");
+    t.same(new Set(all.map(({ payload }) => (payload as Event).data.run_id)), new Set(runs), "one of each run");
     const bodies = new Map(receiver.requests.map(({ headers, body }) => [headers["webhook-id"], body.toString()]));
     t.equal(bodies.size, RUNS, "each has arrived");
     t.equal(receiver.requests.length, RUNS, "once");
-    for (const { payload } of all) t.equal(bodies.get(payload.event_id), JSON.stringify(payload), "as it is stored");
+    for (const { payload } of all)
+      t.equal(bodies.get((payload as Event).event_id), JSON.stringify(payload), "as it is stored");
     const payloadBytes = [...bodies.values()].reduce((sum, body) => sum + body.length, 0);
     t.ok(keptBytes < payloadBytes / 3, `of ${payloadBytes} bytes, ${keptBytes} were held in memory`);
     t.ok(all.filter(({ status }) => status === "delivered").length >= waiting, "those that waited were taken");

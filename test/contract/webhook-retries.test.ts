@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import t from "tap";
+import { ContractClient } from "../helpers/contract-client.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 /** Until so many requests wait for an attempt. */
 async function untilWaiting(service: ServiceProcess, count: number): Promise<void> {
@@ -16,7 +16,7 @@ for (const front of ["uws", "node"]) {
   t.test(`a retry whose client is gone is not begun; one under way is finished (${front})`, async (t) => {
     const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
     t.teardown(() => service.dispose());
-    const client = new WebhookClient(t, service.port);
+    const client = new ContractClient(t, service.port);
     const open: ServerResponse[] = [];
     let isHeld = false;
     const target = await startReceiver((_, response) => {
@@ -24,10 +24,10 @@ for (const front of ["uws", "node"]) {
       else response.writeHead(500).end();
     });
     t.teardown(() => target.close());
-    const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
-      ...{ name: "mes", url: target.url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 },
+    const hook = await client.post("/webhooks", {
+      body: { name: "mes", url: target.url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 },
     });
-    const { delivery_id: id } = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+    const { delivery_id: id } = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
     isHeld = true;
     const url = `http://127.0.0.1:${service.port}/webhook-deliveries/${id}/retry`;
     const retry = () => {
@@ -45,10 +45,12 @@ for (const front of ["uws", "node"]) {
     running.gone.abort();
     await untilWaiting(service, 1);
     open.shift()?.writeHead(500).end();
-    const after = await client.until(`/webhook-deliveries/${id}`, ({ attempts }) => attempts === 2);
+    const after = await client.until("/webhook-deliveries/{delivery_id}", ({ attempts }) => attempts === 2, {
+      path: { delivery_id: id },
+    });
     t.match(after, { status: "failed", last_status_code: 500 }, "recorded although nobody waits");
     isHeld = false;
-    const last = await client.expect("POST", `/webhook-deliveries/${id}/retry`, 200, "WebhookDeliveryDetailResponse");
+    const last = await client.post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: id } });
     t.equal(last.attempts, 3, "the one that was taken back was none");
     t.equal(target.requests.length, 3);
   });
@@ -60,7 +62,7 @@ for (const front of ["uws", "node"]) {
     async (t) => {
       const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
       t.teardown(() => service.dispose());
-      const client = new WebhookClient(t, service.port);
+      const client = new ContractClient(t, service.port);
       const held: ServerResponse[] = [];
       let isSilent = false;
       const silent = await startReceiver((_, response) => {
@@ -69,24 +71,27 @@ for (const front of ["uws", "node"]) {
       const slow = await startReceiver((_, response) => held.push(response));
       t.teardown(() => Promise.all([silent.close(), slow.close()]));
       const hookOf = async (name: string, url: string): Promise<string> => {
-        const hook = { name, url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 };
-        return (await client.expect("POST", "/webhooks", 201, "WebhookResponse", hook)).id;
+        const hook = await client.post("/webhooks", {
+          body: { name, url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 },
+        });
+        return hook.id;
       };
       const [silentHook, slowHook] = [await hookOf("silent", silent.url), await hookOf("slow", slow.url)];
-      const failed = await client.expect("POST", `/webhooks/${silentHook}/test`, 200, "TestWebhookResponse");
+      const failed = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: silentHook } });
       isSilent = true;
-      const retry = `/webhook-deliveries/${failed.delivery_id}/retry`;
-      const running = client.send("POST", retry);
+      const retry = () =>
+        client.answer("post", "/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: failed.delivery_id } });
+      const running = retry();
       await silent.received(2);
-      const waiting = client.send("POST", retry);
-      const test = client.send("POST", `/webhooks/${slowHook}/test`);
+      const waiting = retry();
+      const test = client.answer("post", "/webhooks/{webhook_id}/test", { path: { webhook_id: slowHook } });
       await slow.received(1);
       await untilWaiting(service, 3);
       const ended = service.end("SIGTERM");
-      const refusal = { status: 503, json: { code: "unavailable", message: "the service is stopping" } };
+      const refusal = { status: 503, error: { code: "unavailable", message: "the service is stopping" } };
       t.match(await waiting, refusal, "its attempt is not begun: at once");
       held[0]?.writeHead(204).end();
-      t.match(await test, { status: 200, json: { delivered: true, status_code: 204 } });
+      t.match(await test, { status: 200, data: { delivered: true, status_code: 204 } });
       t.match(await running, refusal, "cut short before its time-out, and before its connection");
       t.match(await ended, { code: 0, signal: null });
       t.equal(silent.requests.length, 2);

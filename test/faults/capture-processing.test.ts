@@ -1,7 +1,6 @@
 /** Processing of captures by the real service, seen from outside: over the cell link, HTTP, and the files of its store. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { capturePath } from "../../storage/capture-path.js";
@@ -21,17 +20,11 @@ const WIDTH = 400;
 const LINES = 500;
 const FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];
 
-interface FrameFiles {
-  available_formats: string[];
-}
 interface Run {
   status: string;
   files: { name: string; size_in_bytes: number; deleted_at: string | null; href: string }[];
   event_log: { event_type: string; data: Record<string, unknown> }[];
 }
-
-/** A client that is not told of files asks again: now and then, so that the service has the processors. */
-const LOOK_MS = 30;
 
 /** A surface with steps, u16 height and u16 luminance. */
 function surface(): Buffer {
@@ -85,32 +78,26 @@ class Cell {
   }
 
   async formats(frameId: string): Promise<string[]> {
-    const files = await this.client.json(`/sensor/frames/${frameId}/files`, "FrameFileInfo");
-    return (files as FrameFiles).available_formats;
+    const files = await this.client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: frameId } });
+    return files.available_formats;
   }
 
   run(id: string): Promise<Run> {
-    return this.client.json(`/runs/${id}`, "ProgramRunResponse") as Promise<Run>;
-  }
-
-  /** Asks until the answer is so. What a producer has been told of the view may not show yet. */
-  async until<T>(path: string, condition: (value: T) => boolean): Promise<T> {
-    for (;;) {
-      const response = await fetch(`http://127.0.0.1:${this.service.port}${path}`);
-      const value = (await response.json()) as T;
-      if (response.status === 200 && condition(value)) return value;
-      await delay(LOOK_MS);
-    }
+    return this.client.get("/runs/{run_id}", { path: { run_id: id } }) as Promise<Run>;
   }
 
   async untilFormats(frameId: string, count: number): Promise<string[]> {
-    await this.until<FrameFiles>(`/sensor/frames/${frameId}/files`, (files) => files.available_formats.length >= count);
-    return this.formats(frameId);
+    const path = { frame_id: frameId };
+    const isMade = (files: { available_formats: string[] }) => files.available_formats.length >= count;
+    return (await this.client.until("/sensor/frames/{frame_id}/files", isMade, { path })).available_formats;
   }
 
-  async untilStatus(id: string, status: string): Promise<Run> {
-    await this.until<Run>(`/runs/${id}`, (run) => run.status === status);
-    return this.run(id);
+  untilRun(id: string, isWanted: (run: Run) => boolean): Promise<Run> {
+    return this.client.until("/runs/{run_id}", (run) => isWanted(run as Run), { path: { run_id: id } }) as Promise<Run>;
+  }
+
+  untilStatus(id: string, status: string): Promise<Run> {
+    return this.untilRun(id, (run) => run.status === status);
   }
 }
 
@@ -124,17 +111,13 @@ t.test("a frame's formats appear by themselves, and all of them are in what Prog
   const cell = await Cell.start(t);
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
-  const webhook = { name: "mes", url: receiver.url, subscribed_events: ["ProgramCompleted"] };
-  const created = await fetch(`http://127.0.0.1:${cell.service.port}/webhooks`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(webhook),
+  await cell.client.post("/webhooks", {
+    body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramCompleted"] },
   });
-  t.equal(created.status, 201);
   const runId = await cell.startRun();
   const first = await cell.sendFrame(runId);
   t.same(await cell.untilFormats(first, FORMATS.length), FORMATS);
-  const png = await cell.client.get(`/runs/${runId}/files/frame-${first}.png`);
+  const png = await cell.client.raw("GET", `/runs/${runId}/files/frame-${first}.png`);
   t.match(readGreyPng(png.body), { width: WIDTH, height: LINES });
   const second = await cell.sendFrame(runId);
   await cell.producer.accept(seriesAppend(runId), Buffer.alloc(80_000));
@@ -153,11 +136,11 @@ t.test("a frame's formats appear by themselves, and all of them are in what Prog
   }
   t.same(run.event_log, []);
   for (const { name, size_in_bytes } of run.files) {
-    const file = await cell.client.get(`/runs/${runId}/files/${name}`);
+    const file = await cell.client.raw("GET", `/runs/${runId}/files/${name}`);
     t.same([file.status, file.body.length], [200, size_in_bytes], name);
   }
   t.equal(
-    readPly((await cell.client.get(`/sensor/frames/${second}/file.raw.ply`)).body).vertices.length,
+    readPly((await cell.client.raw("GET", `/sensor/frames/${second}/file.raw.ply`)).body).vertices.length,
     WIDTH * LINES,
   );
   t.match(await cell.service.end(), { code: 0 });
@@ -188,9 +171,9 @@ t.test("kill -9 between a capture and what is made of it: the next start makes i
     const names = files.map(({ name }) => name);
     t.equal(new Set(names).size, names.length, "each name once");
     t.same(event_log, []);
-    const png = await cell.client.get(`/sensor/frames/${frameId}/file.png`);
+    const png = await cell.client.raw("GET", `/sensor/frames/${frameId}/file.png`);
     t.equal(readGreyPng(png.body).samples.length, WIDTH * LINES);
-    const ply = await cell.client.get(`/sensor/frames/${frameId}/file.ply`);
+    const ply = await cell.client.raw("GET", `/sensor/frames/${frameId}/file.ply`);
     t.ok(readPly(ply.body).vertices.length > 0.9 * WIDTH * LINES);
   }
   t.comment(`${KILLS} kills with ${made.join(", ")} formats there, ${frames.length} frames: all whole`);
@@ -208,7 +191,7 @@ t.test("retention removes captures while they are processed: nothing of them is 
     await cell.producer.accept({ type: "run.fail", id: runId, error_message: "stopped" });
   }
   for (const runId of runs) {
-    const run = await cell.until<Run>(`/runs/${runId}`, ({ files }) => files.some((file) => file.deleted_at !== null));
+    const run = await cell.untilRun(runId, ({ files }) => files.some((file) => file.deleted_at !== null));
     t.ok(run.files.every(({ deleted_at }) => deleted_at !== null));
     t.same(run.event_log, []);
   }
@@ -235,12 +218,16 @@ t.test("a damaged capture marks its formats failed, in the event log too, and th
     run.event_log.map(({ event_type, data }) => [event_type, data.format, data.code]),
     ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, "capture_damaged"]),
   );
-  const { params } = await cell.client.error(`/sensor/frames/${frameId}/file.ply`, 404, "format_not_available");
+  const { params } = await cell.client.refusal(
+    "get",
+    "/sensor/frames/{frame_id}/file.ply",
+    404,
+    "format_not_available",
+    { path: { frame_id: frameId } },
+  );
   t.match(params, { available_formats: ["npy", "luminance.png"] });
-  const health = (await (await fetch(`http://127.0.0.1:${cell.service.port}/health`)).json()) as {
-    components: Record<string, { status: string; detail: string | null }>;
-  };
-  t.match(health.components.artefacts, { status: "degraded", detail: String });
+  const { components } = await cell.client.get("/health");
+  t.match(components.artefacts, { status: "degraded", detail: String });
   t.match(await cell.service.end(), { code: 0 });
   t.match(await runCommand(["check", "--data", cell.service.dataDirectory]), { code: 1, stdout: /capture_damaged/ });
 });

@@ -2,10 +2,10 @@ import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:
 import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const RUNS = 5;
 const DAMAGED = 2;
@@ -76,11 +76,11 @@ t.test("a record that rots under the running service costs its run's detail, not
 t.test("a delivery whose run's record rots is an internal error to whoever wants it, and stays as it is", async (t) => {
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
-  const client = new WebhookClient(t, service.port);
+  const client = new ContractClient(t, service.port);
   const target = await startReceiver((_, response) => response.writeHead(500).end());
   t.teardown(() => target.close());
-  const hook = await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
-    ...{ name: "mes", url: target.url, subscribed_events: ["ProgramFailed", "WebhookTest"], max_retries: 0 },
+  const hook = await client.post("/webhooks", {
+    body: { name: "mes", url: target.url, subscribed_events: ["ProgramFailed", "WebhookTest"], max_retries: 0 },
   });
   const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
   t.teardown(() => producer.close());
@@ -88,9 +88,9 @@ t.test("a delivery whose run's record rots is an internal error to whoever wants
   const id = producer.nextRunId();
   await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: "S" });
   await producer.deliver({ type: "run.fail", id, error_message: "MARK" });
-  const list = `/webhooks/${hook.id}/deliveries`;
-  const [failed] = await client.until(list, ([one]) => one?.status === "failed");
-  const tested = await client.expect("POST", `/webhooks/${hook.id}/test`, 200, "TestWebhookResponse");
+  const list = { path: { webhook_id: hook.id } };
+  const [failed] = await client.until("/webhooks/{webhook_id}/deliveries", ([one]) => one?.status === "failed", list);
+  const tested = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
   const [segment] = readdirSync(join(service.dataDirectory, "meta")) as [string];
   const path = join(service.dataDirectory, "meta", segment);
   const at = readFileSync(path).lastIndexOf("MARK");
@@ -100,25 +100,24 @@ t.test("a delivery whose run's record rots is an internal error to whoever wants
     closeSync(file);
   };
   write("X");
-  const retry = `/webhook-deliveries/${failed.id}/retry`;
-  for (const [method, to] of [
-    ["POST", retry],
-    ["GET", `/webhook-deliveries/${failed.id}`],
-    ["GET", list],
-  ] as const) {
-    const { status, json } = await client.send(method, to);
-    t.same([status, json.code], [500, "internal_error"], `${method} ${to}`);
-  }
+  const one = { path: { delivery_id: failed?.id as string } };
+  await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 500, "internal_error", one);
+  await client.refusal("get", "/webhook-deliveries/{delivery_id}", 500, "internal_error", one);
+  await client.refusal("get", "/webhooks/{webhook_id}/deliveries", 500, "internal_error", list);
   t.equal(target.requests.length, 2, "no attempt was made");
-  const { json: health } = await client.send("GET", "/health");
-  t.match(health, {
+  t.match(await client.get("/health"), {
     status: "degraded",
     components: { log: { status: "degraded", detail: /^since .*damaged place/ } },
   });
-  t.match((await client.send("POST", `/webhook-deliveries/${tested.delivery_id}/retry`)).json, { attempts: 2 });
+  t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: tested.delivery_id } }), {
+    attempts: 2,
+  });
 
   write("M");
-  const { json: again } = await client.send("GET", `/webhook-deliveries/${failed.id}`);
+  const again = await client.get("/webhook-deliveries/{delivery_id}", one);
   t.match(again, { ...failed, attempt_history: [{ attempt_number: 1 }] }, "nothing was written over it");
-  t.match((await client.send("POST", retry)).json, { attempts: 2, attempt_history: [{}, { attempt_number: 1 }] });
+  t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", one), {
+    attempts: 2,
+    attempt_history: [{}, { attempt_number: 1 }],
+  });
 });

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 import { sized } from "../helpers/test-size.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const WEBHOOKS = 20;
 const EVENTS = sized(50, 500);
@@ -24,12 +24,14 @@ t.test(
       if (!isHolding) response.writeHead(204).end();
     });
     t.teardown(() => receiver.close());
-    const client = new WebhookClient(t, first.port);
+    const client = new ContractClient(t, first.port);
     const ids: string[] = [];
     for (let nth = 0; nth < WEBHOOKS; nth++) {
-      const settings = { name: `w${nth}`, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 9 };
-      const body = { ...settings, url: `${receiver.url}/${nth}` };
-      ids.push((await client.expect("POST", "/webhooks", 201, "WebhookResponse", body)).id);
+      const [name, url] = [`w${nth}`, `${receiver.url}/${nth}`];
+      const hook = await client.post("/webhooks", {
+        body: { name, url, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 9 },
+      });
+      ids.push(hook.id);
     }
     const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
     t.teardown(() => producer.destroy());
@@ -52,16 +54,20 @@ t.test(
     const second = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
     t.teardown(() => second.dispose());
     const startedMs = performance.now() - startMs;
-    const after = new WebhookClient(t, second.port);
-    t.equal((await after.send("GET", "/health")).status, 200);
+    const after = new ContractClient(t, second.port);
+    await after.get("/health");
     // Pages of the past, while deliveries end and new ones begin: each of those that were there, once.
     const producing = produce(20);
     const listed: { id: string; created_at: string; status: string }[] = [];
-    for (let before = ""; ; ) {
-      const page = (await after.send("GET", `/webhooks/${ids[0]}/deliveries?limit=7${before}`)).json;
-      if (page.length === 0) break;
+    for (let query: { limit: number; before?: string } = { limit: 7 }; ; ) {
+      const page = await after.get("/webhooks/{webhook_id}/deliveries", {
+        path: { webhook_id: ids[0] as string },
+        query,
+      });
+      const oldest = page.at(-1);
+      if (oldest === undefined) break;
       listed.push(...page);
-      before = `&before=${page.at(-1).created_at}`;
+      query = { limit: 7, before: oldest.created_at };
     }
     await producing;
     t.equal(new Set(listed.map(({ id }) => id)).size, listed.length, "none twice");
@@ -77,8 +83,10 @@ t.test(
     await receiver.received(all);
     const seconds = (performance.now() - startMs) / 1000;
     for (const id of ids) {
-      await after.until(`/webhooks/${id}/deliveries?limit=200`, (json) =>
-        json.every((one: { status: string }) => one.status === "delivered"),
+      await after.until(
+        "/webhooks/{webhook_id}/deliveries",
+        (json) => json.every((one: { status: string }) => one.status === "delivered"),
+        { path: { webhook_id: id }, query: { limit: 200 } },
       );
     }
     const distinct = new Set(receiver.requests.map(({ path, headers }) => `${path} ${headers["webhook-id"]}`));

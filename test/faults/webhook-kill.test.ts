@@ -6,10 +6,10 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 import { sized } from "../helpers/test-size.js";
-import { WebhookClient } from "../helpers/webhook-client.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
 const KILLS = sized(4, 100);
@@ -68,11 +68,16 @@ t.test(
       onArrival();
     });
     t.teardown(() => receiver.close());
-    const client = new WebhookClient(t, service.port);
+    const client = new ContractClient(t, service.port);
     for (let nth = 0; nth < WEBHOOKS; nth++) {
-      await client.expect("POST", "/webhooks", 201, "WebhookResponse", {
-        ...{ name: `w${nth}`, url: `${receiver.url}/${nth}`, secret: SECRET, delivery_timeout_seconds: 9 },
-        subscribed_events: ["ProgramStarted", "ProgramCompleted", "ProgramFailed"],
+      await client.post("/webhooks", {
+        body: {
+          name: `w${nth}`,
+          url: `${receiver.url}/${nth}`,
+          secret: SECRET,
+          delivery_timeout_seconds: 9,
+          subscribed_events: ["ProgramStarted", "ProgramCompleted", "ProgramFailed"],
+        },
       });
     }
     const producer = new ProducerClient({
@@ -111,19 +116,22 @@ t.test(
     await producer.close();
 
     // Nothing pending is left, and every end has its event at every receiver.
-    const last = new WebhookClient(t, service.port);
-    const hooks = (await last.send("GET", "/webhooks")).json as { id: string }[];
+    const last = new ContractClient(t, service.port);
+    const hooks = await last.get("/webhooks");
     let deliveries = 0;
     for (const { id } of hooks) {
-      for (let before = ""; ; ) {
-        const page = await last.until(`/webhooks/${id}/deliveries?limit=200${before}`, (json) =>
-          json.every((one: { status: string }) => one.status !== "pending"),
+      for (let query: { limit: number; before?: string } = { limit: 200 }; ; ) {
+        const page = await last.until(
+          "/webhooks/{webhook_id}/deliveries",
+          (listed) => listed.every(({ status }) => status !== "pending"),
+          { path: { webhook_id: id }, query },
         );
-        if (page.length === 0) break;
-        before = `&before=${page.at(-1).created_at}`;
+        const oldest = page.at(-1);
+        if (oldest === undefined) break;
+        query = { limit: 200, before: oldest.created_at };
         deliveries += page.length;
         t.same(
-          page.filter((one: { status: string }) => one.status !== "delivered"),
+          page.filter(({ status }) => status !== "delivered"),
           [],
         );
       }

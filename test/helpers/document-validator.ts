@@ -40,6 +40,12 @@ export class DocumentValidator {
     return validate(response.json()) ? "" : this.#ajv.errorsText(validate.errors);
   }
 
+  /** The status that means success, by the path as the document has it. */
+  successOf(method: string, path: string): number {
+    const statuses = Object.keys(this.#document.paths[path]?.[method]?.responses ?? {});
+    return Math.min(...statuses.map(Number).filter((status) => status >= 200 && status < 300));
+  }
+
   #operation(method: string, path: string): Operation | undefined {
     const templates = Object.keys(this.#document.paths).filter((template) => {
       const pattern = template.replace(/[.]/g, "\\.").replace(/\{[a-z_]+\}/g, "[^/]+");

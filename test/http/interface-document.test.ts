@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import createClient from "openapi-fetch";
 import generateTypes, { astToString, COMMENT_HEADER, type OpenAPI3 } from "openapi-typescript";
 import t from "tap";
+import { REQUEST_EXAMPLES } from "../../http/request-examples.js";
 import { ERROR_EXAMPLE, RESPONSE_EXAMPLES } from "../../http/response-examples.js";
+import { ContractClient } from "../helpers/contract-client.js";
 import {
   EXAMPLE_FRAME,
   EXAMPLE_MISTAKE,
@@ -12,7 +13,7 @@ import {
   type ExampleRequest,
   exampleCell,
 } from "../helpers/example-cell.js";
-import type { paths } from "../helpers/interface-types.js";
+import type { components } from "../helpers/interface-types.js";
 import { rawRequest } from "../helpers/raw-http.js";
 
 const EXAMPLES_FILE = "http/response-examples.ts";
@@ -30,6 +31,8 @@ interface Document {
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, { examples?: unknown }> };
 }
+type CreateWebhook = components["schemas"]["CreateWebhookRequest"];
+const VALID: CreateWebhook = { name: "W", url: "http://w.factory/", subscribed_events: ["ProgramCompleted"] };
 /** Of the requests behind the examples: else each answer had another one. */
 const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -121,19 +124,45 @@ t.test("the client's types are made from it", async (t) => {
 });
 
 t.test("a client with these types walks from the list to a run's parts", async (t) => {
-  const client = createClient<paths>({ baseUrl: `http://127.0.0.1:${await served(t)}` });
-  const list = await client.GET("/runs", { params: { query: { limit: 10 } } });
-  t.equal(list.response.status, 200);
-  const id = list.data?.runs[0]?.id ?? "";
-  t.equal(id, EXAMPLE_RUN);
-  const run = await client.GET("/runs/{run_id}", { params: { path: { run_id: id } } });
-  t.equal(run.data?.status, "completed");
-  const report = await client.GET("/runs/{run_id}/quality-report", { params: { path: { run_id: id } } });
-  t.equal(report.data?.quality_report?.checks[0]?.value, 0.12);
-  const frame = await client.GET("/sensor/frames/{frame_id}", { params: { path: { frame_id: EXAMPLE_FRAME } } });
-  t.equal(frame.data?.width, 3);
-  const missing = await client.GET("/runs/{run_id}", { params: { path: { run_id: "x" } } });
-  t.equal(missing.error?.code, "run_not_found");
-  // @ts-expect-error the interface has no such path
-  t.equal((await client.GET("/nowhere")).response.status, 404);
+  const client = new ContractClient(t, await served(t));
+  const { runs } = await client.get("/runs", { query: { limit: 10 } });
+  const path = { run_id: runs[0]?.id as string };
+  t.equal(path.run_id, EXAMPLE_RUN);
+  t.equal((await client.get("/runs/{run_id}", { path })).status, "completed");
+  const report = await client.get("/runs/{run_id}/quality-report", { path });
+  t.equal(report.quality_report?.checks[0]?.value, 0.12);
+  t.equal((await client.get("/sensor/frames/{frame_id}", { path: { frame_id: EXAMPLE_FRAME } })).width, 3);
+  await client.refusal("get", "/runs/{run_id}", 404, "run_not_found", { path: { run_id: "x" } });
+  const hook = await client.post("/webhooks", { body: REQUEST_EXAMPLES.createWebhook as CreateWebhook });
+  t.same(await client.get("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } }), hook);
+  await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } });
+});
+
+t.test("what the interface does not have is an error of the build, and holds no answer", async (t) => {
+  const port = await served(t);
+  const faults: unknown[] = [];
+  const note = (found: unknown, wanted: unknown, what: string) => {
+    if (found !== wanted) faults.push(what);
+  };
+  const client = new ContractClient({ equal: note, match() {} }, port);
+  const path = { run_id: EXAMPLE_RUN };
+  // @ts-expect-error no such path
+  await client.get("/nowhere");
+  // @ts-expect-error no such method of it
+  await client.post("/runs");
+  t.ok(faults.length >= 2, "nor does a wrong status pass");
+  // @ts-expect-error no such parameter in the query
+  await client.get("/runs", { query: { limt: 1 } });
+  // @ts-expect-error not of its type
+  await client.refusal("get", "/runs", 422, "invalid_parameter", { query: { limit: "x" } });
+  // @ts-expect-error another path's parameter
+  await client.refusal("get", "/runs/{run_id}", 404, "run_not_found", { path: { program_id: EXAMPLE_RUN } });
+  // @ts-expect-error its parameter is missing
+  await client.refusal("get", "/runs/{run_id}", 404, "run_not_found");
+  // @ts-expect-error no such code
+  await client.refusal("get", "/runs/{run_id}", 404, "run_missing", { path });
+  // @ts-expect-error no such field of the body
+  await client.refusal("post", "/webhooks", 422, "invalid_parameter", { body: { ...VALID, timeout: 3 } });
+  // @ts-expect-error no such field of the answer
+  t.equal((await client.get("/runs/{run_id}", { path })).program_name, undefined);
 });

@@ -14,7 +14,7 @@ interface Parameter {
 interface Operation {
   operationId: string;
   parameters: Parameter[];
-  responses: Record<string, { headers: object; content: Record<string, { schema: Record<string, unknown> }> }>;
+  responses: Record<string, { headers: object; content?: Record<string, { schema: Record<string, unknown> }> }>;
 }
 interface Document {
   openapi: string;
@@ -61,6 +61,32 @@ const PATHS: Record<string, string> = {
   "/livez": "200 304 400 411 413 500 503",
 };
 
+/** What their answers of success are, by hand: what they hold is held against these. */
+const ANSWERS: Record<string, string> = {
+  "/runs": "ProgramRunSummaryListResponse",
+  "/runs/active": "ActiveRunResponse",
+  "/runs/{run_id}": "ProgramRunResponse",
+  "/programs/{program_id}/runs": "ProgramRunSummaryListResponse",
+  "/programs": "ProgramListResponse",
+  "/programs/{program_id}": "ProgramResponse",
+  "/runs/{run_id}/quality-report": "QualityReportResponse",
+  "/runs/{run_id}/defects": "RunDefectsResponse",
+  "/runs/{run_id}/files": "FileMetadataList",
+  "/sensor/frames/{frame_id}": "CapturedFrameResponse",
+  "/sensor/frames/{frame_id}/files": "FrameFileInfo",
+  "/webhooks": "WebhookResponseList",
+  "POST /webhooks": "WebhookResponse",
+  "/webhooks/{webhook_id}": "WebhookResponse",
+  "PATCH /webhooks/{webhook_id}": "WebhookResponse",
+  "POST /webhooks/{webhook_id}/test": "TestWebhookResponse",
+  "/webhooks/{webhook_id}/deliveries": "WebhookDeliveryResponseList",
+  "/webhook-deliveries/{delivery_id}": "WebhookDeliveryDetailResponse",
+  "POST /webhook-deliveries/{delivery_id}/retry": "WebhookDeliveryDetailResponse",
+  "/health": "SystemStateResponse",
+  "/system/version": "VersionResponse",
+  "/livez": "LivenessResponse",
+};
+
 t.test("the served document describes every route", async (t) => {
   const cell = new RecordedCell();
   const port = await cell.listen();
@@ -87,6 +113,9 @@ t.test("the served document describes every route", async (t) => {
       `${path}: path parameters`,
     );
     for (const { headers } of Object.values(operation.responses)) t.hasProp(headers, "X-Trace-ID");
+    const json = (operation.responses[200] ?? operation.responses[201])?.content?.["application/json"];
+    const schema = ANSWERS[path] === undefined ? undefined : `#/components/schemas/${ANSWERS[path]}`;
+    t.equal(json?.schema.$ref, schema, `${path}: what it answers`);
   }
   t.equal(ids.size, Object.keys(PATHS).length, "operation ids are unique");
 
