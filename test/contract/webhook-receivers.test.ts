@@ -54,7 +54,8 @@ t.test(
     writeFileSync(file, TEST_AUTHORITY);
     const test = async (client: ContractClient, url: string) => {
       const { id } = await client.post("/webhooks", {
-        body: { name: "mes", url, subscribed_events: ["ProgramFailed"], secret: SECRET },
+        // With time for a first look-up and handshake on a loaded machine.
+        body: { name: "mes", url, subscribed_events: ["ProgramFailed"], secret: SECRET, delivery_timeout_seconds: 9 },
       });
       return client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
     };
