@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks";
 import { LIMITS } from "../core/limits.js";
-import { ServiceError } from "../core/service-errors.js";
+import { type ErrorData, ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
+import { fieldsWithRelativePaths, withRelativePaths } from "../storage/relative-paths.js";
 import type { StorageError } from "../storage/storage-error.js";
 import { type ApiKeys, withoutKeys } from "./api-keys.js";
 import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply.js";
@@ -49,6 +50,8 @@ export interface RequestPipelineOptions {
   log: ServiceLog;
   /** Told of every request that failed, before its answer or within, because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
+  /** What an answer leaves out of the paths of damaged files; undefined: nothing. */
+  dataDirectory?: string;
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   crossOrigin?: CrossOrigin;
@@ -76,6 +79,7 @@ export class RequestPipeline {
   readonly #scheme: string;
   readonly #log: ServiceLog;
   readonly #onReadDamage: (error: StorageError) => void;
+  readonly #dataDirectory: string | undefined;
   readonly #logsRequests: boolean;
   readonly #deadlineMs: number;
   readonly #apiKeys: ApiKeys | undefined;
@@ -100,6 +104,7 @@ export class RequestPipeline {
     this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
+    this.#dataDirectory = options.dataDirectory;
     // Asked once: with request lines off, a request pays nothing for them.
     this.#logsRequests = options.log.isLevelEnabled("debug");
   }
@@ -235,13 +240,24 @@ export class RequestPipeline {
     if (isReadDamage(error)) {
       this.#onReadDamage(error);
       const { code, message, params } = error.data;
-      const shown = `what is stored cannot be read: ${message}`;
-      return errorReply({ code: "internal_error", message: shown, params: { cause: code, ...params } }, traceId);
+      const data: ErrorData = {
+        code: "internal_error",
+        message: `what is stored cannot be read: ${message}`,
+        params: { cause: code, ...params },
+      };
+      return errorReply(this.#shown(data), traceId);
     }
     return errorReply(
       { code: "internal_error", message: "the service failed; its log has this trace id", params: {} },
       traceId,
     );
+  }
+
+  /** Without the folders of the machine. */
+  #shown({ code, message, params }: ErrorData): ErrorData {
+    const directory = this.#dataDirectory;
+    if (directory === undefined) return { code, message, params };
+    return { code, message: withRelativePaths(message, directory), params: fieldsWithRelativePaths(params, directory) };
   }
 
   /** Told by the server when an answer that has begun cannot be sent to its end. */

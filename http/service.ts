@@ -5,6 +5,7 @@ import { CaptureReader } from "../storage/capture-reader.js";
 import { directoryBytes, nodeFileSystem } from "../storage/file-system.js";
 import { LogReader } from "../storage/log-reader.js";
 import { ReadDamage } from "../storage/read-damage.js";
+import { withRelativePaths } from "../storage/relative-paths.js";
 import { SnapshotReader } from "../storage/snapshot-reader.js";
 import { View } from "../storage/view.js";
 import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
@@ -166,7 +167,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       view,
       openStoredSlices,
       madeFiles,
-      health: () => [...withReadDamage(ownRows, readDamage.detail), artefacts.row(), ...view.components()],
+      health: () => [
+        ...[...withReadDamage(ownRows, readDamage.detail), artefacts.row()].map((row) => shownRow(row, dataDirectory)),
+        ...view.components(),
+      ],
       serviceVersion: recorderOptions.serviceVersion,
       request: (request, gone) => recorder.request(request, gone),
     });
@@ -178,6 +182,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       apiKeys: options.apiKeys,
       ...(options.crossOrigin !== undefined && { crossOrigin: options.crossOrigin }),
       log,
+      dataDirectory,
       onAnswer: (method, path, status, durationMs) => requests.count(method, path, status, durationMs),
       onReadDamage: (error) => readDamage.note(error),
     });
@@ -203,6 +208,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     stopReading();
     throw error;
   }
+}
+
+/** Without the folders of the machine: the log has them. */
+function shownRow(row: ComponentRow, dataDirectory: string): ComponentRow {
+  return row.detail === null ? row : { ...row, detail: withRelativePaths(row.detail, dataDirectory) };
 }
 
 /** The rows with what reads found added to that of the log, which is degraded by it at least. */

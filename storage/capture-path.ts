@@ -22,6 +22,11 @@ export function capturePath(runId: string, kind: CaptureKind): string {
 
 /** The folder of the run's files: `yyyymm`. */
 export function captureMonth(runId: string): string {
-  const time = new Date(uuidV7TimeMs(runId));
+  return monthOf(uuidV7TimeMs(runId));
+}
+
+/** `yyyymm` in UTC of a time in milliseconds since the Unix epoch. */
+export function monthOf(timeMs: number): string {
+  const time = new Date(timeMs);
   return `${String(time.getUTCFullYear()).padStart(4, "0")}${String(time.getUTCMonth() + 1).padStart(2, "0")}`;
 }

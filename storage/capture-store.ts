@@ -3,7 +3,7 @@ import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
 import { type FileSystem, FileSystemError, isMissing, isNotEmpty, type StoreFile } from "./file-system.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
-import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
 /** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
 const DEFAULT_MAXIMUM_OPEN_FILES = 64;
@@ -43,6 +43,7 @@ export class CaptureStore {
   #pendingBytes = 0;
   #appendedBytes: Record<CaptureKind, number> = { capture: 0, report: 0 };
   #failure: StorageErrorData | null = null;
+  readonly #room: WriteRoom;
 
   constructor(options: {
     fileSystem: FileSystem;
@@ -50,12 +51,13 @@ export class CaptureStore {
     capturesPath: string;
     /** Descriptors kept open; for a moment there can be twice as many. */
     maximumOpenFiles?: number;
-    /** Called once. */
+    /** As `LogOptions.onFailure`. */
     onFailure?: (failure: StorageErrorData) => void;
     /** What becomes of writes on a full disk; default: they fail, and the store with them. */
     room?: WriteRoom;
   }) {
     const room = options.room ?? FAILS_WITHOUT_ROOM;
+    this.#room = room;
     this.#fileSystem = options.fileSystem;
     this.#capturesPath = options.capturesPath;
     this.#onFailure = options.onFailure ?? (() => {});
@@ -259,12 +261,13 @@ export class CaptureStore {
   }
 
   #fail(error: unknown, what = "a write or sync failed"): void {
-    if (this.#failure !== null) return;
+    const isWithoutRoom = endedWithoutRoom(error, this.#room);
+    if (this.#failure !== null && (isWithoutRoom || this.#failure.params.without_room !== true)) return;
     const cause = error instanceof Error ? error.message : String(error);
     this.#failure = {
       code: "capture_failed",
-      message: `no more captures are stored since ${what}: ${cause}`,
-      params: { cause, since: new Date().toISOString() },
+      message: `no more captures are stored since ${isWithoutRoom ? "there was no room for one" : what}: ${cause}`,
+      params: { cause, since: new Date().toISOString(), without_room: isWithoutRoom },
     };
     this.#onFailure(this.#failure);
   }

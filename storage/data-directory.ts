@@ -83,7 +83,7 @@ async function open(
   { creates, lock: takeLock = lockDirectory }: DataDirectoryOptions,
 ): Promise<LockedDataDirectory> {
   await requireStoreOrRoom(fileSystem, path, creates);
-  await requireUsable(fileSystem, path);
+  await requireUsable(fileSystem, path, creates);
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
   try {

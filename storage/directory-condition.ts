@@ -1,3 +1,4 @@
+import { monthOf } from "./capture-path.js";
 import { type FileSystem, TEMPORARY_SUFFIX } from "./file-system.js";
 import { segmentBaseOf } from "./segment.js";
 import { snapshotSequenceOf } from "./snapshot-format.js";
@@ -16,14 +17,17 @@ const FILES = [
  * was found only when it is needed would be found halfway through a start, or while a process serves. What is missing is no matter of
  * this.
  *
+ * @param forCaptures whether captures will be stored: then also the folder that those of this month go to
  * @throws StorageError `directory_unusable`, for what is of the wrong kind
  * @throws FileSystemError of what this account may not read or write
  */
-export async function requireUsable(fileSystem: FileSystem, path: string): Promise<void> {
+export async function requireUsable(fileSystem: FileSystem, path: string, forCaptures: boolean): Promise<void> {
   if (!(await isThere(fileSystem, path, "directory"))) return;
   await fileSystem.assertAccess(path, "change");
   for (const name of FILES) await isThere(fileSystem, `${path}/${name}`, "file");
-  for (const folder of FOLDERS) {
+  const folders: string[] = [...FOLDERS];
+  if (forCaptures) folders.push(`captures/${monthOf(Date.now())}`);
+  for (const folder of folders) {
     if (await isThere(fileSystem, `${path}/${folder}`, "directory")) {
       await fileSystem.assertAccess(`${path}/${folder}`, "change");
     }

@@ -101,7 +101,7 @@ export interface LogOptions {
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Called for each group when it is committed, in order, before the promises of `whenCommitted` resolve. Must not throw. */
   onCommitted?(batch: CommittedBatch): void;
-  /** Called once, when a write or sync failed. */
+  /** Called when a write or sync failed; again when one fails after a failure that was for want of room alone. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
   /** What becomes of writes on a full disk; default: they fail, and the log with them. */
@@ -112,9 +112,10 @@ export interface LogOptions {
 
 /**
  * Why the log takes no more records. `params` tells the `cause` (what failed, with the system's code), `first_sequence` (the first
- * number that was not committed) and `since` (wall clock, ISO 8601).
+ * number that was not committed), `since` (wall clock, ISO 8601) and `without_room`: true where nothing is broken, and what was not
+ * acknowledged found no room while the owner stopped.
  */
 export interface LogFailure extends StorageErrorData {
   code: "log_failed";
-  params: { cause: string; first_sequence: number; since: string };
+  params: { cause: string; first_sequence: number; since: string; without_room: boolean };
 }

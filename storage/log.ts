@@ -6,7 +6,7 @@ import { randomSalt, recoverLog } from "./recovery.js";
 import type { RecoveryReport } from "./recovery-report.js";
 import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";
 import { StorageError } from "./storage-error.js";
-import { FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
 
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
 const DEFAULT_INTERVAL_MS = 100;
@@ -274,8 +274,9 @@ export class Log {
       }
     } catch (error) {
       const hasData = this.#writing.lastDataSequence > 0 || this.#filling.lastDataSequence > 0;
-      if (isNoRoom(error) && this.#room.isOver && !hasData) this.#endWithoutRoom(error);
-      else this.#fail(error);
+      const isWithoutRoom = endedWithoutRoom(error, this.#room);
+      if (isWithoutRoom && isNoRoom(error) && !hasData) this.#endWithoutRoom(error);
+      else this.#fail(error, isWithoutRoom ? "there was no room for what came last" : undefined, isWithoutRoom);
     } finally {
       this.#running = null;
       this.#writing.clear();
@@ -360,7 +361,8 @@ export class Log {
   /** Makes all that is committed durable. One sync at a time: the segment's file must not be closed under one. Never rejects. */
   async #syncAll(): Promise<void> {
     while (this.#sync !== null) await this.#sync;
-    if (this.#failure !== null || this.#durableSequence >= this.#committedSequence) return;
+    // What is committed is made durable also where what came behind it found no room.
+    if (this.#isBroken || this.#durableSequence >= this.#committedSequence) return;
     this.#sync = this.#syncCommitted(this.#committedSequence)
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
@@ -430,14 +432,19 @@ export class Log {
     for (const waiter of waiters) waiter.reject(withoutRoom(error));
   }
 
-  #fail(error: unknown, what = "a write or sync failed"): void {
-    if (this.#failure !== null) return;
+  /** Nothing that a write or sync says counts any more. */
+  get #isBroken(): boolean {
+    return this.#failure !== null && !this.#failure.params.without_room;
+  }
+
+  #fail(error: unknown, what = "a write or sync failed", isWithoutRoom = false): void {
+    if (this.#isBroken || (isWithoutRoom && this.#failure !== null)) return;
     const cause = error instanceof Error ? error.message : String(error);
     const first = this.#committedSequence + 1;
     this.#failure = {
       code: "log_failed",
       message: `the log takes no more records since ${what}: ${cause}`,
-      params: { cause, first_sequence: first, since: new Date().toISOString() },
+      params: { cause, first_sequence: first, since: new Date().toISOString(), without_room: isWithoutRoom },
     };
     this.#clearTimers();
     const waiters = this.#waiters;

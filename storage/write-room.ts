@@ -1,3 +1,6 @@
+import { isNoRoom } from "./file-system.js";
+import { StorageError } from "./storage-error.js";
+
 /** What becomes of an operation that finds no room on the disk. */
 export interface WriteRoom {
   /**
@@ -7,6 +10,11 @@ export interface WriteRoom {
   attempt<T>(operation: () => Promise<T>): Promise<T>;
   /** Nothing waits for room any more: its owner stops. */
   readonly isOver: boolean;
+}
+
+/** True when a write found no room after its owner had stopped waiting for some: nothing of the disk is broken by it. */
+export function endedWithoutRoom(error: unknown, room: WriteRoom): boolean {
+  return room.isOver && (isNoRoom(error) || (error instanceof StorageError && error.data.params.without_room === true));
 }
 
 /** Where nobody waits for room, a full disk is a failure like any other. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
@@ -124,4 +124,39 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(await inspect("--offset", "64"), { code: 1, stderr: /--offset needs --segment/ });
   const opening = await inspect("--segment", base, "--offset", "64");
   t.match(opening.items, [{ type: "opening_state", content: { version: 1, producers: [] } }]);
+
+  // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
+  const look = async () => {
+    const again = await ServiceProcess.start({ dataDirectory: data });
+    t.teardown(() => again.dispose());
+    const answer = await fetch(`http://127.0.0.1:${again.port}/health`);
+    const { components } = (await answer.json()) as { components: { log: { status: string; detail: string | null } } };
+    t.match(await again.end(), { code: 0 });
+    return components.log;
+  };
+  const [copy] = kept as [string];
+  rmSync(join(data, "quarantine", copy));
+  t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places/ });
+  t.same(readdirSync(join(data, "quarantine")), [copy], "copied again");
+  const rotten = readFileSync(path);
+  const mended = Buffer.from(rotten);
+  for (const offset of offsets) mended[rotten.indexOf(`X${DAMAGED}M`, offset)] = 0x4d;
+  writeFileSync(path, mended);
+  t.match(await look(), { status: "degraded", detail: /1 piece of damage of earlier starts .*remove them/ });
+  rmSync(join(data, "quarantine", copy));
+  t.same(await look(), { status: "healthy", detail: null, id: null, enabled: null, required: true });
+  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+
+  // One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back.
+  const whole = readFileSync(path);
+  writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
+  for (const round of ["first", "second"]) {
+    t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places: 0 records lost/ }, round);
+    t.match(await runCommand(["check", "--data", data]), { code: 1, stdout: /^header_copy_damaged: meta/m }, round);
+  }
+  t.same(readdirSync(join(data, "quarantine")), []);
+  const now = readFileSync(path);
+  now.set(whole.subarray(0, 4));
+  writeFileSync(path, now);
+  t.match(await look(), { status: "healthy" });
 });

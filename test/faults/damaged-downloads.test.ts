@@ -1,5 +1,5 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import t from "tap";
 import { FRONTS } from "../../http/front-name.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
@@ -100,8 +100,10 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
       const { status, body } = await download(service, path, range);
       t.equal(status, 500, `${front}: ${path} ${range}`);
       const answer = JSON.parse(body.toString());
-      t.match(answer, { code: "internal_error", params: { cause: "capture_damaged", path: file, offset } });
-      t.match(answer.message, `${file}, offset ${offset}: the bytes do not match their CRC`);
+      const shown = relative(directory, file);
+      t.match(answer, { code: "internal_error", params: { cause: "capture_damaged", path: shown, offset } });
+      t.match(answer.message, `${shown}, offset ${offset}: the bytes do not match their CRC`);
+      t.notOk(body.includes(directory), "no folder of the machine");
     };
     const served = async (path: string, first: number, last: number): Promise<void> => {
       const { status, body, isCut } = await download(service, path, `${first}-${last}`);
@@ -120,7 +122,10 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
     const log = await health();
     t.match(log, { status: "degraded" }, "told although the answer had begun");
     t.match(log.detail, /^since \d{4}-.*Z reads found 1 damaged place, first /);
-    t.match(log.detail, `first ${captures}, offset ${batchBytes}: the bytes do not match their CRC`);
+    t.match(
+      log.detail,
+      `first ${relative(directory, captures)}, offset ${batchBytes}: the bytes do not match their CRC`,
+    );
 
     await served(paths.npy, 0, 1_999);
     await served(paths.npy, cut.body.length - 1, wholeBytes - 1);

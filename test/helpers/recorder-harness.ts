@@ -78,6 +78,7 @@ export class RecorderHarness {
   #ready: RecorderReady | undefined;
   #receive: (message: FrontToRecorder) => void = () => {};
   #recorder: Recorder | undefined;
+  #stopFailure: string | null = null;
   #changed: (() => void)[] = [];
 
   private constructor(directory: string, takesBatches: boolean, front: HarnessFront | undefined) {
@@ -163,17 +164,22 @@ export class RecorderHarness {
     for (const bytes of this.#untaken.splice(0)) this.#receive({ kind: "batch_taken", bytes });
   }
 
-  async stop(): Promise<void> {
+  /** @returns what the stop has to say of the recording, for people; null after a clean end */
+  async stop(): Promise<string | null> {
     // The ticks that end connections which do not end themselves.
     const ticking = setInterval(() => this.timers.advance(1_000), 20);
     await this.#recorder?.stop();
     clearInterval(ticking);
+    return this.#stopFailure;
   }
 
   #take(message: RecorderToFront): void {
     switch (message.kind) {
       case "batch":
         this.#takeBatch(message.batch);
+        break;
+      case "stopped":
+        this.#stopFailure = message.failure;
         break;
       case "health":
         this.health = message.rows;

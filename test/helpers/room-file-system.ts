@@ -7,6 +7,8 @@ export class RoomFileSystem {
   /** Writes to files whose path contains one of these fail with ENOSPC. */
   fullPaths: string[] = [];
   refusedWrites = 0;
+  /** Every fdatasync fails with EIO. */
+  failsSyncs = false;
 
   readonly fileSystem: FileSystem = {
     ...nodeFileSystem,
@@ -25,7 +27,10 @@ export class RoomFileSystem {
       },
       read: (into, position) => file.read(into, position),
       readSync: (into, position) => file.readSync(into, position),
-      datasync: () => file.datasync(),
+      datasync: async () => {
+        if (this.failsSyncs) throw new FileSystemError("EIO", "fdatasync", path);
+        await file.datasync();
+      },
       truncate: (sizeBytes) => file.truncate(sizeBytes),
       size: () => file.size(),
       identity: () => file.identity(),

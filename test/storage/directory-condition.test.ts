@@ -7,6 +7,8 @@ import { openDataDirectory } from "../../storage/data-directory.js";
 import { giveToOther, runAsOther, runsAsOther } from "../helpers/other-account.js";
 
 const SEGMENT = "meta/0000000000000001.seg";
+/** Of this month, where a run's first capture would end the log. */
+const MONTH = `captures/${new Date().toISOString().slice(0, 7).replace("-", "")}`;
 
 async function madeStore(t: Test): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "directory-condition-"));
@@ -14,6 +16,7 @@ async function madeStore(t: Test): Promise<string> {
   const path = join(folder, "data");
   await (await openDataDirectory({ path, creates: true })).release();
   writeFileSync(join(path, SEGMENT), "");
+  mkdirSync(join(path, MONTH));
   return path;
 }
 
@@ -25,7 +28,7 @@ t.test("a folder of the store, or a segment, that this account may not write", {
   const path = await madeStore(t);
   giveToOther(path);
   const before = namesIn(path);
-  for (const name of ["meta", "captures", "snapshot", "quarantine", "lock", SEGMENT]) {
+  for (const name of ["meta", "captures", MONTH, "snapshot", "quarantine", "lock", SEGMENT]) {
     const at = join(path, name);
     const { mode } = statSync(at);
     chmodSync(at, 0o555);
@@ -49,6 +52,7 @@ t.test("what is of the wrong kind in the place of something of the store's", asy
     ["snapshot/0000000000000001.snap", ["a folder", "a FIFO, a socket or a device"]],
     ["ballast.bin", ["a folder", "a FIFO, a socket or a device"]],
     ["format.json", ["a folder", "a FIFO, a socket or a device"]],
+    [MONTH, ["a file", "a FIFO, a socket or a device"]],
     ["captures", ["a file", "a FIFO, a socket or a device"]],
     ["quarantine", ["a file"]],
     ["snapshot", ["a file"]],

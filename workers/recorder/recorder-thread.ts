@@ -1,7 +1,7 @@
 /** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { wallClockUs } from "../../core/service-clock.js";
-import { FileSystemError, nodeFileSystem } from "../../storage/file-system.js";
+import { FileSystemError, isNoRoom, nodeFileSystem } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { startDispatcher } from "../dispatcher/dispatcher-handle.js";
@@ -48,9 +48,18 @@ port.close();
 function errorData(error: unknown): RecorderErrorData {
   if (error instanceof StorageError) return error.data;
   if (error instanceof FileSystemError) {
-    return { code: "file_system_failed", message: error.message, params: { code: error.code, path: error.path } };
+    const { code, path, message: said } = error;
+    const message = isNoRoom(error) ? withoutRoom(said) : said;
+    return { code: "file_system_failed", message, params: { code, path } };
   }
   if (error instanceof LinkListenError) return { code: error.code, message: error.message, params: {} };
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: "recorder_crashed", message, params: {} };
+}
+
+function withoutRoom(cause: string): string {
+  return (
+    `the disk has no room for what a start writes (${cause}): make some and start again. Nothing is lost; until then nothing is served, ` +
+    "reads neither"
+  );
 }

@@ -14,6 +14,7 @@ import type { Log } from "../../storage/log.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import { StorageError, type StorageErrorData } from "../../storage/storage-error.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
 import type { startDispatcher } from "../dispatcher/dispatcher-handle.js";
@@ -121,6 +122,8 @@ export class Recorder implements MessageIntake {
   #health: RecorderHealth | undefined;
   #unavailable: string | null = "the service is starting";
   #failure: string | null = null;
+  /** Of the stop there is to be said that the recording had ended before: not where it only found no room for what nobody was told of. */
+  #stopFailure: string | null = null;
   #opening: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
   #setStopped: () => void = () => {};
@@ -171,7 +174,7 @@ export class Recorder implements MessageIntake {
     this.#captures = new CaptureStore({
       fileSystem: environment.fileSystem,
       capturesPath: directory.capturesPath,
-      onFailure: (failure) => this.#fail(failure.message),
+      onFailure: (failure) => this.#storeFailed(failure),
       room: this.#room,
     });
     this.#watch = new StoreWatch({
@@ -205,7 +208,7 @@ export class Recorder implements MessageIntake {
         return this.#stream.caughtUp();
       },
       onCommitted: (batch) => this.#committed(batch),
-      onFailure: (failure) => this.#fail(failure.message),
+      onFailure: (failure) => this.#storeFailed(failure),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
     const { log, state } = opened;
@@ -474,7 +477,7 @@ export class Recorder implements MessageIntake {
     await this.#watch.lookAtFiles();
     await this.#snapshots?.stop(log?.failure === null);
     await this.#close();
-    this.#environment.send({ kind: "stopped", failure: this.#failure });
+    this.#environment.send({ kind: "stopped", failure: this.#stopFailure });
     this.#setStopped();
   }
 
@@ -495,7 +498,9 @@ export class Recorder implements MessageIntake {
       try {
         await step();
       } catch (error) {
-        this.#report("closing the store", error, {});
+        // Said already.
+        const isWithoutRoom = error instanceof StorageError && error.data.params.without_room === true;
+        if (!isWithoutRoom) this.#report("closing the store", error, {});
       }
     }
   }
@@ -588,8 +593,22 @@ export class Recorder implements MessageIntake {
 
   /** The log takes no more: nothing that waits is acknowledged, no producer is read any more; reads go on. */
   #fail(message: string): void {
+    this.#stopFailure ??= this.#dated(message);
+    this.#endRecording(message);
+  }
+
+  #dated(message: string): string {
+    return `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
+  }
+
+  #storeFailed({ message, params }: StorageErrorData): void {
+    if (params.without_room === true) this.#endRecording(message);
+    else this.#fail(message);
+  }
+
+  #endRecording(message: string): void {
     if (this.#failure !== null) return;
-    this.#failure = `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
+    this.#failure = this.#dated(message);
     this.#unavailable = message;
     this.#writer?.abandon();
     if (this.#webhooks !== undefined) {
@@ -602,7 +621,8 @@ export class Recorder implements MessageIntake {
     void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);
     this.#link.refuseAll(message);
-    this.#line("error", "the recorder takes no more messages", { cause: message });
+    if (this.#stopFailure !== null) this.#line("error", "the recorder takes no more messages", { cause: message });
+    else this.#line("warn", "stopped without room: what waited for it was not acknowledged", { cause: message });
     this.#health?.update();
   }
 

@@ -11,14 +11,14 @@ import {
   seriesAppend,
 } from "../../helpers/link-messages.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { type HarnessOptions, RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 import { RoomFileSystem } from "../../helpers/room-file-system.js";
 
 const MIB = 1024 * 1024;
 
 /** A recorder with a run whose first step captures a frame. */
-async function startRun(t: Test, disk: RoomFileSystem) {
-  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), { fileSystem: disk.fileSystem });
+async function startRun(t: Test, disk: RoomFileSystem, options: HarnessOptions = {}) {
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), { fileSystem: disk.fileSystem, ...options });
   const controller = await recorder.connect("controller");
   await controller.accept(programPut());
   const runId = nextId();
@@ -199,7 +199,7 @@ t.test(
     disk.fullPaths = ["/meta/", "ballast"];
     controller.message({ type: "event.add", run_id: runId, event_type: "note", data: {} });
     await recorder.until(() => recorder.row("disk").status === "down");
-    await recorder.stop();
+    t.equal(await recorder.stop(), null, "a clean end: nothing acknowledged is lost");
     t.notOk((await controller.rest()).some(({ kind }) => kind === "ack"));
     const again = await RecorderHarness.start(t, recorder.directory);
     const back = await again.connect("controller");
@@ -207,6 +207,37 @@ t.test(
     await back.accept({ type: "event.add", run_id: runId, event_type: "note", data: {} });
   },
 );
+
+t.test(
+  "a stop on a full disk is clean too while a capture waits for room, and syncs what was acknowledged",
+  async (t) => {
+    const disk = new RoomFileSystem();
+    const { recorder, controller, frameId } = await startRun(t, disk);
+    disk.fullPaths = [".cap", "ballast"];
+    controller.message(frameLines(frameId, 0, 1), new Uint8Array(LINE_BYTES));
+    await recorder.until(() => recorder.row("disk").status === "down");
+    t.equal(await recorder.stop(), null);
+    t.match(
+      recorder.lines.filter(({ level }) => level === "error" || level === "warn").map(({ message }) => message),
+      ["the disk is full: all messages wait", "stopped without room: what waited for it was not acknowledged"],
+    );
+    const again = await RecorderHarness.start(t, recorder.directory);
+    t.equal((await again.connect("controller")).welcome.committed, controller.sequence - 1);
+  },
+);
+
+t.test("a sync that fails at a stop on a full disk is told: there something acknowledged is at stake", async (t) => {
+  const disk = new RoomFileSystem();
+  const { recorder, controller, runId } = await startRun(t, disk, { durability: "none" });
+  disk.fullPaths = ["/meta/", "ballast"];
+  disk.failsSyncs = true;
+  controller.message({ type: "event.add", run_id: runId, event_type: "note", data: {} });
+  await recorder.until(() => recorder.row("disk").status === "down");
+  t.match(
+    await recorder.stop(),
+    /^since .*: the log takes no more records since a write or sync failed: fdatasync .*EIO/,
+  );
+});
 
 t.test("a failed sync is no full disk: it ends the recorder's work", async (t) => {
   const gate = new GatedFileSystem();
