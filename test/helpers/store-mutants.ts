@@ -257,7 +257,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a failed sync of a capture file does not end the recorder at once",
     file: "workers/recorder/recorder.js",
-    find: "capturesPath: directory.capturesPath,\n            onFailure: (failure) => this.#fail(failure.message),",
+    find: "capturesPath: directory.capturesPath,\n            onFailure: (failure) => this.#storeFailed(failure),",
     replace: "capturesPath: directory.capturesPath,",
     killer: SIMULATION,
   },
@@ -471,14 +471,28 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "captures are unlinked before their tombstone is written",
     file: "workers/recorder/retention.js",
-    find: "while (!this.#isStopped && (await this.#markSlice())) {",
+    find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
     replace:
       "for (let kept; (kept = this.#ledger.next(null, this.#options.policy.bytes)) !== undefined; ) {\n" +
       "            const run = await this.#read(kept);\n" +
       "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
       "            break;\n        }\n" +
-      "        while (!this.#isStopped && (await this.#markSlice())) {",
+      "        while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
     killer: SIMULATION,
+  },
+  {
+    name: "a file that cannot be unlinked ends the removal of the others",
+    file: "storage/capture-store.js",
+    find: "kept.push(keptFile(runId, error));\n            }\n            months.set",
+    replace: "throw error;\n            }\n            months.set",
+    killer: "storage/capture-store",
+  },
+  {
+    name: "retention forgets a file that could not be unlinked",
+    file: "workers/recorder/retention.js",
+    find: "await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());",
+    replace: "await this.#unlink(this.#ledger.unfinished());",
+    killer: "workers/recorder/retention-slices",
   },
   {
     name: "the readers are not asked to let go",
@@ -726,7 +740,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "what stands in a data directory is not looked at before it is changed",
     file: "storage/data-directory.js",
-    find: "await requireUsable(fileSystem, path);",
+    find: "await requireUsable(fileSystem, path, creates);",
     replace: "",
     killer: "contract/bad-data-directory",
   },
