@@ -180,7 +180,8 @@ function methodsOf(node: Node): string[] {
 function decodeSegment(route: Route, name: string, raw: string): string {
   // Raw bytes that were not UTF-8 arrive as U+FFFD.
   if (raw.includes("\ufffd")) throw undecodable(route, name, raw);
-  // A copy: what is part of another text is compared and looked up by a slower way, each time, and keeps all of that text.
+  // A copy, for speed alone: what is part of another text is compared and looked up by a slower way, each time. (What is remembered here
+  // holds a short path anyway, and caches have keys of their own.)
   if (!raw.includes("%")) return Buffer.from(raw).toString();
   try {
     return decodeURIComponent(raw);

@@ -3,6 +3,7 @@ import { ServiceError } from "../../core/service-errors.js";
 import { PathRouter } from "../../http/path-router.js";
 import { jsonReply } from "../../http/reply.js";
 import { defineRoute } from "../../http/route.js";
+import { heldBytes } from "../helpers/held-memory.js";
 
 function route(path: string, names: string[] = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)) {
   return defineRoute({
@@ -118,4 +119,20 @@ t.test("where a path leads is the same the first time and later, however many ot
   const { params } = router.find("GET", "/runs/r1%20");
   t.throws(() => Object.assign(params, { run_id: "other" }), TypeError, "no handler can change what the next one gets");
   for (const time of [1, 2]) t.equal(outcome("/runs/%ff"), "run_not_found", `time ${time}`);
+});
+
+t.test("long paths are not remembered", (t) => {
+  const paths = 2_048;
+  const characters = 16_384;
+  // Each of its own, flat, and at a place of its own: the place depends on the last characters.
+  const path = (nth: number) =>
+    Buffer.from(`/runs/${"a".repeat(characters)}${nth.toString(36).padStart(4, "0")}`).toString();
+  const own = new PathRouter([route("/runs/{run_id}")]);
+  own.find("GET", path(0));
+  const before = heldBytes();
+  for (let nth = 0; nth < paths; nth++) own.find("GET", path(nth));
+  const grown = heldBytes() - before;
+  t.ok(grown < (paths * characters) / 8, `${grown} bytes after ${paths} paths of ${characters} characters`);
+  t.match(own.find("GET", "/runs/x"), { params: { run_id: "x" } });
+  t.end();
 });
