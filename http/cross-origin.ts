@@ -1,7 +1,5 @@
-import type { Reply } from "./reply.js";
+import type { HeaderLines } from "./reply.js";
 import type { RequestHeaders } from "./request-headers.js";
-
-type HeaderLines = readonly (readonly [name: string, value: string])[];
 
 /** Headers of answers that a page of another origin may read beside the safelisted ones. */
 const EXPOSED =
@@ -19,14 +17,9 @@ export class CrossOrigin {
     this.#origins = origins;
   }
 
-  /** The reply with the lines for a page of another origin, where one may read it. */
-  shown(reply: Reply, headers: RequestHeaders): Reply {
-    if (this.#origins.length === 0) return reply;
-    const lines = this.#linesFor(headers);
-    return lines.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...lines] };
-  }
-
-  #linesFor(headers: RequestHeaders): HeaderLines {
+  /** Further lines of an answer, for a page of another origin where one may read it; undefined: none. */
+  linesFor(headers: RequestHeaders): HeaderLines | undefined {
+    if (this.#origins.length === 0) return undefined;
     const allowed = this.#allowed(headers);
     const vary: HeaderLines = this.#origins.includes("*") ? [] : [["Vary", "Origin"]];
     if (allowed === undefined) return vary;

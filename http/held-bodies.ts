@@ -10,6 +10,9 @@ const DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024;
 /** Smaller answers always go out: health and errors among them. Ten thousand of them are within reason. */
 const ALWAYS_ADMITTED_BYTES = 16 * 1024;
 
+/** When a refused client may ask again: clients that read have taken theirs by then. */
+const RETRY_AFTER_SECONDS = 1;
+
 /** Counts the memory of whole answers that wait for their clients; one that several clients wait for counts once. */
 export class HeldBodies {
   readonly #limitBytes: number;
@@ -34,7 +37,8 @@ export class HeldBodies {
   admitOrRefuse(reply: Reply, traceId: string): Reply {
     if (!(reply.body instanceof Uint8Array) || this.admits(reply.body)) return reply;
     const message = "too many large answers wait for clients that do not read them";
-    return errorReply({ code: "unavailable", message, params: { held_bytes: this.#bytes } }, traceId);
+    const params = { held_bytes: this.#bytes, retry_after_seconds: RETRY_AFTER_SECONDS };
+    return errorReply({ code: "unavailable", message, params }, traceId);
   }
 
   hold(body: Uint8Array): void {

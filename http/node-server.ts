@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { withoutKeys } from "./api-keys.js";
 import { errorReply } from "./error-reply.js";
@@ -8,9 +8,10 @@ import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.js";
 import type { FrontFigures } from "./metrics.js";
 import { NodeWriter } from "./node-writer.js";
-import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
+import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
+import type { Route } from "./route.js";
 import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
 import { freshTraceId } from "./trace-id.js";
@@ -79,14 +80,20 @@ export async function startNodeServer(options: HttpServerOptions): Promise<HttpS
 }
 
 async function drain(server: Server, connections: Connections, graceMs: number): Promise<void> {
-  const done = new Promise<void>((resolve) => server.close(() => resolve()));
+  // That of node:net: that of node:http would also end connections that it takes for idle.
+  const done = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  connections.drain();
   const deadlineMs = performance.now() + graceMs;
   while (connections.exchangeCount > 0 && performance.now() < deadlineMs) {
-    server.closeIdleConnections();
+    // It takes a connection for idle while the end of an answer still waits in its buffer.
+    if (connections.endingCount === 0) server.closeIdleConnections();
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
   server.closeAllConnections();
   await done;
+  // What node:http still has: the interval at which it looks at its connections.
+  server.close();
+  connections.close();
 }
 
 /** One request and what becomes of it. */
@@ -101,6 +108,10 @@ class Exchange implements IncomingRequest {
   #isRead = false;
   /** Waits for the rest of its body. */
   isReading = false;
+  startedMs = 0;
+  route: Route | undefined;
+  handled: { end(): void } | undefined;
+  furtherHeaders: HeaderLines | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     this.#request = request;
@@ -192,6 +203,21 @@ class Connections {
     return { openRequests: this.exchangeCount, heldBytes: this.#held.bytes };
   }
 
+  /** From now on every answer is the last of its connection. */
+  drain(): void {
+    this.#options.pipeline.drain();
+  }
+
+  /** Answers of which the end is given to node:http, and not yet on its way. */
+  get endingCount(): number {
+    return this.#writer.endingCount;
+  }
+
+  /** Every connection is gone. */
+  close(): void {
+    this.#writer.close();
+  }
+
   /** One request after the other: node:http hands out all that stand in one read, whatever became of those before. */
   take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
@@ -239,7 +265,7 @@ class Connections {
       "Connection: close",
       `Content-Length: ${body.byteLength}`,
     ];
-    this.#options.log.info({ trace_id: traceId, status: reply.status, cause: error.code }, "request");
+    this.#options.pipeline.answeredByServer(reply.status, traceId, error.code);
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
     socket.end(body, () => socket.destroy());
   }
@@ -282,16 +308,16 @@ class Connections {
     const { pipeline } = this.#options;
     const pending = pipeline.handle(exchange, traceId);
     exchange.skipBody();
-    let reply = this.#held.admitOrRefuse(await pending, traceId);
+    let reply = await pending;
     if (isStreamBody(reply.body)) {
-      const failure = await this.#sendStream(exchange, reply, reply.body, socket);
+      const failure = await this.#sendStream(exchange, reply, reply.body, connection, socket);
       if (failure === undefined) return;
       reply = failure;
     }
+    const answer = this.#answerOf(exchange, reply, connection);
     if (exchange.isAborted()) return;
-    if (reply.closeConnection) connection.isEnded = true;
-    const body = reply.body as Uint8Array | null;
-    writeHead(exchange, reply, body?.byteLength);
+    const body = answer.body as Uint8Array | null;
+    writeHead(exchange, answer, body?.byteLength);
     if (body === null || exchange.method === "HEAD") {
       await this.#writer.end(exchange.response, null);
       return;
@@ -301,20 +327,38 @@ class Connections {
     this.#held.release(body);
   }
 
+  /** What is sent for the reply; once for every request. */
+  #answerOf(exchange: Exchange, reply: Reply, connection: Connection): Reply {
+    const answer = this.#options.pipeline.answer(reply, exchange, exchange.traceId, this.#held);
+    if (answer.closeConnection) connection.isEnded = true;
+    return answer;
+  }
+
   /**
    * Sends a body slice by slice: one in flight, the next one read meanwhile.
    * @returns what to answer instead when the first slice cannot be read
    */
-  async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody, socket: Socket): Promise<Reply | undefined> {
+  async #sendStream(
+    exchange: Exchange,
+    reply: Reply,
+    body: StreamBody,
+    connection: Connection,
+    socket: Socket,
+  ): Promise<Reply | undefined> {
     const { response, traceId } = exchange;
     const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
+    let isAnswered = false;
+    const begin = () => {
+      isAnswered = true;
+      writeHead(exchange, this.#answerOf(exchange, reply, connection), body.totalBytes);
+    };
     const memory = new SliceMemory();
     try {
       if (exchange.isAborted()) return undefined;
       if (exchange.method === "HEAD" || body.totalBytes === 0) {
-        writeHead(exchange, reply, body.totalBytes);
+        begin();
         await this.#writer.end(response, null);
         return undefined;
       }
@@ -325,7 +369,7 @@ class Connections {
         const slice: Uint8Array = await next;
         next = undefined;
         if (exchange.isAborted()) return undefined;
-        if (position === 0) writeHead(exchange, reply, body.totalBytes);
+        if (position === 0) begin();
         position += slice.byteLength;
         if (position === body.totalBytes) {
           await this.#writer.end(response, slice);
@@ -340,12 +384,17 @@ class Connections {
       return undefined;
     } catch (error) {
       if (exchange.isAborted()) return undefined;
-      if (position === 0) return pipeline.failure(error, exchange, traceId);
+      if (!isAnswered) {
+        isAnswered = true;
+        return pipeline.failure(error, exchange, traceId);
+      }
       pipeline.brokenOff(error, exchange, traceId, position);
       // The client has been promised more bytes: only a broken connection tells it that they will not come.
       socket.destroy();
       return undefined;
     } finally {
+      // Of a client that was gone before: its request counts too.
+      if (!isAnswered) this.#answerOf(exchange, reply, connection);
       // A read ahead still uses what release() gives back.
       await next?.catch(() => {});
       memory.release();
@@ -354,12 +403,17 @@ class Connections {
   }
 }
 
-function writeHead({ response, traceId }: Exchange, reply: Reply, totalBytes: number | undefined): void {
+function writeHead(
+  { response, traceId, furtherHeaders = [] }: Exchange,
+  reply: Reply,
+  totalBytes: number | undefined,
+): void {
   const lines = ["X-Trace-ID", traceId];
   if (reply.contentType !== undefined) lines.push("Content-Type", reply.contentType);
   if (reply.etag) lines.push("ETag", reply.etag);
   if (reply.variesByEncoding) lines.push("Vary", "Accept-Encoding");
   for (const [name, value] of reply.headers ?? []) lines.push(name, value);
+  for (const [name, value] of furtherHeaders) lines.push(name, value);
   if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
   if (reply.closeConnection) lines.push("Connection", "close");
   response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);

@@ -12,12 +12,19 @@ export class NodeWriter {
   readonly #unacknowledged = new UnacknowledgedBytes();
   /** The table is of this look: a figure of an earlier one would make the next that is true pass for progress. */
   #isFresh = false;
+  /** Answers that are whole as far as node:http can tell, and not yet on their way. */
+  endingCount = 0;
 
   constructor(clock: StallClock | undefined) {
     this.#stalled = new StalledClients(clock, (waitingMs) => {
       this.#isFresh = waitingMs >= PATIENCE_MS;
       return this.#isFresh ? this.#unacknowledged.refresh() : undefined;
     });
+  }
+
+  /** Nothing is written any more. */
+  close(): void {
+    this.#stalled.close();
   }
 
   /** Until the system has taken the bytes, or the client is gone. */
@@ -36,11 +43,16 @@ export class NodeWriter {
       await this.write(response, rest.subarray(0, -SLICE_BYTES));
       last = rest.subarray(-SLICE_BYTES);
     }
-    await this.#watched(response, (taken) => {
-      response.once("finish", taken);
-      if (last === null) response.end();
-      else response.end(last);
-    });
+    this.endingCount++;
+    try {
+      await this.#watched(response, (taken) => {
+        response.once("finish", taken);
+        if (last === null) response.end();
+        else response.end(last);
+      });
+    } finally {
+      this.endingCount--;
+    }
   }
 
   #watched(response: ServerResponse, send: (taken: () => void) => void): Promise<void> {

@@ -23,12 +23,14 @@ export function storedValidators(crc32: number, sizeBytes: number, modifiedAtUs:
   return { etag: `"${crc32.toString(16).padStart(8, "0")}-${sizeBytes.toString(16)}"`, modifiedAtUs };
 }
 
+export type HeaderLines = readonly (readonly [name: string, value: string])[];
+
 /** What a handler answers. It knows no socket: the server adds length, date and trace id. */
 export interface Reply {
   status: number;
   /** Absent without a body. */
   contentType?: string;
-  headers?: readonly (readonly [name: string, value: string])[];
+  headers?: HeaderLines;
   body: Uint8Array | StreamBody | null;
   /** Of a stream: with them, clients can resume it and ask whether it changed. */
   validators?: Validators;
@@ -75,7 +77,7 @@ export function wholeReply(body: Uint8Array, contentType: string, isKept: boolea
   };
 }
 
-const NO_HEADERS: NonNullable<Reply["headers"]> = [];
+const NO_HEADERS: HeaderLines = [];
 
 /** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */
 export function downloadReply(body: StreamBody, contentType: string, fileName: string, validators?: Validators): Reply {

@@ -9,9 +9,10 @@ import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply
 import { conditionalReply } from "./conditional-reply.js";
 import type { CrossOrigin } from "./cross-origin.js";
 import { errorReply } from "./error-reply.js";
+import type { HeldBodies } from "./held-bodies.js";
 import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
-import { isStreamBody, type Reply } from "./reply.js";
+import { type HeaderLines, isStreamBody, type Reply } from "./reply.js";
 import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
 import { framingFault, missingLength } from "./request-framing.js";
 import type { RequestHeaders } from "./request-headers.js";
@@ -36,6 +37,12 @@ export interface IncomingRequest {
    * Undefined when the client is gone before all of it came.
    */
   readBody(lengthBytes: number): Promise<Uint8Array | undefined>;
+  /** What the pipeline notes of it; in the request itself, since an object of its own would cost every request one more. */
+  startedMs: number;
+  route: Route | undefined;
+  handled: { end(): void } | undefined;
+  /** Lines of the answer that depend on who asks, behind those of the reply, which may be kept for others. */
+  furtherHeaders: HeaderLines | undefined;
 }
 
 /** @param path of the route as declared, undefined when no route has the request's */
@@ -55,11 +62,14 @@ export interface RequestPipelineOptions {
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   crossOrigin?: CrossOrigin;
-  /** Told of every request once its answer is known. */
+  /** Told of every request once, when it is known what is sent. */
   onAnswer?: OnAnswer;
   /** How long a request may take until its answer begins: its body has come, and the handler has replied. */
   deadlineMs?: number;
 }
+
+/** A compressed form that takes longer saves the client nothing: by then it could have had the plain one, which is at hand. */
+const COMPRESSION_MS = 2_000;
 
 /** Bodies that are being read, of all clients together: 512 of the largest. */
 const READING_LIMIT_BYTES = 32 * 1024 * 1024;
@@ -70,8 +80,8 @@ export function requestTraceId(headers: RequestHeaders): string {
 }
 
 /**
- * What every request goes through on every server: framing guard, route, parameters, handler, errors as envelopes, log lines. It never
- * throws and its promise never rejects.
+ * What every request goes through on every server: framing guard, route, parameters, handler, errors as envelopes; then, when its answer
+ * is known, count and log line. It never throws and its promise never rejects.
  */
 export class RequestPipeline {
   readonly #router: PathRouter;
@@ -87,6 +97,7 @@ export class RequestPipeline {
   readonly #onAnswer: OnAnswer;
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
+  #isDraining = false;
   /** The last Host, and what links start with for it: most clients send the same. */
   #lastHost: string | undefined;
   #lastBaseUrl = "";
@@ -109,52 +120,41 @@ export class RequestPipeline {
     this.#logsRequests = options.log.isLevelEnabled("debug");
   }
 
+  /** What the request is to be answered with. To be given to `answer`, once, when it is known that it can be sent, or what is sent instead. */
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
-    const startedMs = performance.now();
-    const found: Found = { route: undefined, request: undefined };
-    let reply: Reply | Promise<Reply>;
+    incoming.startedMs = performance.now();
     try {
-      const dispatched = this.#dispatch(incoming, traceId, found);
-      reply =
-        dispatched instanceof Promise
-          ? this.#representedLater(dispatched, incoming, traceId, found.request)
-          : this.#represented(dispatched, incoming);
+      const dispatched = this.#dispatch(incoming, traceId);
+      if (dispatched instanceof Promise) return this.#representedLater(dispatched, incoming, traceId);
+      const represented = this.#represented(dispatched, incoming);
+      return represented instanceof Promise ? this.#caught(represented, incoming, traceId) : represented;
     } catch (error) {
-      reply = this.failure(error, incoming, traceId);
+      return this.failure(error, incoming, traceId);
     }
-    if (reply instanceof Promise) return this.#doneLater(reply, incoming, traceId, found.route, startedMs);
-    return this.#done(reply, incoming, traceId, found.route, startedMs);
   }
 
   // Apart from `handle`: what a closure captures is allocated for every request, also for those that are answered at once.
-  #representedLater(
-    pending: Promise<Reply>,
-    incoming: IncomingRequest,
-    traceId: string,
-    request: PipelineRequest | undefined,
-  ): Promise<Reply> {
-    return this.#inTime(pending, incoming, traceId, request).then((reply) => this.#represented(reply, incoming));
+  #representedLater(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
+    const represented = this.#inTime(pending, incoming, traceId).then((reply) => this.#represented(reply, incoming));
+    return this.#caught(represented, incoming, traceId);
   }
 
-  #doneLater(
-    pending: Promise<Reply>,
-    incoming: IncomingRequest,
-    traceId: string,
-    route: Route | undefined,
-    startedMs: number,
-  ): Promise<Reply> {
-    return pending
-      .catch((error: unknown) => this.failure(error, incoming, traceId))
-      .then((reply) => this.#done(reply, incoming, traceId, route, startedMs));
+  #caught(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
+    return pending.catch((error: unknown) => this.failure(error, incoming, traceId));
   }
 
-  #dispatch(incoming: IncomingRequest, traceId: string, found: Found): Reply | Promise<Reply> {
+  /** From now on every answer is the last of its connection. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  #dispatch(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
     const { headers } = incoming;
     const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
     if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
-    found.route = route;
+    incoming.route = route;
     if (this.#apiKeys !== undefined && route.scope !== "none") {
       this.#apiKeys.check(headers.get("authorization"), route.scope);
     }
@@ -166,7 +166,7 @@ export class RequestPipeline {
     const query = takesQuery ? parseQuery(route.query, incoming.query) : NO_QUERY;
     const baseUrl = this.#baseUrl ?? this.#baseUrlOf(headers.get("host") as string);
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
-    found.request = request;
+    incoming.handled = request;
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
   }
 
@@ -185,12 +185,26 @@ export class RequestPipeline {
   }
 
   /** What was read, as the client wants it: nothing that it has already, only a part, or compressed. */
-  #represented(reply: Reply, { method, headers }: IncomingRequest): Reply | Promise<Reply> {
+  #represented(reply: Reply, { method, headers, startedMs }: IncomingRequest): Reply | Promise<Reply> {
     if (reply.status !== 200 || (method !== "GET" && method !== "HEAD")) return reply;
     reply.variesByEncoding = isCompressible(reply);
     const conditional = conditionalReply(reply, method, headers);
     if (!reply.variesByEncoding || conditional.status !== 200) return conditional;
-    return acceptsGzip(headers.get("accept-encoding")) ? compressedReply(conditional) : conditional;
+    if (!acceptsGzip(headers.get("accept-encoding"))) return conditional;
+    const compressed = compressedReply(conditional);
+    return compressed instanceof Promise ? this.#orPlain(compressed, conditional, startedMs) : compressed;
+  }
+
+  /**
+   * The compressed form, or the plain one when that takes too long: the threads that compress also read files, and may be busy with slow
+   * disks. The plain one is at hand and right, so that the deadline means an answer here, not a refusal.
+   */
+  #orPlain(compressed: Promise<Reply>, plain: Reply, startedMs: number): Promise<Reply> {
+    const leftMs = this.#deadlineMs - (performance.now() - startedMs);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, Math.max(0, Math.min(COMPRESSION_MS, leftMs)), plain).unref();
+      compressed.finally(() => clearTimeout(timer)).then(resolve, reject);
+    });
   }
 
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
@@ -212,15 +226,10 @@ export class RequestPipeline {
   }
 
   /** The reply, or a refusal in its place once the deadline is over; the connection is then of no more use. */
-  #inTime(
-    pending: Promise<Reply>,
-    incoming: IncomingRequest,
-    traceId: string,
-    request: PipelineRequest | undefined,
-  ): Promise<Reply> {
+  #inTime(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const deadline = setTimeout(() => {
-        request?.end();
+        incoming.handled?.end();
         pending.then(releaseUnsent, () => {});
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: withoutKeys(incoming.path) }, message);
@@ -267,28 +276,37 @@ export class RequestPipeline {
     if (isReadDamage(error)) this.#onReadDamage(error);
   }
 
-  /** Every answer is counted, and has a line with its trace id at debug; one that is an error has it at info. */
-  #done(reply: Reply, incoming: IncomingRequest, traceId: string, route: Route | undefined, startedMs: number): Reply {
-    const tookMs = performance.now() - startedMs;
-    this.#onAnswer(incoming.method, route?.path, reply.status, tookMs);
-    const shown = this.#crossOrigin === undefined ? reply : this.#crossOrigin.shown(reply, incoming.headers);
-    const isError = reply.status >= 400;
-    if (!isError && !this.#logsRequests) return shown;
+  /**
+   * What is sent for a reply: a refusal in its place where there is no room for it. Every request comes here once, also one whose client is
+   * gone, and only what is returned here is counted, logged, and shown to pages of other origins: at debug, an error at info.
+   * @param reply of a stream, when its first piece is read: until then it may still become an error
+   */
+  answer(reply: Reply, incoming: IncomingRequest, traceId: string, held: HeldBodies): Reply {
+    let answer = held.admitOrRefuse(reply, traceId);
+    if (this.#isDraining && !answer.closeConnection) answer = { ...answer, closeConnection: true };
+    const tookMs = performance.now() - incoming.startedMs;
+    this.#onAnswer(incoming.method, incoming.route?.path, answer.status, tookMs);
+    incoming.furtherHeaders = this.#crossOrigin?.linesFor(incoming.headers);
+    const isError = answer.status >= 400;
+    if (isError || this.#logsRequests) this.#logAnswer(answer.status, incoming, traceId, tookMs);
+    return answer;
+  }
+
+  #logAnswer(status: number, incoming: IncomingRequest, traceId: string, tookMs: number): void {
     const { method } = incoming;
     const path = withoutKeys(incoming.path);
     const query = withoutKeys(incoming.query);
     const durationMs = Math.round(tookMs * 1000) / 1000;
-    const line = { trace_id: traceId, method, path, query, status: reply.status, duration_ms: durationMs };
-    if (isError) this.#log.info(line, "request");
+    const line = { trace_id: traceId, method, path, query, status, duration_ms: durationMs };
+    if (status >= 400) this.#log.info(line, "request");
     else this.#log.debug(line, "request");
-    return shown;
   }
-}
 
-/** What a request turned out to be, as far as it got. */
-interface Found {
-  route: Route | undefined;
-  request: PipelineRequest | undefined;
+  /** Told by a server that answers what is no request, whose method and path nobody can tell. */
+  answeredByServer(status: number, traceId: string, cause: string | undefined): void {
+    this.#onAnswer("", undefined, status, 0);
+    this.#log.info({ trace_id: traceId, status, cause }, "request");
+  }
 }
 
 /** Of `OPTIONS *`, which asks for the service as a whole (RFC 9110, section 9.3.7). */

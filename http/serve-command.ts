@@ -15,7 +15,7 @@ import { createServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
 
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
-const STOP_GRACE_MS = 8_000;
+const STOP_GRACE_MS = 7_000;
 
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {

@@ -18,7 +18,8 @@ export interface StallClock extends Timers {
 }
 
 export const SYSTEM_STALL_CLOCK: StallClock = {
-  set: (callback, delayMs) => setTimeout(callback, delayMs),
+  // The clients' connections keep the process alive, and nothing else needs to.
+  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
   nowMs: () => performance.now(),
 };
@@ -43,6 +44,7 @@ export class StalledClients {
   readonly #prepare: ((waitingMs: number) => Promise<void> | undefined) | undefined;
   readonly #waiting = new Map<WaitingClient, Progress>();
   #timer: unknown;
+  #isClosed = false;
 
   /** @param prepare called before clients are asked, with the time that the most patient has waited */
   constructor(clock: StallClock = SYSTEM_STALL_CLOCK, prepare?: (waitingMs: number) => Promise<void> | undefined) {
@@ -60,8 +62,16 @@ export class StalledClients {
     this.#waiting.delete(client);
   }
 
+  /** No client comes any more, and those that are left are gone: leaves no timer. */
+  close(): void {
+    this.#isClosed = true;
+    this.#clock.clear(this.#timer);
+    this.#timer = undefined;
+  }
+
   /** Ends with the first look that finds nobody: clients come and go much faster than it looks. */
   #lookLater(): void {
+    if (this.#isClosed) return;
     this.#timer = this.#clock.set(() => void this.#look(), OFFER_MS);
   }
 

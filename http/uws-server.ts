@@ -3,9 +3,10 @@ import { createRequire } from "node:module";
 import { withoutKeys } from "./api-keys.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions } from "./http-server.js";
-import { isStreamBody, type Reply, type StreamBody } from "./reply.js";
+import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
+import type { Route } from "./route.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
@@ -24,6 +25,9 @@ interface UwsModule {
   us_listen_socket_close(socket: us_listen_socket): void;
   us_socket_local_port(socket: us_listen_socket): number;
 }
+
+/** An answer of so many bytes finds room in any socket. */
+const LAST_BYTES = 16 * 1024;
 
 /** How often a closing server looks whether its last requests have ended. */
 const DRAIN_POLL_MS = 10;
@@ -76,24 +80,22 @@ export async function startUwsServer(options: HttpServerOptions): Promise<HttpSe
     port: uws.us_socket_local_port(socket),
     figures: () => ({ openRequests: sender.exchanges.size, heldBytes: sender.held.bytes }),
     close(graceMs) {
-      closed ??= drain(app, sender.exchanges, graceMs, () => uws.us_listen_socket_close(socket));
+      closed ??= drain(app, sender, graceMs, () => uws.us_listen_socket_close(socket));
       return closed;
     },
   };
 }
 
-async function drain(
-  app: UwsApp,
-  exchanges: ReadonlySet<Exchange>,
-  graceMs: number,
-  stopListening: () => void,
-): Promise<void> {
+async function drain(app: UwsApp, sender: Sender, graceMs: number, stopListening: () => void): Promise<void> {
   stopListening();
+  // Idle connections cannot be told from others here, and end with the last request: whoever goes on asking must not put that off.
+  sender.drain();
   const deadlineMs = performance.now() + graceMs;
-  while (exchanges.size > 0 && performance.now() < deadlineMs) {
+  while (sender.exchanges.size > 0 && performance.now() < deadlineMs) {
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
   app.close();
+  sender.close();
 }
 
 /** Of the request that is being read: a closure for each would cost more than copying its lines. */
@@ -121,6 +123,10 @@ class Exchange implements IncomingRequest {
   #hearsOfRoom = false;
   /** Of who reads on the client's behalf: aborted when it is gone. */
   gone: AbortController | undefined;
+  startedMs = 0;
+  route: Route | undefined;
+  handled: { end(): void } | undefined;
+  furtherHeaders: HeaderLines | undefined;
 
   constructor(response: HttpResponse, request: HttpRequest, method: string) {
     this.response = response;
@@ -204,16 +210,17 @@ function serve(
   // A throw out of this callback would end the process.
   try {
     const exchange = new Exchange(response, native, method);
-    let reply = options.pipeline.handle(exchange, exchange.traceId);
-    if (!(reply instanceof Promise)) reply = sender.held.admitOrRefuse(reply, exchange.traceId);
+    const reply = options.pipeline.handle(exchange, exchange.traceId);
     if (
       !(reply instanceof Promise) &&
       reply.body instanceof Uint8Array &&
       exchange.method !== "HEAD" &&
       !reply.closeConnection &&
+      !sender.isDraining &&
       !exchange.isLast
     ) {
-      sender.sendNow(exchange, reply, reply.body);
+      const answer = sender.answer(exchange, reply);
+      sender.sendNow(exchange, answer, answer.body as Uint8Array);
       return;
     }
     exchange.outliveCallback(sender.exchanges);
@@ -240,13 +247,14 @@ function closeQuietly(response: HttpResponse): void {
   }
 }
 
-function writeHead(response: HttpResponse, reply: Reply, traceId: string): void {
+function writeHead({ response, traceId, furtherHeaders }: Exchange, reply: Reply): void {
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   // In one call: each costs as much as the rest of a hot request's head. The library writes name, colon, value and line end as they are,
   // and none of these values can hold a line end: hex digits, a route's own type, base64 in quotes.
   response.writeHeader("X-Trace-ID", reply.isKept ? keptLines(reply, traceId) : traceId + linesOf(reply));
   // A name or a link may come in these: the library is given each by itself.
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
+  if (furtherHeaders !== undefined) for (const [name, value] of furtherHeaders) response.writeHeader(name, value);
 }
 
 /** The lines behind the first, each with a line end before it. */
@@ -276,11 +284,28 @@ class Sender {
   readonly held: HeldBodies;
   readonly #options: HttpServerOptions;
   readonly #stalled: StalledClients;
+  isDraining = false;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.held = new HeldBodies(options.heldBodyBytes);
     this.#stalled = new StalledClients(options.stallClock);
+  }
+
+  /** From now on every answer asks its client to leave. */
+  drain(): void {
+    this.isDraining = true;
+    this.#options.pipeline.drain();
+  }
+
+  /** Every connection is gone. */
+  close(): void {
+    this.#stalled.close();
+  }
+
+  /** What is sent for the reply; once for every request. */
+  answer(exchange: Exchange, reply: Reply): Reply {
+    return this.#options.pipeline.answer(reply, exchange, exchange.traceId, this.held);
   }
 
   /**
@@ -290,7 +315,7 @@ class Sender {
    */
   sendNow(exchange: Exchange, reply: Reply, bytes: Uint8Array): void {
     const { response } = exchange;
-    writeHead(response, reply, exchange.traceId);
+    writeHead(exchange, reply);
     if (response.tryEnd(bytes, bytes.byteLength)[1]) return;
     this.held.hold(bytes);
     exchange.outliveCallback(this.exchanges);
@@ -304,23 +329,24 @@ class Sender {
     const { response, traceId, path } = exchange;
     let waitingFor: Uint8Array | undefined;
     try {
-      const reply = this.held.admitOrRefuse(await pending, traceId);
+      const reply = await pending;
       if (isStreamBody(reply.body)) {
         await this.#sendStream(exchange, reply, reply.body);
         return;
       }
-      const body = reply.body;
-      if (body === null || exchange.method === "HEAD" || reply.closeConnection) {
+      const answer = this.answer(exchange, reply);
+      const body = answer.body as Uint8Array | null;
+      if (body === null || exchange.method === "HEAD" || isLastAndSmall(answer.closeConnection, body)) {
         // So nothing is read behind a request that is refused for its framing, and answers that bypass tryEnd do not pile up.
         await turnOfEventLoop();
-        if (!exchange.isAborted()) response.cork(() => sendWhole(exchange, reply, body));
+        if (!exchange.isAborted()) response.cork(() => sendWhole(exchange, answer, body));
         return;
       }
-      if (exchange.isLast) await turnOfEventLoop();
+      if (exchange.isLast || answer.closeConnection) await turnOfEventLoop();
       if (exchange.isAborted()) return;
       this.held.hold(body);
       waitingFor = body;
-      await this.#give(exchange, reply, body, 0, body.byteLength);
+      await this.#give(exchange, answer, body, 0, body.byteLength);
     } catch (error) {
       this.#options.log.error({ trace_id: traceId, path: withoutKeys(path), err: error }, "sending a response failed");
       if (!exchange.isAborted()) closeQuietly(response);
@@ -340,14 +366,17 @@ class Sender {
     const { pipeline } = this.#options;
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
+    let answer: Reply | undefined;
     const memory = new SliceMemory();
     try {
       if (exchange.isAborted()) return;
       if (exchange.method === "HEAD" || totalBytes === 0) {
+        const head = this.answer(exchange, reply);
+        answer = head;
         response.cork(() => {
-          writeHead(response, reply, traceId);
-          if (exchange.method === "HEAD") endHead(response, totalBytes, false);
-          else response.end();
+          writeHead(exchange, head);
+          if (exchange.method === "HEAD") endHead(response, totalBytes, head.closeConnection === true);
+          else response.end("", head.closeConnection);
         });
         return;
       }
@@ -364,21 +393,25 @@ class Sender {
           // It is awaited only after this slice is out: until then a failure must not count as unhandled.
           next.catch(() => {});
         }
-        await this.#give(exchange, reply, slice, position, totalBytes);
+        answer ??= this.answer(exchange, reply);
+        await this.#give(exchange, answer, slice, position, totalBytes);
         if (exchange.isAborted()) return;
         position = end;
       }
     } catch (error) {
       if (exchange.isAborted()) return;
-      if (position > 0) {
+      if (answer !== undefined) {
         pipeline.brokenOff(error, exchange, traceId, position);
         // The client has been promised more bytes: only a broken connection tells it that they will not come.
         response.close();
       } else {
-        const failure = pipeline.failure(error, exchange, traceId);
+        const failure = this.answer(exchange, pipeline.failure(error, exchange, traceId));
+        answer = failure;
         response.cork(() => sendWhole(exchange, failure, failure.body as Uint8Array));
       }
     } finally {
+      // Of a client that was gone before: its request counts too.
+      if (answer === undefined) this.answer(exchange, reply);
       // A read ahead still uses what release() gives back.
       await next?.catch(() => {});
       memory.release();
@@ -388,11 +421,15 @@ class Sender {
 
   /** Hands over the slice that stands at `start` of the whole, behind the head when it is the first; until it is taken or the client is gone. */
   #give(exchange: Exchange, reply: Reply, slice: Uint8Array, start: number, totalBytes: number): Promise<void> {
-    const { response, traceId } = exchange;
+    const { response } = exchange;
     return new Promise((resolve) => {
       exchange.onAborted = resolve;
       response.cork(() => {
-        if (start === 0) writeHead(response, reply, traceId);
+        if (start === 0) {
+          writeHead(exchange, reply);
+          // By hand, and the client must do it: tryEnd cannot close the connection behind itself.
+          if (reply.closeConnection) response.writeHeader("Connection", "close");
+        }
         const [accepted, finished] = response.tryEnd(slice, totalBytes);
         if (accepted || finished) resolve();
         else this.#offerRest(exchange, slice, start, totalBytes, resolve);
@@ -431,13 +468,23 @@ class Sender {
   }
 }
 
+/**
+ * Whether the library may close the connection behind the answer itself. A larger one may find no room in the socket, and what the library
+ * then holds is in no count, and lost when the server closes.
+ */
+function isLastAndSmall(closeConnection: boolean | undefined, body: Uint8Array): boolean {
+  return closeConnection === true && body.byteLength <= LAST_BYTES;
+}
+
 /** Ends a response whose body is empty, left out (HEAD), or the last thing on its connection; the response is corked. */
 function sendWhole(exchange: Exchange, reply: Reply, body: Uint8Array | null): void {
   const { response } = exchange;
-  writeHead(response, reply, exchange.traceId);
+  writeHead(exchange, reply);
   if (exchange.method === "HEAD" && body !== null) endHead(response, body.byteLength, reply.closeConnection === true);
-  else if (body === null) response.endWithoutBody();
-  else response.end(body, reply.closeConnection);
+  else if (body === null) {
+    if (reply.closeConnection) response.writeHeader("Connection", "close");
+    response.endWithoutBody();
+  } else response.end(body, reply.closeConnection);
 }
 
 /**

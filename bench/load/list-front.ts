@@ -52,7 +52,8 @@ export async function openListFronts(
       async list({ text }) {
         const readBody = () => Promise.resolve(undefined);
         const client = { isAborted: () => false, whenAborted() {}, readBody };
-        const request = { method: "GET", path: "/runs", query: text, headers, ...client };
+        const notes = { startedMs: 0, route: undefined, handled: undefined, furtherHeaders: undefined };
+        const request = { method: "GET", path: "/runs", query: text, headers, ...client, ...notes };
         const { status, body } = await pipeline.handle(request, "bench");
         if (status !== 200 || !(body instanceof Uint8Array)) throw new Error(`/runs?${text} answered ${status}`);
         return body;

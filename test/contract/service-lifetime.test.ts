@@ -4,8 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { FRONTS } from "../../http/front-name.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { RawProducer } from "../helpers/raw-producer.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
@@ -39,6 +42,43 @@ for (const [signal, front] of [
     t.match(await again.end(), { code: 0 });
   });
 }
+
+t.test(
+  "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
+  async (t) => {
+    const stop = async (front: string) => {
+      const service = await start(t, { args: ["serve", "--front", front] });
+      const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+      const id = nextId();
+      await producer.accept(programPut());
+      await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: "SN" });
+      const put = { type: "file.put", run_id: id, name: "large.bin", content_type: "application/octet-stream" };
+      await producer.accept(put, Buffer.alloc(12_000_000, 7));
+      const ask = (client: RawConnection, path: string) => client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      const stalled = await RawConnection.open(service.port);
+      t.teardown(async () => stalled.close());
+      ask(stalled, `/runs/${id}/files/large.bin`);
+      // Its head has come: the rest is on its way, more than the buffers of both sides take.
+      await new Promise((resolve) => stalled.socket.once("data", resolve));
+      stalled.socket.pause();
+      const busy = await RawConnection.open(service.port);
+      t.teardown(async () => busy.close());
+      const asking = (async () => {
+        let status: number | undefined;
+        do {
+          ask(busy, `/runs/${id}/files/large.bin`);
+          status = (await busy.response())?.status;
+        } while (status === 200);
+      })();
+      const startedMs = performance.now();
+      t.match(await service.end(), { code: 0, signal: null }, front);
+      const tookMs = performance.now() - startedMs;
+      t.ok(tookMs < 10_000, `${front}: ${Math.round(tookMs)} ms`);
+      await asking;
+    };
+    await Promise.all(FRONTS.map(stop));
+  },
+);
 
 t.test("a second service on the directory ends with 1 and says who holds it, also right after a kill -9", async (t) => {
   const service = await start(t);

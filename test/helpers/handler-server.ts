@@ -8,7 +8,7 @@ import { startFront } from "../../http/front.js";
 import { FRONTS, type Front } from "../../http/front-name.js";
 import type { TlsFiles } from "../../http/http-server.js";
 import type { Reply } from "../../http/reply.js";
-import { RequestPipeline } from "../../http/request-pipeline.js";
+import { type OnAnswer, RequestPipeline } from "../../http/request-pipeline.js";
 import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Route } from "../../http/route.js";
 import type { StallClock } from "../../http/stalled-clients.js";
 
@@ -33,6 +33,7 @@ export interface HandlerServerOptions {
   tls?: TlsFiles;
   apiKeys?: ApiKeys;
   crossOrigin?: CrossOrigin;
+  onAnswer?: OnAnswer;
   front?: Front;
 }
 
@@ -68,7 +69,7 @@ export async function serveHandlers(
   });
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
-  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, front = "uws" } = options;
+  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, onAnswer, front = "uws" } = options;
   const pipeline = new RequestPipeline({
     routes,
     baseUrl,
@@ -76,6 +77,7 @@ export async function serveHandlers(
     log,
     apiKeys,
     ...(crossOrigin !== undefined && { crossOrigin }),
+    ...(onAnswer !== undefined && { onAnswer }),
     ...(deadlineMs !== undefined && { deadlineMs }),
   });
   const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, ...options });

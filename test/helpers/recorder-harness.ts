@@ -55,8 +55,6 @@ export class RecorderHarness {
   readonly directory: string;
   readonly lines: LogLine[] = [];
   readonly runs = new Map<string, RunState>();
-  /** Of which compaction has dropped a part, and why they could not be folded: only their end says what they are. */
-  readonly #unfoldable = new Map<string, unknown>();
   readonly programs = new Set<string>();
   readonly origins: Origin[] = [];
   readonly refusals: { origin: Origin | null; refusal: Refusal }[] = [];
@@ -141,7 +139,6 @@ export class RecorderHarness {
   }
 
   run(id: string): RunState {
-    if (this.#unfoldable.has(id)) throw this.#unfoldable.get(id);
     const run = this.runs.get(id);
     if (run === undefined) throw new Error(`no record of run ${id}`);
     return run;
@@ -234,22 +231,11 @@ export class RecorderHarness {
       for (const change of decodeChanges(type, body)) {
         if (change.kind === "program_put") this.programs.add(change.program.id);
         if (!("runId" in change)) continue;
-        this.#takeChange(change, timeUs);
+        const run = this.runs.get(change.runId);
+        // Compaction dropped how it began: its end is still to come.
+        if (run === undefined && change.kind !== "run_created" && change.kind !== "run_ended") continue;
+        this.runs.set(change.runId, foldRun(run, change, timeUs));
       }
     });
-  }
-
-  #takeChange(change: Parameters<typeof foldRun>[1], timeUs: number): void {
-    const { runId } = change;
-    const run = this.runs.get(runId);
-    if (change.kind === "run_ended") this.#unfoldable.delete(runId);
-    // Compaction dropped how it began, or something in the middle: its end is still to come.
-    else if ((run === undefined && change.kind !== "run_created") || this.#unfoldable.has(runId)) return;
-    try {
-      this.runs.set(runId, foldRun(run, change, timeUs));
-    } catch (error) {
-      // Until its end nobody may ask for it: then this was no compaction.
-      this.#unfoldable.set(runId, error);
-    }
   }
 }
