@@ -259,7 +259,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/recorder.js",
     find: "capturesPath: directory.capturesPath,\n            onFailure: (failure) => this.#storeFailed(failure),",
     replace: "capturesPath: directory.capturesPath,",
-    killer: SIMULATION,
+    killer: "workers/recorder/retention",
   },
   // What is believed after a crash.
   {

@@ -202,6 +202,28 @@ t.test("a file that cannot be unlinked holds up no other, health says so, and it
   t.ok(again.lines.some(({ message }) => message === "a removed capture could be unlinked after all"));
 });
 
+t.test("a removal whose sync fails ends the recorder's work at once, as any failed sync does", async (t) => {
+  let failsIn = "";
+  const fileSystem = {
+    ...nodeFileSystem,
+    syncDirectory: (path: string) =>
+      path === failsIn ? Promise.reject(new FileSystemError("EIO", "fsync", path)) : nodeFileSystem.syncDirectory(path),
+  };
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t), {
+    fileSystem,
+    retention: { days: null, bytes: CAPTURED_BYTES },
+  });
+  const raw = await recorder.connect("controller");
+  const first = await endedRun(recorder, raw, 1);
+  const { id } = await runWithCaptures(raw, 2);
+  failsIn = join(pathOf(recorder, first.id), "..");
+  raw.message({ type: "run.finish", id });
+  await recorder.until(() => recorder.lines.some(({ level }) => level === "error"));
+  t.equal(recorder.row("recorder").status, "down");
+  t.match(recorder.row("recorder").detail, /no more captures are stored since a write or sync failed: fsync .*EIO/);
+  t.match(await recorder.stop(), /fsync .*EIO/);
+});
+
 t.test("folders of past months go when they are empty, and come back when they are needed", async (t) => {
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t), {
     retention: { days: null, bytes: CAPTURED_BYTES },
