@@ -7,10 +7,11 @@ export interface CheckFinding {
    * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start, if it is of the last ones.
    * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
    * - `file_unknown`: what is none of the service's.
-   * - `snapshot_damaged`, `snapshot_unusable` (of another log, or of another version): a snapshot that the next start removes, or puts in
-   *   quarantine where the log has lost records.
+   * - `snapshot_damaged`: damage that costs no answer; the next start puts the file in quarantine.
+   * - `snapshot_unusable` (of another log, or of another version): a snapshot that the next start removes, or puts in quarantine where the
+   *   log has lost records.
    * - `snapshot_differs`: a snapshot that fits the log and says something else: a fault of the service.
-   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot of a log that has lost records.
+   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot, damaged or of a log that has lost records.
    */
   code: string;
   /** File, relative to the data directory. */

@@ -57,14 +57,14 @@ export interface CheckProgress {
 /** A check of what is kept of the log elsewhere, against the log as it is read. */
 export interface FoldCheck {
   take(batch: CommittedBatch): void;
-  /** `isFault`: what it found says that the service is wrong. */
-  finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isFault: boolean }>;
+  /** `isDamaged`: what it found says that the disk did not keep it; `isFault`: that the service is wrong. */
+  finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isDamaged: boolean; isFault: boolean }>;
 }
 
 export interface CheckResult {
   /**
-   * True when nothing durable is damaged or missing, nothing that was is left in quarantine, and `folds` found no fault. A torn tail or a
-   * leftover of a crash is no damage.
+   * True when nothing durable is damaged or missing, a snapshot neither, nothing that was is left in quarantine, and `folds` found no fault.
+   * A torn tail or a leftover of a crash is no damage.
    */
   ok: boolean;
   /** The first 1,000. */
@@ -210,7 +210,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   );
   const unlisted = report.findingCount - report.findings.length;
   const folds = await options.folds?.finish(isLogIntact);
-  for (const finding of folds?.findings ?? []) add(finding, false);
+  for (const finding of folds?.findings ?? []) add(finding, folds?.isDamaged === true);
   return {
     ok: damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
     findings,

@@ -174,6 +174,31 @@ for (const [what, damage] of [
   });
 }
 
+t.test("a damaged snapshot costs no answer, and is told until the operator takes it away", async (t) => {
+  const intact = await serve();
+  t.match(intact, { status: "healthy", warnings: [] });
+  restored();
+  const [name] = snapshotNames(SNAPSHOT) as [string];
+  const bytes = readFileSync(join(SNAPSHOT, name));
+  bytes[bytes.length >> 1]! ^= 1;
+  writeFileSync(join(SNAPSHOT, name), bytes);
+  t.match(await check(), { code: 1, codes: ["snapshot_damaged"] });
+  const first = await serve();
+  t.match(first, { status: "degraded", total: intact.total, log: { status: "degraded" } });
+  t.match(
+    first.log.detail,
+    new RegExp(`^since 20.*snapshot ${name} is damaged .*no answer is wrong .*remove the file$`),
+  );
+  t.match(first.warnings, [/it is damaged, and everything is read from the log: a snapshot is kept in quarantine/]);
+  t.same(snapshotNames(SNAPSHOT), []);
+  t.same(readFileSync(join(QUARANTINE, name)), bytes, "kept as it was");
+  t.match(await serve(), { log: { status: "degraded", detail: `1 piece of damage of earlier starts` } });
+  t.match(await check(), { code: 1, codes: ["quarantined"] });
+  unlinkSync(join(QUARANTINE, name));
+  t.match(await serve(), { status: "healthy", total: intact.total, warnings: [] });
+  t.match(await check(), { code: 0, codes: [] });
+});
+
 for (const size of [0, 40]) {
   t.test(
     `the only segment of a store without a snapshot cut to ${size} bytes: not taken for a new store`,

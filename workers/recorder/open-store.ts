@@ -39,6 +39,8 @@ export interface OpenedStore {
   openedAt: string;
   /** Names of what the quarantine folder has of earlier starts. */
   earlierDamage: string[];
+  /** The snapshot that was found damaged, and what is wrong with it. */
+  damagedSnapshot: { name: string; cause: string } | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
 }
@@ -79,7 +81,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     }
     reportRecovery(log, line);
     const earlierDamage = withoutFoundAgain(earlier, log.recovery);
-    return { log, state, snapshot, openedAt, earlierDamage, damagedRuns: damagedRuns.length };
+    const damagedSnapshot = unusable?.isDamaged ? unusable : null;
+    return { log, state, snapshot, openedAt, earlierDamage, damagedSnapshot, damagedRuns: damagedRuns.length };
   } catch (error) {
     // A log that failed says so again; what made the start fail is told.
     await log.close().catch(() => {});

@@ -9,6 +9,8 @@ export interface HealthSources {
   openedAt: string;
   /** Names of what the quarantine folder has of earlier starts. */
   earlierDamage: readonly string[];
+  /** The snapshot that the opening found damaged, and what is wrong with it. */
+  damagedSnapshot: { name: string; cause: string } | null;
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, for people; null while it works. */
@@ -61,9 +63,10 @@ export class RecorderHealth {
   #logRow(): ComponentRow {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
-    const { recovery, openedAt, earlierDamage } = this.#sources;
+    const { recovery, openedAt, earlierDamage, damagedSnapshot } = this.#sources;
     const faults = [
       foundByOpening(recovery, openedAt),
+      damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),
       foundEarlier(earlierDamage),
       this.#sources.compactionFault(),
       this.#sources.lockFault(),
@@ -115,6 +118,13 @@ function foundByOpening(recovery: RecoveryReport, openedAt: string): string | nu
   return (
     `since ${openedAt}: opening found ${corruptionCount} damaged places: ${lost} records lost, ` +
     `${quarantinedBytes} bytes in quarantine${said}`
+  );
+}
+
+function foundInSnapshot({ name, cause }: { name: string; cause: string }, openedAt: string): string {
+  return (
+    `since ${openedAt}: snapshot ${name} is damaged (${cause}) and was put in quarantine/: no answer is wrong for it, everything was ` +
+    "read from the log; but look at the disk, and remove the file"
   );
 }
 

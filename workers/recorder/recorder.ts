@@ -256,6 +256,7 @@ export class Recorder implements MessageIntake {
         recovery: log.recovery,
         openedAt: opened.openedAt,
         earlierDamage: opened.earlierDamage,
+        damagedSnapshot: opened.damagedSnapshot,
         logFailure: () => log.failure,
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,

@@ -3,6 +3,7 @@ import type { FileSystem } from "../../storage/file-system.js";
 import type { LogStart } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
@@ -33,6 +34,8 @@ export interface UnusableSnapshot {
   /** Of the file in its folder. */
   name: string;
   cause: string;
+  /** The file itself is damaged: it is more than a snapshot that does not fit. */
+  isDamaged: boolean;
 }
 
 export interface SnapshotOpening {
@@ -61,21 +64,24 @@ export async function openSnapshot(options: SnapshotOpeningOptions): Promise<Sna
     return { opened, unusable: null };
   } catch (error) {
     options.discard();
-    return { opened: null, unusable: { name: newest, cause: messageOf(error) } };
+    const damage = await findSnapshotDamage(fileSystem, path);
+    const cause = damage ?? messageOf(error);
+    return { opened: null, unusable: { name: newest, cause, isDamaged: damage !== null } };
   }
 }
 
 /**
  * Removes a snapshot that is of no use, once the log is open. Where records are lost it is kept in the quarantine folder instead, durably:
- * it may know what they were.
+ * it may know what they were; and so is one that is damaged, since that says that the disk did not keep what it was given.
  */
 export async function settleUnusable(
   { fileSystem, directory, line }: Pick<SnapshotOpeningOptions, "fileSystem" | "directory" | "line">,
-  { name, cause }: UnusableSnapshot,
+  { name, cause, isDamaged }: UnusableSnapshot,
   { findings }: Pick<RecoveryReport, "findings">,
 ): Promise<void> {
   const { snapshotPath, quarantinePath } = directory;
-  if (findings.every(({ firstLost }) => firstLost === null)) {
+  const hasLost = findings.some(({ firstLost }) => firstLost !== null);
+  if (!hasLost && !isDamaged) {
     line("warn", "a snapshot is of no use, and removed: everything is read from the log", { snapshot: name, cause });
     await remove(fileSystem, `${snapshotPath}/${name}`);
     return;
@@ -84,7 +90,8 @@ export async function settleUnusable(
     await fileSystem.rename(`${snapshotPath}/${name}`, `${quarantinePath}/${name}`);
     await fileSystem.syncDirectory(quarantinePath);
     await fileSystem.syncDirectory(snapshotPath);
-    line("warn", "the log has lost records: a snapshot is kept in quarantine", { snapshot: name, cause });
+    const reason = hasLost ? "the log has lost records" : "it is damaged, and everything is read from the log";
+    line("warn", `${reason}: a snapshot is kept in quarantine`, { snapshot: name, cause });
   } catch (error) {
     // It stays where it is, and is judged anew at the next start.
     line("warn", "a snapshot could not be kept in quarantine", { snapshot: name, cause: messageOf(error) });

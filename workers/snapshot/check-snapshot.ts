@@ -4,9 +4,8 @@ import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
+import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
-import { SnapshotVersionError } from "../../storage/snapshot-format.js";
-import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { foldTables } from "./fold-rows.js";
 import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
 
@@ -22,8 +21,9 @@ export interface SnapshotSummary {
  * Checks the newest snapshot of a store while its log is read from the start: every CRC of it, that it is of this log, and that it and
  * the log behind it add up to what the whole log does.
  *
- * A snapshot that is damaged or does not fit is no damage to the store: it is removed at the next start. One that fits and says something
- * else than the log is a fault.
+ * A damaged snapshot costs no answer and is damage all the same: no crash leaves one, and the disk that did may have done more. One that does
+ * not fit, of another log or version, is none: it is removed at the next start. One that fits and says something else than the log is a
+ * fault.
  */
 export class SnapshotCheck implements FoldCheck {
   /** Undefined when there is no snapshot. */
@@ -32,13 +32,12 @@ export class SnapshotCheck implements FoldCheck {
     if (newest === null) return undefined;
     const check = new SnapshotCheck(`snapshot/${newest}`);
     const path = `${directory.snapshotPath}/${newest}`;
-    try {
-      const reader = await SnapshotReader.open(fileSystem, path);
-      check.#sizeBytes = reader.sizeBytes;
-      await reader.verify().finally(() => reader.close());
-    } catch (error) {
-      const isOfAnother = error instanceof SnapshotVersionError;
-      check.#find(isOfAnother ? "snapshot_unusable" : "snapshot_damaged", messageOf(error));
+    check.#sizeBytes = await fileSystem.sizeOf(path);
+    const damage = await findSnapshotDamage(fileSystem, path);
+    if (damage !== null) {
+      check.#isDamaged = true;
+      const advice = "everything in it is in the log too: remove the file, or let the next start put it in quarantine";
+      check.#find("snapshot_damaged", `${damage}; ${advice}`);
       return check;
     }
     try {
@@ -53,6 +52,7 @@ export class SnapshotCheck implements FoldCheck {
   readonly #file: string;
   readonly #findings: CheckFinding[] = [];
   #sizeBytes = 0;
+  #isDamaged = false;
   #folds: { loaded: Folded; fresh: Folded } | null = null;
   #verdict: SnapshotSummary["verdict"] = "of_no_use";
 
@@ -73,7 +73,7 @@ export class SnapshotCheck implements FoldCheck {
     }
   }
 
-  async finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isFault: boolean }> {
+  async finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isDamaged: boolean; isFault: boolean }> {
     let isFault = false;
     // What damage took from the log, the snapshot may still have.
     if (this.#folds !== null && isLogIntact) {
@@ -91,7 +91,7 @@ export class SnapshotCheck implements FoldCheck {
         this.#find("snapshot_differs", `${name}, ${rows.length} rows, ${expected.length} by the log: it says ${said}`);
       }
     }
-    return { findings: this.#findings, isFault };
+    return { findings: this.#findings, isDamaged: this.#isDamaged, isFault };
   }
 
   /** Once `finish` has resolved. */

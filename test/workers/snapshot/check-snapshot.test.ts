@@ -50,16 +50,22 @@ t.test("an intact snapshot, an old one, and none: nothing is found", async (t) =
   t.equal(without.snapshot, undefined);
 });
 
-t.test("a damaged snapshot is told, and no damage to the store", async (t) => {
+t.test("a damaged snapshot is told, and damage, though everything in it is in the log too", async (t) => {
   const { disk, path } = await storeWithSnapshot(2);
   const bytes = disk.bytesOf(path);
   bytes[bytes.length - 10]! ^= 1;
   disk.setBytes(path, bytes);
   const { ok, findings, summary, snapshot } = await checked(disk);
-  t.equal(ok, true);
+  t.equal(ok, false);
   t.equal(snapshot?.verdict, "of_no_use");
-  t.match(findings, [{ code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC/ }]);
-  t.match(summary, { findings: 1, damages: 0 });
+  t.match(findings, [
+    { code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC; .*remove the file/ },
+  ]);
+  t.match(summary, { findings: 1, damages: 1 });
+  // What a crash leaves of one that was being written has no name of a snapshot.
+  disk.removeFile(path);
+  disk.setBytes(`${path}.tmp`, bytes.slice(0, bytes.length >> 1));
+  t.match(await checked(disk), { ok: true, summary: { damages: 0 } });
 });
 
 t.test("a snapshot of another version is no damaged one, and of no use", async (t) => {

@@ -1,0 +1,18 @@
+import { type FileSystem, FileSystemError } from "./file-system.js";
+import { SnapshotError, SnapshotVersionError } from "./snapshot-format.js";
+import { SnapshotReader } from "./snapshot-reader.js";
+
+/**
+ * What is wrong with the bytes of a snapshot file, by every CRC of it; null when nothing is, or when it is one of another version. A snapshot
+ * gets its name when it is whole and durable, so that no crash leaves a damaged one.
+ */
+export async function findSnapshotDamage(fileSystem: FileSystem, path: string): Promise<string | null> {
+  try {
+    const reader = await SnapshotReader.open(fileSystem, path);
+    await reader.verify().finally(() => reader.close());
+    return null;
+  } catch (error) {
+    const isDamage = error instanceof SnapshotError || (error instanceof FileSystemError && error.code === "EIO");
+    return isDamage && !(error instanceof SnapshotVersionError) ? error.message : null;
+  }
+}
