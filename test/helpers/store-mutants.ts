@@ -560,6 +560,20 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/snapshot-format",
   },
   {
+    name: "a damaged snapshot is removed and told by nothing",
+    file: "workers/recorder/snapshot-opening.js",
+    find: "if (!hasLost && !isDamaged) {",
+    replace: "if (!hasLost) {",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "check takes a damaged snapshot for no damage",
+    file: "workers/snapshot/check-snapshot.js",
+    find: "check.#isDamaged = true;",
+    replace: "",
+    killer: "workers/snapshot/check-snapshot",
+  },
+  {
     name: "a snapshot gets its name before it is synced",
     file: "storage/snapshot-writer.js",
     find: "await file.datasync();\n            bytes",
