@@ -328,6 +328,8 @@ class LogWalk {
         acceptedEnd = item.offset + item.bytes.length;
       }
     }
+    // No crash leaves a segment without its opening state: what stood behind it may have been anything.
+    const isEndUnknown = isNewest && !hasOpening;
     if (cut !== null) {
       isContinuable = false;
       this.find(cut.recoveryCase, name, cut.gap);
@@ -338,7 +340,8 @@ class LogWalk {
         if (!hasOpening || gap !== null || expected <= provenByLog) {
           const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
           const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
-          if (expected <= provenByLog) this.find(recoveryCase, name, place, expected, provenByLog, kept);
+          if (isEndUnknown) this.find(recoveryCase, name, place, expected, null, kept);
+          else if (expected <= provenByLog) this.find(recoveryCase, name, place, expected, provenByLog, kept);
           else this.find(recoveryCase, name, place, null, null, kept);
         }
         if (evidence && proven > provenByLog && expected <= proven) {
@@ -356,11 +359,14 @@ class LogWalk {
     const lastSequence = Math.max(expected - 1, proven);
     report.lastSequence = lastSequence;
     report.provenSequence = proven;
+    const nextSequence = isEndUnknown
+      ? Math.max(baseBehindUnknownEnd(base, sizeBytes), lastSequence + 1)
+      : lastSequence + 1;
     tail ??= {
       offset: acceptedEnd,
       endOffset: acceptedEnd,
-      firstSequence: lastSequence + 1,
-      lastSequence,
+      firstSequence: nextSequence,
+      lastSequence: nextSequence - 1,
       onlyMarks: true,
     };
     const claimedSequence = Math.max(claimed, base - 1);

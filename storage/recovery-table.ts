@@ -117,7 +117,8 @@ export type RecoveryAction =
  * - `segment_stray`: a copy that somebody made of another segment, which is there: nothing is lost with it.
  * - `header_copy_damaged`: one of the two copies of a segment's header.
  * - `segment_unreadable`: both copies, or a header of another segment, or less than a header: none of its records can be told from noise.
- * - `opening_state_damaged`: the record that restates what came before the segment.
+ * - `opening_state_damaged`: the record that restates what came before the segment. No crash leaves a segment without it: where nothing
+ *   stands behind it in the newest one, anything may have.
  * - `record_damaged`: bytes that are no record, a record whose content does not match its CRC, or one that the file ends within.
  * - `sequences_missing`: numbers that are nowhere, without damaged bytes in their place.
  * - `log_lost`: the end of the log, or all of it: what is beside it proves that there was more.

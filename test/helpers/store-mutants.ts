@@ -376,6 +376,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
+    name: "a newest segment that ends before its opening state is taken for one that never held more",
+    file: "storage/log-walk.js",
+    find: "const isEndUnknown = isNewest && !hasOpening;",
+    replace: "const isEndUnknown = false;",
+    killer: RECOVERY,
+  },
+  {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/log-walk.js",
     find: "nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1",
@@ -565,6 +572,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: "if (!hasLost && !isDamaged) {",
     replace: "if (!hasLost) {",
     killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "health does not tell of a damaged snapshot",
+    file: "workers/recorder/recorder-health.js",
+    find: "damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),",
+    replace: "",
+    killer: SIMULATION,
   },
   {
     name: "check takes a damaged snapshot for no damage",

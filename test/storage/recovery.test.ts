@@ -314,16 +314,32 @@ t.test("opening_state_damaged: the records behind it stay", async (t) => {
   }
 });
 
-t.test("opening_state_damaged: also when nothing stands behind it", async (t) => {
-  const disk = await createDisk();
-  await openLog(disk);
-  const damaged = disk.kill();
-  flip(damaged, 1, 70);
-  const first = await openLog(damaged);
-  t.same(Object.keys(first.log.recovery.decisions).sort(), ["newest_ends_in_damage", "opening_state_damaged"]);
-  t.match(first.log.recovery, { newSegmentBase: 1, lostRecords: 0, corruptionCount: 1 });
-  const again = await openLog(damaged.kill());
-  t.equal(again.log.recovery.corruptionCount, 0, "the new segment has an opening state again");
+t.test("opening_state_damaged: with nothing behind it anything may be lost, and no number is used again", async (t) => {
+  for (const [what, damage] of [
+    ["nothing ever stood behind it", (disk) => flip(disk, 1, 70)],
+    ["the file ends before it", (disk) => cut(disk, 1, 64)],
+    ["the file ends within it", (disk) => cut(disk, 1, 80)],
+    ["zeros from there on", (disk) => disk.setBytes(pathOf(1), disk.bytesOf(pathOf(1)).fill(0, 70))],
+  ] as [string, (disk: SimulatedDisk) => void][]) {
+    const disk = await createDisk();
+    const { log } = await openLog(disk);
+    if (!what.startsWith("nothing")) await appendEach(log, ["a", "b"]);
+    await log.close();
+    const damaged = disk.kill();
+    damage(damaged);
+    const found = { code: "opening_state_damaged", firstLost: 1, lastLost: null };
+    const first = await openLog(damaged);
+    t.same(Object.keys(first.log.recovery.decisions).sort(), ["newest_ends_in_damage", "opening_state_damaged"], what);
+    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: [found] }, what);
+    t.ok(first.log.nextSequence > 2 ** 25, `${what}: goes on at ${first.log.nextSequence}`);
+    const again = await openLog(damaged.kill());
+    t.match(
+      again.log.recovery,
+      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: [found] },
+      what,
+    );
+    t.equal(again.log.nextSequence, first.log.nextSequence, what);
+  }
 });
 
 for (const [what, damage, names, firstLost] of [
@@ -352,8 +368,9 @@ for (const [what, damage, names, firstLost] of [
     const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
     t.match(lost, [{ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }]);
     t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
-    // Of a segment without a header, what the evidence does not know may be lost too.
-    const isUnreadable = first.log.recovery.decisions.segment_unreadable === 1;
+    // Of a segment without a header or an opening state, what the evidence does not know may be lost too.
+    const { segment_unreadable, opening_state_damaged } = first.log.recovery.decisions;
+    const isUnreadable = segment_unreadable === 1 || opening_state_damaged === 1;
     if (isUnreadable) t.ok(first.log.nextSequence > 2 ** 25, "no number is used again");
     else t.equal(first.log.nextSequence, 10, "no number is used again");
     await appendEach(first.log, ["new"]);
