@@ -2,8 +2,11 @@ import type { Random } from "../../core/random.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
 import type { LogRecord } from "../../storage/log-batch.js";
+import { RECORD_HEADER_BYTES, readRecordHeader } from "../../storage/record-format.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
+import { SEGMENT_HEADER_BYTES } from "../../storage/segment.js";
 import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
+import { recordOffsets, viewOf } from "./segment-bytes.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 
 /**
@@ -39,9 +42,19 @@ export async function checkDisk(
 }
 
 const SECTOR_BYTES = 512;
+const KINDS = ["bits", "bits", "sector", "stray", "sectors", "cut", "cut", "removal"] as const;
+
+export interface StoreDamage {
+  path: string;
+  what: string;
+  /** Null for a file that is gone. */
+  after: Uint8Array | null;
+  before: Uint8Array;
+}
 
 /**
- * Damages one file of a store somewhere: flipped bits, a sector of zeros, or another file's sector.
+ * Damages one file of a store somewhere: flipped bits, a sector of zeros or a run of them, another file's sector, an end cut off, or the
+ * whole file gone.
  *
  * @param lengthOf how much of a file matters; 0: nothing
  * @returns what was done, and to which file; null when nothing changed
@@ -50,26 +63,112 @@ export function damageDisk(
   disk: SimulatedDisk,
   random: Random,
   lengthOf: (path: string) => number,
-): { path: string; what: string } | null {
+): StoreDamage | null {
   const candidates = disk.paths().filter((path) => lengthOf(path) > 0);
   if (candidates.length === 0) return null;
   const path = random.pick(candidates);
   const before = disk.bytesOf(path);
-  const bytes = before.slice();
+  let bytes = before.slice();
   const length = lengthOf(path);
-  const kind = random.pick(["bits", "bits", "zeros", "stray"] as const);
+  const kind = random.pick(KINDS);
   const at = random.integer(0, length - 1);
   const sector = at - (at % SECTOR_BYTES);
   const end = Math.min(length, sector + SECTOR_BYTES);
+  if (kind === "removal") {
+    disk.removeFile(path);
+    return { path, what: `removal of ${path}`, before, after: null };
+  }
+  let place = `${sector}`;
   if (kind === "bits") {
+    place = "some of";
     for (let bits = random.integer(1, 3); bits > 0; bits--)
       bytes[random.integer(0, length - 1)]! ^= 1 << random.integer(0, 7);
-  } else if (kind === "zeros") {
+  } else if (kind === "sector") {
     bytes.fill(0, sector, end);
+  } else if (kind === "sectors") {
+    const last = random.chance(0.5) ? length : Math.min(length, end + random.integer(0, 8) * SECTOR_BYTES);
+    // Within a sector too: what a file system had given the file no place for begins anywhere.
+    const from = random.chance(0.5) ? sector : at;
+    bytes.fill(0, from, last);
+    place = `${from} to ${last}`;
+  } else if (kind === "cut") {
+    // Around the header of a segment, and anywhere.
+    const size = random.chance(0.3) ? Math.min(at, random.integer(0, 130)) : at;
+    bytes = bytes.slice(0, size);
+    place = `${size}`;
   } else {
     bytes.set(disk.bytesOf(random.pick(candidates)).subarray(0, end - sector), sector);
   }
   if (Buffer.compare(before, bytes) === 0) return null;
   disk.setBytes(path, bytes);
-  return { path, what: `${kind} at ${kind === "bits" ? "some of" : sector} in ${path}` };
+  return { path, what: `${kind} at ${place} in ${path}, which had ${before.length} bytes`, before, after: bytes };
+}
+
+export interface LossContext {
+  /** Bases of all segments before the damage, ascending. */
+  bases: readonly number[];
+  /** The last record in the snapshot that is there still; 0 without one. */
+  snapshotSequence: number;
+  /** Bases of segments of which the one before has the first records still, from before a recovery moved them. */
+  doubled: ReadonlySet<number>;
+  /** Captures or quarantine have a file: there was a log. */
+  hasOtherFiles: boolean;
+}
+
+export function baseOf(path: string): number {
+  return Number(/(\d+)\.seg$/.exec(path)?.[1]);
+}
+
+/** Of the store's segments: those that `LossContext.doubled` has. */
+export function doubledSegments(disk: SimulatedDisk): Set<number> {
+  const paths = disk.paths().filter((path) => path.endsWith(".seg"));
+  const isDoubled = (nth: number): boolean => {
+    const before = disk.bytesOf(paths[nth - 1] as string);
+    const base = baseOf(paths[nth] as string);
+    return recordOffsets(before).some((at) => readRecordHeader(viewOf(before), at).sequence >= base);
+  };
+  return new Set(paths.filter((_, nth) => nth > 0 && isDoubled(nth)).map(baseOf));
+}
+
+/**
+ * What damage to a segment of a store that had been closed must come to, by the bytes alone. `keptSequence`: of the records before the
+ * damage. `isDamage` is false for the little that nothing can tell from what a crash leaves or from what never was: the newest segment
+ * gone as a whole, or damaged behind the last record that anything left says was durable. It is null where the segment before may stand
+ * in for one that is gone: then what is not told must be lost neither.
+ */
+export function expectedOfSegment(
+  { path, before, after }: StoreDamage,
+  { bases, snapshotSequence, doubled, hasOtherFiles }: LossContext,
+): { isDamage: boolean | null; keptSequence: number } {
+  const base = baseOf(path);
+  const keptSequence = base - 1;
+  const hasHeader = after !== null && Buffer.compare(before.subarray(0, 64), after.subarray(0, 64)) === 0;
+  if (doubled.has(base) && !hasHeader) return { isDamage: null, keptSequence };
+  const nextBase = bases[bases.indexOf(base) + 1];
+  if (nextBase !== undefined) {
+    // What an earlier recovery has moved into the next segment counts for nothing here.
+    const superseded = recordOffsets(before).find((at) => readRecordHeader(viewOf(before), at).sequence >= nextBase);
+    const own = before.subarray(0, superseded);
+    return { isDamage: after === null || Buffer.compare(own, after.subarray(0, superseded)) !== 0, keptSequence };
+  }
+  if (after === null) {
+    const isKnown = bases.length === 1 ? hasOtherFiles || snapshotSequence > 0 : snapshotSequence >= base;
+    return { isDamage: isKnown, keptSequence };
+  }
+  const isSame = (from: number, to: number): boolean =>
+    after.length >= to && Buffer.compare(before.subarray(from, to), after.subarray(from, to)) === 0;
+  const offsets = recordOffsets(before);
+  const records = offsets.map((offset, nth) => {
+    const { sequence, durableUpTo } = readRecordHeader(viewOf(before), offset);
+    const claims = isSame(offset, offset + RECORD_HEADER_BYTES) ? durableUpTo : 0;
+    return { sequence, claims, isIntact: isSame(offset, offsets[nth + 1] ?? before.length) };
+  });
+  const [opening, ...others] = records;
+  if (!isSame(0, SEGMENT_HEADER_BYTES) || !opening?.isIntact) return { isDamage: true, keptSequence };
+  const proven = Math.max(keptSequence, snapshotSequence, ...records.map(({ claims }) => claims));
+  const first = others.findIndex(({ isIntact }) => !isIntact);
+  return {
+    isDamage: others.some(({ sequence, isIntact }) => !isIntact && sequence <= proven),
+    keptSequence: others[first - 1]?.sequence ?? (first < 0 ? (others.at(-1)?.sequence ?? keptSequence) : keptSequence),
+  };
 }

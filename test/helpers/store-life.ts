@@ -73,6 +73,8 @@ export class StoreLife {
   compactions = 0;
   snapshots = 0;
   ready: RecorderReady | null = null;
+  /** What health says of the log. */
+  logDetail: string | null = null;
   /** The recorder has said that it takes nothing any more, or did not start. */
   hasFailed = false;
   isOpening = true;
@@ -229,6 +231,9 @@ export class StoreLife {
         break;
       case "ready":
         this.ready = message;
+        break;
+      case "health":
+        this.logDetail = message.rows.find(({ key }) => key === "log")?.detail ?? null;
         break;
       case "log":
         this.#read(message.line);

@@ -4,7 +4,15 @@ import type { DiskPlace } from "./disk-place.js";
 import { SimulatedDisk } from "./simulated-disk.js";
 import { SimulatedProducer } from "./simulated-producer.js";
 import { turns } from "./slow-disk.js";
-import { checkDisk, damageDisk } from "./store-damage.js";
+import {
+  baseOf,
+  checkDisk,
+  damageDisk,
+  doubledSegments,
+  expectedOfSegment,
+  type LossContext,
+  type StoreDamage,
+} from "./store-damage.js";
 import { StoreLedger } from "./store-ledger.js";
 import { CRASH_MODES, StoreLife, type Strike } from "./store-life.js";
 import { StoreWorkload } from "./store-workload.js";
@@ -19,6 +27,19 @@ const SELDOM = { logBytes: 50_000, intervalMs: 200_000, stopLogBytes: 20_000, st
 const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "compaction", "snapshot"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
+
+/** What check says of a log, a snapshot and of quarantine that are not as they were. */
+const FAULTS: ReadonlySet<string> = new Set([
+  ...[
+    "header_copy_damaged",
+    "segment_unreadable",
+    "opening_state_damaged",
+    "record_damaged",
+    "sequences_missing",
+    "log_lost",
+  ],
+  ...["record_undecodable", "record_inconsistent", "snapshot_damaged", "snapshot_differs", "quarantined", "unreadable"],
+]);
 
 export interface SimulationReport extends SimulationCounts {
   /** What went wrong; nothing should. */
@@ -37,6 +58,8 @@ export interface SimulationCounts {
     unreadable: number;
     /** Stores that were damaged at the end, each in one place. */
     damages: number;
+    /** Of them: what no store can tell from a torn tail, or from what never was. */
+    untold: number;
     /** Openings that began from one, of the snapshots that were made. */
     fromSnapshot: number;
     snapshots: number;
@@ -77,7 +100,16 @@ class StoreSimulation {
     faults: this.#faults,
     counts: {
       ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
-      ...{ removedRuns: 0, fullDisks: 0, unreadable: 0, damages: 0, fromSnapshot: 0, snapshots: 0, compactions: 0 },
+      ...{
+        removedRuns: 0,
+        fullDisks: 0,
+        unreadable: 0,
+        damages: 0,
+        untold: 0,
+        fromSnapshot: 0,
+        snapshots: 0,
+        compactions: 0,
+      },
     },
     crashes: {},
     errors: {},
@@ -105,7 +137,7 @@ class StoreSimulation {
     }
     if (this.#faults.length === 0) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
-    for (let times = this.#plan ? 0 : 2; times > 0 && this.#faults.length === 0; times--) await this.#damage();
+    for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
     counts.records = this.#ledger.records;
     counts.removedRuns = this.#ledger.removedRuns;
     for (const { answers } of this.#producers) {
@@ -141,7 +173,7 @@ class StoreSimulation {
     this.#end(life);
   }
 
-  #newLife(disk: SimulatedDisk, strike: Strike | null, isWhole = true): StoreLife {
+  #newLife(disk: SimulatedDisk, strike: Strike | null, isWhole = true, judges = true): StoreLife {
     return new StoreLife({
       disk,
       random: this.#random,
@@ -150,7 +182,7 @@ class StoreSimulation {
         return this.#wallUs;
       },
       ...{ strike, isWhole },
-      onRecord: (record) => this.#ledger.take(record),
+      onRecord: (record) => judges && this.#ledger.take(record),
     });
   }
 
@@ -343,8 +375,9 @@ class StoreSimulation {
   }
 
   /**
-   * Damage to what is durable is found by check. An opening tells of it where it reads it, and none is ever served: what is damaged in the
-   * log behind a snapshot's position, in a snapshot, or in the record of a run.
+   * Damage to what is durable is found by check, before and behind an opening. An opening tells of it where it reads it, and none is ever
+   * served: what is damaged in the log behind a snapshot's position, in a snapshot, or in the record of a run. What no store can tell from
+   * a torn tail, or from what never was, is no more than that.
    */
   async #damage(): Promise<void> {
     const disk = this.#disk.copy();
@@ -357,24 +390,54 @@ class StoreSimulation {
       .slice(0, hasSnapshot ? -1 : undefined))
       disk.removeFile(path);
     const stored = this.#ledger.storedLengths();
+    const bases = disk.paths().flatMap((path) => (path.endsWith(".seg") ? [baseOf(path)] : []));
+    const doubled = doubledSegments(disk);
     const damage = damageDisk(disk, this.#random, (path) => {
       if (path.endsWith(".seg") || isSnapshot(path)) return disk.bytesOf(path).length;
       return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
     });
     if (damage === null) return;
     this.#report.counts.damages++;
-    const { findings } = await checkDisk(disk, DIRECTORY);
-    if (findings.length === 0) this.#faults.push(`check does not see ${damage.what}`);
+    const sequence = Number(/(\d+)\.snap$/.exec(disk.paths().find(isSnapshot) ?? "")?.[1] ?? 0);
+    const hasOtherFiles = (await disk.readDirectory(`${DIRECTORY}/captures`)).length > 0;
+    const { isDamage, keptSequence } = expectedOf(damage, {
+      ...{ bases, doubled, hasOtherFiles },
+      snapshotSequence: sequence,
+    });
+    if (isDamage === false) this.#report.counts.untold++;
+    const judge = async (when: string): Promise<void> => {
+      const { ok, findings } = await checkDisk(disk, DIRECTORY);
+      if (isDamage && ok) this.#faults.push(`check ${when} does not see ${damage.what}`);
+      // With a tombstone that was cut off its captures are missing: that is told, and no more than can be.
+      const tooMuch = findings.filter(({ code }) => FAULTS.has(code));
+      if (isDamage === false && tooMuch.length > 0)
+        this.#faults.push(`check ${when} sees too much in ${damage.what}: ${JSON.stringify(tooMuch)}`);
+    };
+    await judge("before an opening");
     if (damage.path.includes("/captures/")) return;
-    const life = this.#newLife(disk, null, false);
+    // Where records are gone untold their numbers are used again.
+    const life = this.#newLife(disk, null, false, isDamage === true);
     await life.start({ ...this.#options(null), retention: { days: null, bytes: null } });
     const recovery = life.ready?.recovery;
-    const isTold = isSnapshot(damage.path) ? !life.beganFromSnapshot : (recovery?.findingCount ?? 0) > 0;
-    if (!isTold && !life.beganFromSnapshot) this.#faults.push(`opening does not tell of ${damage.what}`);
-    if (isSnapshot(damage.path) && life.beganFromSnapshot) this.#faults.push(`taken with ${damage.what}`);
+    const isOfSnapshot = isSnapshot(damage.path);
+    const isTold = (recovery?.corruptionCount ?? 0) > 0;
+    if (isDamage && !isOfSnapshot && !isTold && !life.beganFromSnapshot)
+      this.#faults.push(`opening does not tell of ${damage.what}`);
+    if (isDamage === null && !isTold && life.lastSequence < this.#ledger.records)
+      this.#faults.push(`records up to ${this.#ledger.records} are lost with ${damage.what}, and nothing tells it`);
+    if (isDamage === false && isTold)
+      this.#faults.push(`opening tells too much of ${damage.what}: ${JSON.stringify(recovery)}`);
+    if (isOfSnapshot && life.beganFromSnapshot) this.#faults.push(`taken with ${damage.what}`);
+    if (isOfSnapshot && isDamage && !/snapshot \d+\.snap is damaged/.test(life.logDetail ?? ""))
+      this.#faults.push(`health does not tell of ${damage.what}: ${life.logDetail}`);
+    if (life.lastSequence < keptSequence)
+      this.#faults.push(
+        `records ${life.lastSequence + 1} to ${keptSequence} stand before ${damage.what}, and are lost`,
+      );
     // What lies behind all proof is cut, as a torn tail is.
-    if (recovery?.findingCount === 0) await this.#judgeUndamaged(life);
+    if (recovery?.findingCount === 0 && (isDamage || isOfSnapshot)) await this.#judgeUndamaged(life);
     this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
+    await judge("behind an opening");
     life.end("keep");
   }
 
@@ -383,4 +446,10 @@ class StoreSimulation {
     const runs = await life.runs(this.#ledger.runIds);
     this.#ledger.judgeShown(runs);
   }
+}
+
+/** Of a snapshot that is gone, nothing: everything in it is in the log too. All other damage outside of the log is told. */
+function expectedOf(damage: StoreDamage, context: LossContext): ReturnType<typeof expectedOfSegment> {
+  if (damage.path.endsWith(".seg")) return expectedOfSegment(damage, context);
+  return { isDamage: damage.after !== null || !damage.path.endsWith(".snap"), keptSequence: 0 };
 }
