@@ -21,7 +21,7 @@ for (const suite of SUITES) {
     const passed = output.match(/^ +ok \d+ /gm)?.length ?? 0;
     const failed = output.match(/^ *not ok [^\n]*/gm) ?? [];
     t.equal(code, 0, failed.slice(0, 5).join("\n"));
-    t.ok(passed > 3);
+    t.ok(passed > 0);
     t.comment(`${suite}: ${passed} assertions passed on the node front, ${failed.length} failed`);
   });
 }
