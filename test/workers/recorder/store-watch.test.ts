@@ -120,7 +120,12 @@ t.test("a log that the disk does not give keeps its snapshot, whatever that is w
   t.same(readdirSync(join(directory, "snapshot")), ["0000000000000009.snap"]);
   const recorder = await RecorderHarness.start(t, directory);
   t.same(readdirSync(join(directory, "snapshot")), [], "it goes once the log is read");
-  t.match(recorder.row("log"), { status: "healthy" });
+  const [kept] = readdirSync(join(directory, "quarantine"));
+  t.match(kept, /0000000000000009\.snap/, "as damage, to be looked at");
+  t.match(recorder.row("log"), { status: "degraded", detail: /no answer is wrong for it/ });
+  await recorder.stop();
+  rmSync(join(directory, "quarantine", kept as string));
+  t.match((await RecorderHarness.start(t, directory)).row("log"), { status: "healthy" });
 });
 
 function runEvent(runId: string) {
