@@ -13,7 +13,7 @@ const GONE: ReadonlySet<string> = new Set(["EPIPE", "EBADF"]);
 
 /** Where the lines go. */
 export interface LineSink {
-  /** Writes what it takes now. @returns how many bytes; calls back later if it is not `isImmediate` */
+  /** Writes what is taken; calls back with how many bytes were, at once or later. */
   write(bytes: Uint8Array, done: (error: NodeJS.ErrnoException | null, written: number) => void): void;
   /** Writes what it takes now, at the end of the process. @throws EAGAIN when it takes nothing now */
   writeNow(bytes: Uint8Array): number;

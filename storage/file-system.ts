@@ -476,3 +476,30 @@ export function socketPathState(path: string): "free" | "socket" | "other" {
 export function restrictToOwner(path: string): void {
   fs.chmodSync(path, FILE_MODE);
 }
+
+/** Writes to what the process was given, such as stderr, beside the event loop; `done` as that of fs.write. */
+export function writeToDescriptor(
+  fd: number,
+  bytes: Uint8Array,
+  done: (error: NodeJS.ErrnoException | null, written: number) => void,
+): void {
+  fs.write(fd, bytes, done);
+}
+
+/** The same, blocking. @returns how many bytes were taken. @throws Error of the system: EAGAIN where nothing is taken now */
+export function writeToDescriptorSync(fd: number, bytes: Uint8Array): number {
+  return fs.writeSync(fd, bytes);
+}
+
+/**
+ * A descriptor of its own for the pipe behind this one, on which no write waits, whoever else has the pipe. Undefined for what is no pipe, or
+ * where the system does not give one.
+ */
+export function openPipeAgain(fd: number): number | undefined {
+  try {
+    if (!fs.fstatSync(fd).isFIFO()) return undefined;
+    return fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+}

@@ -132,14 +132,12 @@ export function folderBreaches(files: SourceFiles): string[] {
 }
 
 const FILE_SYSTEM_SEAM = "storage/file-system.ts";
-/** stderr is written to by its descriptor: no file of the store, and tests give processes another one. */
-const STANDARD_ERROR = "http/standard-error.ts";
 
 /** All I/O on files goes through one seam, so that tests can make it fail. */
 export function fileSystemBreaches(files: SourceFiles): string[] {
   const breaches: string[] = [];
   for (const [path, text] of files) {
-    if (!isProduct(path) || path === FILE_SYSTEM_SEAM || path === STANDARD_ERROR) continue;
+    if (!isProduct(path) || path === FILE_SYSTEM_SEAM) continue;
     for (const { specifier } of referencesOf(path, text)) {
       if (builtinOf(specifier) === "fs") breaches.push(`${path} imports ${specifier}: only ${FILE_SYSTEM_SEAM} may`);
     }
