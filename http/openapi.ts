@@ -2,7 +2,7 @@ import { EVENT_SCHEMAS } from "../core/event-schema.js";
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
 import { JSON_CONTENT_TYPE } from "./reply.js";
 import { REQUEST_EXAMPLES } from "./request-examples.js";
-import { ERROR_EXAMPLE, RESPONSE_EXAMPLES } from "./response-examples.js";
+import { ERROR_EXAMPLE, EVENT_EXAMPLES, RESPONSE_EXAMPLES } from "./response-examples.js";
 import { RESPONSE_SCHEMAS } from "./response-schemas.js";
 import type { JsonSchema, RequestBodyDeclaration, Route } from "./route.js";
 
@@ -94,7 +94,7 @@ function eventOperation(name: string, schema: JsonSchema): JsonSchema {
       operationId: `on${name}`,
       tags: ["events"],
       summary: `Posted to every webhook that subscribes to ${name}.`,
-      requestBody: { required: true, content: { [JSON_CONTENT_TYPE]: { schema } } },
+      requestBody: { required: true, content: { [JSON_CONTENT_TYPE]: { schema, example: EVENT_EXAMPLES[name] } } },
       responses: { "2XX": { description: "The receiver has taken it; anything else is a failed attempt." } },
     },
   };

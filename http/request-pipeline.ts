@@ -73,6 +73,8 @@ const COMPRESSION_MS = 2_000;
 
 /** Bodies that are being read, of all clients together: 512 of the largest. */
 const READING_LIMIT_BYTES = 32 * 1024 * 1024;
+/** A body is small and comes at once, or its client stalls, which others need not wait out. */
+const RETRY_AFTER_SECONDS = 1;
 
 export function requestTraceId(headers: RequestHeaders): string {
   const traceparent = headers.get("traceparent");
@@ -210,7 +212,9 @@ export class RequestPipeline {
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
     const lengthBytes = Number(incoming.headers.get("content-length"));
     if (this.#readingBytes + lengthBytes > READING_LIMIT_BYTES) {
-      const busy = new ServiceError("unavailable", "too many request bodies are being read", {});
+      const busy = new ServiceError("unavailable", "too many request bodies are being read", {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
       return refusal(busy, request.traceId);
     }
     this.#readingBytes += lengthBytes;

@@ -1,10 +1,13 @@
 import { crc32 } from "node:zlib";
-import type { RunChange } from "../../core/change.js";
+import type { Change, RunChange } from "../../core/change.js";
 import type { ProgramStep } from "../../core/program.js";
 import { endRun, type RunEnding } from "../../core/run-end.js";
+import type { RunState } from "../../core/run-state.js";
+import type { RunEventName } from "../../core/webhook.js";
+import { runEventPayload } from "../../core/webhook-event.js";
 import { createdWebhook, type WebhookRequestBody } from "../../core/webhook-request.js";
 import { REQUEST_EXAMPLES } from "../../http/request-examples.js";
-import { ExampleWebhooks, exampleId } from "./example-webhooks.js";
+import { EXAMPLE_SOURCE, ExampleWebhooks, exampleId } from "./example-webhooks.js";
 import { RecordedCell } from "./recorded-cell.js";
 
 const T0_US = Date.UTC(2026, 0, 31, 12) * 1000;
@@ -31,6 +34,36 @@ const STEPS: ProgramStep[] = [
   { type: "capture_frame", name: "top face", params: { exposure_us: 40 } },
 ];
 
+const PROGRAM_PUT: Change = {
+  kind: "program_put",
+  program: {
+    id: EXAMPLE_PROGRAM,
+    name: "Housing top",
+    description: "Flatness of the top face",
+    robot_ids: ["r1"],
+    sensor_id: "ljx-1",
+    status: "active",
+    steps: STEPS,
+    metadata: { line: 4 },
+  },
+};
+
+const RUN_BEGINS: readonly RunChange[] = [
+  {
+    kind: "run_created",
+    runId: EXAMPLE_RUN,
+    programId: EXAMPLE_PROGRAM,
+    programName: "Housing top",
+    robotId: "r1",
+    serialNumber: "SN-0042",
+    revision: 1,
+    metadata: { lot: "A7" },
+    traceId: null,
+    steps: STEPS,
+  },
+  { kind: "run_started", runId: EXAMPLE_RUN },
+];
+
 /**
  * A cell with one program, one run of it and one webhook, whose receiver was not up when it was tested and took the end of the run at
  * the second attempt: what the interface's document shows as examples.
@@ -38,19 +71,7 @@ const STEPS: ProgramStep[] = [
 export function exampleCell(): RecordedCell {
   const cell = new RecordedCell();
   const runId = EXAMPLE_RUN;
-  cell.apply(us(1), {
-    kind: "program_put",
-    program: {
-      id: EXAMPLE_PROGRAM,
-      name: "Housing top",
-      description: "Flatness of the top face",
-      robot_ids: ["r1"],
-      sensor_id: "ljx-1",
-      status: "active",
-      steps: STEPS,
-      metadata: { line: 4 },
-    },
-  });
+  cell.apply(us(1), PROGRAM_PUT);
   const webhooks = new ExampleWebhooks(cell, 4);
   webhooks.timeUs = us(2);
   void webhooks.request({ op: "create", webhook: createdWebhook(WEBHOOK) });
@@ -60,22 +81,7 @@ export function exampleCell(): RecordedCell {
   const heights = Buffer.alloc(12);
   for (let at = 0; at < 6; at++) heights.writeUInt16LE(500 + at, at * 2);
   const changes: [second: number, change: RunChange][] = [
-    [
-      10,
-      {
-        kind: "run_created",
-        runId,
-        programId: EXAMPLE_PROGRAM,
-        programName: "Housing top",
-        robotId: "r1",
-        serialNumber: "SN-0042",
-        revision: 1,
-        metadata: { lot: "A7" },
-        traceId: null,
-        steps: STEPS,
-      },
-    ],
-    [10, { kind: "run_started", runId }],
+    ...RUN_BEGINS.map((change): [number, RunChange] => [10, change]),
     [11, { kind: "step_started", runId, index: 1 }],
     [12, { kind: "step_finished", runId, index: 1, status: "completed", result: null, error: null }],
     [12, { kind: "step_started", runId, index: 2 }],
@@ -145,6 +151,23 @@ export function exampleCell(): RecordedCell {
     { key: "recorder", status: "healthy", id: null, detail: null, enabled: null, required: true },
   ];
   return cell;
+}
+
+/** Payloads of the events that the example's webhook is not told of: of the same run as it began, and as it might have ended. */
+export function otherExampleEvents(): Record<Exclude<RunEventName, "ProgramCompleted">, unknown> {
+  const cell = new RecordedCell();
+  cell.apply(us(1), PROGRAM_PUT);
+  for (const change of RUN_BEGINS) cell.apply(us(10), change);
+  const running = cell.state(EXAMPLE_RUN);
+  const failing: RunEnding = { status: "failed", errorMessage: "protective stop of r1", notes: [] };
+  const cancelling: RunEnding = { status: "cancelled", errorMessage: "cancelled at the panel", notes: [] };
+  const event = (name: RunEventName, run: RunState, second: number): unknown =>
+    JSON.parse(runEventPayload(EXAMPLE_SOURCE, exampleId(us(second), 0x20), name, run, true, us(second)));
+  return {
+    ProgramStarted: event("ProgramStarted", running, 10),
+    ProgramFailed: event("ProgramFailed", endRun(running, failing, us(13)), 13),
+    ProgramCancelled: event("ProgramCancelled", endRun(running, cancelling, us(14)), 14),
+  };
 }
 
 export interface ExampleRequest {

@@ -13,7 +13,8 @@ import { FIXTURE_VERSION, type RecordedCell } from "./recorded-cell.js";
 
 /** Between two things that happen one after the other. */
 const STEP_US = 1_000;
-const SOURCE: EventSource = {
+/** What the example's events say of the cell. */
+export const EXAMPLE_SOURCE: EventSource = {
   serviceVersion: FIXTURE_VERSION,
   cell: { kioskSerialNumber: "K-7", unitSystem: "metric" },
 };
@@ -57,7 +58,7 @@ export class ExampleWebhooks {
     };
     const newId = (timeUs: number): string => this.#newId(timeUs);
     const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
-    this.#bench = new DeskBench([], { tick, newId, append, source: () => SOURCE });
+    this.#bench = new DeskBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
     this.#webhooks = new WebhookDesk({ state: this.#bench.state, tick, newId });
     this.#bench.desk.serving(1);
     cell.request = (request) => this.request(request);
@@ -109,7 +110,7 @@ export class ExampleWebhooks {
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent {
     this.timeUs = timeUs;
     const newId = (): string => this.#newId(timeUs);
-    const event = emitRunEvent(SOURCE, this.#bench.state.webhooks(), name, run, true, timeUs, newId);
+    const event = emitRunEvent(EXAMPLE_SOURCE, this.#bench.state.webhooks(), name, run, true, timeUs, newId);
     if (event === undefined) throw new Error(`no webhook of the example subscribes to ${name}`);
     return event;
   }

@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import generateTypes, { astToString, COMMENT_HEADER, type OpenAPI3 } from "openapi-typescript";
 import t from "tap";
 import { REQUEST_EXAMPLES } from "../../http/request-examples.js";
-import { ERROR_EXAMPLE, RESPONSE_EXAMPLES } from "../../http/response-examples.js";
+import { ERROR_EXAMPLE, EVENT_EXAMPLES, RESPONSE_EXAMPLES } from "../../http/response-examples.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import {
   EXAMPLE_FRAME,
@@ -12,10 +13,12 @@ import {
   EXAMPLE_RUN,
   type ExampleRequest,
   exampleCell,
+  otherExampleEvents,
 } from "../helpers/example-cell.js";
 import type { components } from "../helpers/interface-types.js";
 import { rawRequest } from "../helpers/raw-http.js";
 
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
 const EXAMPLES_FILE = "http/response-examples.ts";
 const TYPES_FILE = "test/helpers/interface-types.ts";
 /** `TEST_UPDATE=1` writes both files anew in place of comparing them. */
@@ -29,6 +32,7 @@ interface Operation {
 }
 interface Document {
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: { requestBody: { content: Content } } }>;
   components: { schemas: Record<string, { examples?: unknown }> };
 }
 type CreateWebhook = components["schemas"]["CreateWebhookRequest"];
@@ -72,24 +76,52 @@ t.test("the document is valid OpenAPI 3.1 by a public validator", async (t) => {
   t.notOk(brokenIsValid, "it does find what is wrong");
 });
 
+/** What is posted for each event: to the example's webhook, and what others would be told of the same run. */
+function eventsOf(answers: Record<string, unknown>): Record<string, unknown> {
+  const deliveries = answers.listWebhookDeliveries as { event_name: string; payload: unknown }[];
+  const posted = deliveries.map(({ event_name, payload }) => [event_name, payload]);
+  return { ...otherExampleEvents(), ...Object.fromEntries(posted) };
+}
+
+/** Events stand in it once, and deliveries refer to them. */
+function examplesText(answers: object, events: Record<string, unknown>, refusal: unknown): string {
+  const json = (value: unknown): string => JSON.stringify(value, undefined, 2);
+  const reference = new Map(Object.entries(events).map(([name, event]) => [json(event), `EVENT_EXAMPLES.${name}`]));
+  const referring = JSON.parse(json(answers), (key, value) =>
+    key === "payload" ? (reference.get(json(value)) ?? value) : value,
+  );
+  const responses = json(referring).replace(/"(EVENT_EXAMPLES\.\w+)"/g, "$1");
+  return [
+    "/** Events of the same cell, by name. Written, as is all of this file, by test/http/interface-document.test.ts. */",
+    `export const EVENT_EXAMPLES: Readonly<Record<string, unknown>> = ${json(events)};\n`,
+    "/** Answers of a small cell, by operation. */",
+    `export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = ${responses};\n`,
+    "/** An answer to a request that it does not take. */",
+    `export const ERROR_EXAMPLE: unknown = ${json(refusal)};\n`,
+  ].join("\n");
+}
+
 t.test("its examples are answers of the service, one for each JSON answer and each body", async (t) => {
   const port = await served(t);
   const answers: Record<string, unknown> = {};
   for (const [id, request] of Object.entries(EXAMPLE_REQUESTS)) answers[id] = await answer(port, request);
   const refusal = await answer(port, EXAMPLE_MISTAKE, [422]);
+  const events = eventsOf(answers);
   if (updates) {
-    const comment = "/** Answers of a small cell, by operation: written by test/http/interface-document.test.ts. */";
-    const [json, error] = [answers, refusal].map((value) => JSON.stringify(value, undefined, 2));
-    writeFileSync(
-      EXAMPLES_FILE,
-      `${comment}\nexport const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = ${json};\n\n` +
-        `/** An answer to a request that it does not take. */\nexport const ERROR_EXAMPLE: unknown = ${error};\n`,
-    );
+    writeFileSync(EXAMPLES_FILE, examplesText(answers, events, refusal));
     return;
   }
   t.strictSame(RESPONSE_EXAMPLES, answers);
+  t.strictSame(EVENT_EXAMPLES, events);
   t.strictSame(ERROR_EXAMPLE, refusal);
-  const { paths, components } = (await documentOf(port)) as Document;
+  const { paths, webhooks, components } = (await documentOf(port)) as Document;
+  t.strictSame(Object.keys(webhooks).sort(), Object.keys(events).sort(), "an example for each event");
+  for (const [name, { post }] of Object.entries(webhooks)) {
+    const { schema, example } = post.requestBody.content["application/json"] as { schema: object; example: unknown };
+    t.strictSame(example, events[name], name);
+    const validate = ajv.compile(schema);
+    t.ok(validate(example), `${name}: ${ajv.errorsText(validate.errors)}`);
+  }
   const documented = new Set<string>();
   for (const [path, methods] of Object.entries(paths)) {
     // The document is no example of itself.

@@ -207,7 +207,8 @@ onEveryFront(
     let refused = await rawRequest(port, post('{"name":"n"}'));
     while (refused?.status === 201) refused = await rawRequest(port, post('{"name":"n"}'));
     t.equal(refused?.status, 503);
-    t.match(refused?.json(), { code: "unavailable", retryable: true });
+    t.match(refused?.json(), { code: "unavailable", retryable: true, params: { retry_after_seconds: 1 } });
+    t.equal(refused?.headers["retry-after"], "1");
     for (const connection of waiting) connection.close();
     while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await turn();
     t.pass("there is room again");
