@@ -2,9 +2,9 @@ import type { Random } from "../../core/random.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
 import type { LogRecord } from "../../storage/log-batch.js";
-import { RECORD_HEADER_BYTES, readRecordHeader } from "../../storage/record-format.js";
+import { isRecordHeader, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "../../storage/record-format.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
-import { SEGMENT_HEADER_BYTES } from "../../storage/segment.js";
+import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../storage/segment.js";
 import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
 import { recordOffsets, viewOf } from "./segment-bytes.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
@@ -130,6 +130,25 @@ export function doubledSegments(disk: SimulatedDisk): Set<number> {
   return new Set(paths.filter((_, nth) => nth > 0 && isDoubled(nth)).map(baseOf));
 }
 
+function isHeader(segment: Uint8Array, offset: number): boolean {
+  const salt = decodeSegmentHeader(segment).header?.salt;
+  if (salt === undefined || offset + RECORD_HEADER_BYTES > segment.length) return false;
+  return isRecordHeader(segment, viewOf(segment), offset, salt, offset);
+}
+
+/**
+ * True when all that was damaged is one of the two copies of a segment's header, and it is there no more: the file has been written anew
+ * since, by a recovery or by compaction, from the other copy.
+ */
+export function isHealed(disk: SimulatedDisk, { path, before, after }: StoreDamage): boolean {
+  if (!path.endsWith(".seg") || after === null || decodeSegmentHeader(after).header === null) return false;
+  const [headerBefore, headerAfter] = [before, after].map((bytes) => bytes.subarray(0, SEGMENT_HEADER_BYTES));
+  if (Buffer.compare(before.subarray(SEGMENT_HEADER_BYTES), after.subarray(SEGMENT_HEADER_BYTES)) !== 0) return false;
+  if (Buffer.compare(headerBefore as Uint8Array, headerAfter as Uint8Array) === 0) return false;
+  const now = disk.has(path) ? disk.bytesOf(path).subarray(0, SEGMENT_HEADER_BYTES) : undefined;
+  return now === undefined || Buffer.compare(now, headerAfter as Uint8Array) !== 0;
+}
+
 /**
  * What damage to a segment of a store that had been closed must come to, by the bytes alone. `keptSequence`: of the records before the
  * damage. `isDamage` is false for the little that nothing can tell from what a crash leaves or from what never was: the newest segment
@@ -145,11 +164,19 @@ export function expectedOfSegment(
   const hasHeader = after !== null && Buffer.compare(before.subarray(0, 64), after.subarray(0, 64)) === 0;
   if (doubled.has(base) && !hasHeader) return { isDamage: null, keptSequence };
   const nextBase = bases[bases.indexOf(base) + 1];
+  const offsets = recordOffsets(before);
+  const headers = offsets.map((offset) => readRecordHeader(viewOf(before), offset));
+  const ends = headers.map(({ indexLength, bodyLength }, nth) => {
+    return (offsets[nth] as number) + recordLength(indexLength, bodyLength);
+  });
+  /** What an earlier crash had left of one more record begins here. */
+  const tail = ends.at(-1) ?? before.length;
   if (nextBase !== undefined) {
-    // What an earlier recovery has moved into the next segment counts for nothing here.
-    const superseded = recordOffsets(before).find((at) => readRecordHeader(viewOf(before), at).sequence >= nextBase);
-    const own = before.subarray(0, superseded);
-    return { isDamage: after === null || Buffer.compare(own, after.subarray(0, superseded)) !== 0, keptSequence };
+    // What an earlier recovery has moved into the next segment, or cut, counts for nothing here.
+    const moved = headers.findIndex(({ sequence }) => sequence >= nextBase);
+    const ownEnd = moved < 0 ? tail : (offsets[moved] as number);
+    const isSame = after !== null && Buffer.compare(before.subarray(0, ownEnd), after.subarray(0, ownEnd)) === 0;
+    return { isDamage: !isSame, keptSequence };
   }
   if (after === null) {
     const isKnown = bases.length === 1 ? hasOtherFiles || snapshotSequence > 0 : snapshotSequence >= base;
@@ -157,15 +184,18 @@ export function expectedOfSegment(
   }
   const isSame = (from: number, to: number): boolean =>
     after.length >= to && Buffer.compare(before.subarray(from, to), after.subarray(from, to)) === 0;
-  const offsets = recordOffsets(before);
-  const records = offsets.map((offset, nth) => {
-    const { sequence, durableUpTo } = readRecordHeader(viewOf(before), offset);
-    const claims = isSame(offset, offset + RECORD_HEADER_BYTES) ? durableUpTo : 0;
-    return { sequence, claims, isIntact: isSame(offset, offsets[nth + 1] ?? before.length) };
+  const claimAt = (offset: number): number => {
+    const isThere = isSame(offset, offset + RECORD_HEADER_BYTES) && isHeader(before, offset);
+    return isThere ? readRecordHeader(viewOf(before), offset).durableUpTo : 0;
+  };
+  const records = headers.map(({ sequence }, nth) => {
+    const offset = offsets[nth] as number;
+    return { sequence, claims: claimAt(offset), isIntact: isSame(offset, ends[nth] as number) };
   });
   const [opening, ...others] = records;
   if (!isSame(0, SEGMENT_HEADER_BYTES) || !opening?.isIntact) return { isDamage: true, keptSequence };
-  const proven = Math.max(keptSequence, snapshotSequence, ...records.map(({ claims }) => claims));
+  // A header says what it says also where the rest of its record is torn off.
+  const proven = Math.max(keptSequence, snapshotSequence, claimAt(tail), ...records.map(({ claims }) => claims));
   const first = others.findIndex(({ isIntact }) => !isIntact);
   return {
     isDamage: others.some(({ sequence, isIntact }) => !isIntact && sequence <= proven),

@@ -10,6 +10,7 @@ import {
   damageDisk,
   doubledSegments,
   expectedOfSegment,
+  isHealed,
   type LossContext,
   type StoreDamage,
 } from "./store-damage.js";
@@ -407,7 +408,7 @@ class StoreSimulation {
     if (isDamage === false) this.#report.counts.untold++;
     const judge = async (when: string): Promise<void> => {
       const { ok, findings } = await checkDisk(disk, DIRECTORY);
-      if (isDamage && ok) this.#faults.push(`check ${when} does not see ${damage.what}`);
+      if (isDamage && ok && !isHealed(disk, damage)) this.#faults.push(`check ${when} does not see ${damage.what}`);
       // With a tombstone that was cut off its captures are missing: that is told, and no more than can be.
       const tooMuch = findings.filter(({ code }) => FAULTS.has(code));
       if (isDamage === false && tooMuch.length > 0)
