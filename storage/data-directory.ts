@@ -163,14 +163,19 @@ async function unusable(
 ): Promise<StorageError | undefined> {
   let reason = UNUSABLE[error.code];
   if (reason === undefined) return undefined;
+  let subject = `the data directory ${path}`;
   if (error.code === "ENOTDIR") {
     const found = await nearestThere(fileSystem, path);
     if (found !== path) reason = `lies below ${found}, which ${reason}`;
+  } else if (error.code === "EEXIST") {
+    // Of the link, which may stand above the directory or within it.
+    if (path.startsWith(`${error.path}/`)) reason = `lies below ${error.path}, which ${reason}`;
+    else if (error.path !== path) subject = error.path;
+  } else if (error.code === "ENOENT") {
+    // Whatever is not there is made: here nothing can be.
+    if (error.operation !== "mkdir") return undefined;
   }
-  return new StorageError("directory_unusable", `the data directory ${path} ${reason} (${error.message})`, {
-    path,
-    cause: error.code,
-  });
+  return new StorageError("directory_unusable", `${subject} ${reason} (${error.message})`, { path, cause: error.code });
 }
 
 /** The path, or the nearest above it that is there. */
@@ -185,6 +190,9 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   EROFS: "is on a read-only file system; every command takes the directory's lock, which is written there",
   EACCES: "may not be read and written by this account",
   EPERM: "may not be read and written by this account",
+  EEXIST: "is a symbolic link to what is not there: mount it, or remove the link",
+  ELOOP: "leads through symbolic links that come back to themselves",
+  ENOENT: "cannot be made there",
 };
 
 /**

@@ -8,6 +8,7 @@
  * - an error is a `FileSystemError` with the system's code (ENOSPC, EIO, ENOENT, …).
  */
 import * as fs from "node:fs";
+import { dirname } from "node:path";
 import { promisify } from "node:util";
 
 /**
@@ -370,15 +371,15 @@ export const nodeFileSystem: FileSystem = {
   rename: (from, to) => translated("rename", from, fs.promises.rename(from, to)),
   unlink: (path) => translated("unlink", path, fs.promises.unlink(path)),
   async makeDirectory(path) {
+    const parent = dirname(path);
     try {
-      const created = await fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
-      return created !== undefined;
+      return await makeFolder(path);
     } catch (error) {
-      // Node 20 says ENOENT of a folder that it can make on no account, such as one of a read-only file system.
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw wrapped("mkdir", path, error);
-      await translated("mkdir", path, fs.promises.mkdir(path, { mode: DIRECTORY_MODE }));
-      return true;
+      if (!isMissing(error) || parent === path) throw error;
     }
+    // One above the other, and each once: Node's own recursive mkdir goes round for ever where nothing can be made, as in /proc.
+    await nodeFileSystem.makeDirectory(parent);
+    return makeFolder(path);
   },
   async removeDirectory(path) {
     try {
@@ -450,6 +451,19 @@ function assertFile(path: string, stats: fs.BigIntStats): void {
 
 function identityOf({ dev, ino }: fs.BigIntStats): string {
   return `${dev}:${ino}`;
+}
+
+/** False when it is there, also where another process made it just now. EEXIST: a link that leads nowhere; ENOTDIR: it is no folder. */
+async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await fs.promises.mkdir(path, { mode: DIRECTORY_MODE });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw wrapped("mkdir", path, error);
+    const status = await nodeFileSystem.statusOf(path);
+    if (status?.kind === "directory") return false;
+    throw new FileSystemError(status === null ? "EEXIST" : "ENOTDIR", "mkdir", path);
+  }
 }
 
 async function translated<T>(operation: string, path: string, promise: Promise<T>): Promise<T> {

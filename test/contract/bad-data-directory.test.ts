@@ -1,12 +1,14 @@
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmdirSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,8 +63,11 @@ async function madeStore(t: Test): Promise<string> {
   return data;
 }
 
+/** Of all files but the ballast, which a service makes while it serves already. */
 function contentOf(folder: string): string {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.isFile() && !entry.name.startsWith("ballast.bin"),
+  );
   const texts = files.map(
     ({ parentPath, name }) => `${join(parentPath, name)} ${readFileSync(join(parentPath, name), "hex")}`,
   );
@@ -185,6 +190,50 @@ t.test("a data directory that this account may not write", { skip: runsAsOther()
   t.equal(contentOf(data), before, "nothing was changed");
   chmodSync(data, 0o755);
 });
+
+t.test("links to a disk that is not mounted, and links that come back to themselves", async (t) => {
+  const folder = temporaryFolder(t);
+  const at = (name: string): string => join(folder, name);
+  symlinkSync(at("unmounted"), at("away"));
+  const nowhere =
+    /\/away is a symbolic link to what is not there: mount it, or remove the link \(mkdir \S+away: EEXIST/;
+  await refusedByAll(t, at("away"), nowhere, ["serve", "demo"]);
+  await refusedByAll(t, at("away/below/it"), /below\/it lies below \S+\/away, which is a symbolic link to what/, [
+    "serve",
+  ]);
+  symlinkSync(at("loop"), at("loop"));
+  for (const path of [at("loop"), at("loop/below")]) {
+    await refusedByAll(t, path, /loop(\/below)? leads through symbolic links that come back to themselves \(/);
+  }
+  t.strictSame(readdirSync(folder).sort(), ["away", "loop"], "nothing was made");
+
+  const data = await madeStore(t);
+  rmSync(join(data, "captures"), { recursive: true });
+  symlinkSync(at("unmounted"), join(data, "captures"));
+  await refusedByAll(t, data, /\/data\/captures is a symbolic link to what is not there: mount it/);
+  mkdirSync(at("unmounted"));
+  const mounted = await ServiceProcess.start({ dataDirectory: data });
+  t.teardown(() => mounted.dispose());
+  t.match(await mounted.end(), { code: 0 }, "once it is mounted");
+  const linked = join(temporaryFolder(t), "linked");
+  symlinkSync(data, linked);
+  t.match(await runCommand(["check", "--data", linked]), { code: 0 }, "the directory itself may be a link");
+});
+
+t.test(
+  "a directory where none can be made ends a start with one line",
+  { skip: existsSync("/proc/self") ? false : "only Linux has /proc" },
+  async (t) => {
+    for (const path of ["/proc/inspection", "/proc/inspection/data"]) {
+      await refusedByAll(
+        t,
+        path,
+        /^inspection-service: the data directory \S+ cannot be made there \(mkdir \S+: ENOENT/,
+        ["serve", "demo"],
+      );
+    }
+  },
+);
 
 t.test("a FIFO in place of a segment", async (t) => {
   const data = await madeStore(t);
