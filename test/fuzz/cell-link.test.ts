@@ -1,6 +1,7 @@
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { encodeFrame } from "../../workers/cell-link/frame-codec.js";
+import { heldBytes } from "../helpers/held-memory.js";
 import {
   frameBegin,
   frameLines,
@@ -17,16 +18,14 @@ import { sized } from "../helpers/test-size.js";
 const SEED = Number(process.env.TEST_SEED ?? 11);
 const STREAMS = sized(400, 10_000);
 const MESSAGES = sized(3_000, 50_000);
-/** What a fuzzed service may grow by: its buffers and the test's own records; one frame may ask for 64 MiB and must not get it. */
-const MEMORY_LIMIT_BYTES = 200 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** What a fuzzed service may hold in the end: its buffers and the test's own records. */
+const HELD_LIMIT_BYTES = 200 * MIB;
+/** What one stream may make of buffers: a frame may ask for 64 MiB, and must not get it for its few bytes. */
+const STREAM_LIMIT_BYTES = 32 * MIB;
 
 function pick<T>(random: Random, items: readonly T[]): T {
   return items[random.integer(0, items.length - 1)] as T;
-}
-
-function memoryBytes(): number {
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return heapUsed + arrayBuffers;
 }
 
 /** Flips, drops, doubles and overwrites some bytes. */
@@ -54,10 +53,11 @@ t.test("random and mutated bytes: no crash, nothing applied in part, memory boun
   const recorder = await RecorderHarness.start(t, directory);
   const bystander = await recorder.connect("bystander");
   await bystander.accept(programPut());
-  const before = memoryBytes();
-  let peak = before;
+  const heldBefore = heldBytes();
+  let largestBytes = 0;
   const kinds = new Map<string, number>();
   for (let i = 0; i < STREAMS; i++) {
+    const buffersBefore = process.memoryUsage().arrayBuffers;
     const raw = new RawProducer(recorder.address);
     const producer = `fuzz-${i}`;
     const runId = nextId();
@@ -88,11 +88,12 @@ t.test("random and mutated bytes: no crash, nothing applied in part, memory boun
       kinds.set(name, (kinds.get(name) ?? 0) + 1);
       t.notMatch(name, "unavailable", { diagnostic: false });
     }
-    peak = Math.max(peak, memoryBytes());
+    largestBytes = Math.max(largestBytes, process.memoryUsage().arrayBuffers - buffersBefore);
   }
   await bystander.accept({ type: "cell.put", kiosk_serial_number: "still here" });
-  const grown = peak - before;
-  t.ok(grown < MEMORY_LIMIT_BYTES, `memory grew by ${Math.round(grown / 1024 / 1024)} MiB at most`);
+  const grown = heldBytes() - heldBefore;
+  t.ok(grown < HELD_LIMIT_BYTES, `${Math.round(grown / MIB)} MiB more are held`);
+  t.ok(largestBytes < STREAM_LIMIT_BYTES, `a stream made ${Math.round(largestBytes / MIB)} MiB of buffers at most`);
   t.strictSame(
     recorder.lines.filter((line) => line.level === "error"),
     [],
@@ -107,7 +108,7 @@ t.test("random and mutated bytes: no crash, nothing applied in part, memory boun
   t.ok((kinds.get("refuse bad_frame") ?? 0) > 50, "bad frames were among them");
   t.ok((kinds.get("ack") ?? 0) > 5, "and good ones");
   t.comment(
-    `${STREAMS} streams: ${JSON.stringify(Object.fromEntries(kinds))}, ${runs.length} runs, +${Math.round(grown / 1024 / 1024)} MiB`,
+    `${STREAMS} streams: ${JSON.stringify(Object.fromEntries(kinds))}, ${runs.length} runs, +${Math.round(grown / MIB)} MiB`,
   );
 });
 
