@@ -125,6 +125,33 @@ t.test(
   },
 );
 
+t.test(
+  "by age: a clock that is set back removes nothing too early, and what was due when it has come round",
+  async (t) => {
+    let wallUs = wallClockUs();
+    const options = { retention: { days: 3, bytes: null }, wallUs: () => wallUs };
+    const recorder = await RecorderHarness.start(t, temporaryDirectory(t), options);
+    const raw = await recorder.connect("controller");
+    const first = await endedRun(recorder, raw, 1);
+    const firstEndUs = recorder.run(first.id).completedAtUs as number;
+    wallUs -= 30 * DAY_US;
+    const second = await endedRun(recorder, raw, 2);
+    const secondEndUs = recorder.run(second.id).completedAtUs as number;
+    t.ok(secondEndUs > firstEndUs, "runs end by the service's clock, which never goes back");
+    await pass(recorder, MINUTE_MS);
+    wallUs = firstEndUs + 3 * DAY_US - 1;
+    await pass(recorder, MINUTE_MS);
+    t.same(
+      [first, second].map(({ id }) => isRemoved(recorder.run(id))),
+      [false, false],
+    );
+    wallUs = secondEndUs + 3 * DAY_US;
+    await pass(recorder, MINUTE_MS);
+    await recorder.until(() => isRemoved(recorder.run(second.id)));
+    t.ok(isRemoved(recorder.run(first.id)), "the older one went before it");
+  },
+);
+
 t.test("off by default: nothing goes, whatever the time", async (t) => {
   let wallUs = wallClockUs();
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t), { wallUs: () => wallUs });
