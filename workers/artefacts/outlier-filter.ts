@@ -34,8 +34,8 @@ const TRIED_POINTS = 256;
 const NOISE_WORK = 100;
 /** For fewer than these the tree is not worth planting. */
 const LEAST_OPEN_FOR_TREE = 64;
-/** The lanes' plan of offsets lies behind the scratch of the search and 32 bytes: 12 bytes each. */
-const PART_SCRATCH_BYTES = SCRATCH_BYTES + 32 + 12 * LANE_OFFSETS;
+/** The lanes' plan of offsets lies behind the scratch of the search and 48 bytes: 12 bytes each. */
+const PART_SCRATCH_BYTES = SCRATCH_BYTES + 48 + 12 * LANE_OFFSETS;
 
 export interface OutlierMask {
   /** Bit (line x width + column), lowest first: set for a point that stays. */

@@ -236,6 +236,43 @@ t.test(
   },
 );
 
+t.test("the distances of lanes are right within their error, also of points far off a surface", async (t) => {
+  const [, memory] = kernels[1] as (typeof kernels)[number];
+  const random = createRandom(21);
+  const [width, lines] = [403, 203];
+  const rough = () => random.normal() * 0.01;
+  const made = (name: string, heightOf: (column: number, line: number) => number): MadeFrame => {
+    const values = Array.from({ length: width * lines }, (_, at) => heightOf(at % width, Math.floor(at / width)));
+    return frameOf(name, "f32", { width, lines, yPitchMm: 0.07 }, values);
+  };
+  const far = (mm: number): number => (random.chance(0.01) ? (random.next() - 0.5) * mm : 0);
+  for (const frame of [
+    surfaceFrame(5, width, lines),
+    made("a slope with points off it", (column) => column * 0.02 + rough() + far(8)),
+    made("points farther off than tiles are looked at", () => rough() + far(400)),
+    made("points beside shadows", (column, line) => (column % 50 < 9 || line % 40 < 5 ? Number.NaN : rough() + far(6))),
+    made("points off a plane, all ties", () => (random.chance(0.01) ? random.integer(1, 4) : 0)),
+  ]) {
+    const grid = await loadFrame(memory, frame);
+    const plan = planFilter(memory, grid, 1);
+    t.equal(plan.way, "lanes", frame.name);
+    measureLines(memory, plan, 0, 0, lines);
+    const exactAt = memory.allocate(8 * width * lines);
+    memory.kernels.measureExactly(grid.address, plan.scratches[0] as number, exactAt, 0, lines, 1e9);
+    const exact = memory.doubles(exactAt, width * lines);
+    let worst = 0;
+    let open = 0;
+    const zs = plainHeights(frame);
+    for (const [at, distance] of memory.singles(plan.distances, width * lines).entries()) {
+      if (zs[at] === Number.POSITIVE_INFINITY) continue;
+      if (distance < 0) open++;
+      else worst = Math.max(worst, Math.abs(distance / (exact[at] as number) - 1));
+    }
+    t.ok(worst <= 8 * 2 ** -24, `${frame.name}: off by ${worst}`);
+    t.ok(open < 100, `${frame.name}: ${open} open`);
+  }
+});
+
 t.test("golden point sets of seeded surfaces", async (t) => {
   for (const [frame, points, inliers, sha256] of GOLDEN) {
     for (const [name, memory] of kernels) {

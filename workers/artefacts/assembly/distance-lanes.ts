@@ -13,6 +13,7 @@
 
 // @ts-nocheck: AssemblyScript
 
+import { meanOfFar } from "./far-neighbours.js";
 import { f32At, i32At } from "./linear-memory.js";
 import { LINES, meanDistance, OFFSET_BOUNDS, OFFSET_COLUMNS, OFFSET_COUNT, OFFSET_LINES, STRIDE, WIDTH, XS, YS, ZS } from "../kernels/neighbour-search.js";
 
@@ -42,9 +43,10 @@ export function measureLanes(
   const bounds = i32At(grid, OFFSET_BOUNDS);
   const count = i32At(grid, OFFSET_COUNT);
   // A place for the offsets of one line: byte offsets into z and squares, and the squared dy as f32.
-  const plan = best + 8 * 24 + 32;
+  const plan = best + 8 * 24 + 48;
   const fewBound = f32x4.splat(<f32>(load<f64>(<usize>(bounds + 8 * FEW)) * CAUTION));
   const moreBound = f32x4.splat(<f32>(load<f64>(<usize>(bounds + 8 * MORE)) * CAUTION));
+  const mostBound = f32x4.splat(<f32>load<f64>(<usize>(bounds + 8 * MOST)));
   const infinity = f32x4.splat(Infinity);
   const zero = f32x4.splat(0);
   for (let line = firstLine; line < endLine; line++) {
@@ -122,9 +124,12 @@ export function measureLanes(
           low = f64x2.add(low, f64x2.promote_low_f32x4(root));
           high = f64x2.add(high, f64x2.promote_low_f32x4(v128.shuffle<i32>(root, root, 2, 3, 2, 3)));
         }
+        v128.store(<usize>(plan - 48), worst);
         accepted = f32x4.le(worst, moreBound);
-        if (!v128.all_true<i32>(v128.or(accepted, invalid))) {
-          accepted = sumOfSorted(at, squaresAt, center, plan, bounds, v128.or(accepted, invalid));
+        const isFar = v128.and(f32x4.gt(worst, mostBound), f32x4.lt(worst, infinity));
+        const done = v128.or(v128.or(accepted, invalid), isFar);
+        if (!v128.all_true<i32>(done)) {
+          accepted = sumOfSorted(at, squaresAt, center, plan, bounds, done);
           low = v128.load(<usize>(plan - 32));
           high = v128.load(<usize>(plan - 16));
         }
@@ -139,7 +144,11 @@ export function measureLanes(
       while (rest != 0) {
         const lane = ctz(rest);
         rest &= rest - 1;
-        store<f32>(out + (<usize>lane << 2), <f32>meanDistance(grid, best, column + lane, line, work));
+        const limit = load<f32>(<usize>(plan - 48 + (lane << 2)));
+        let mean: f64 = -1;
+        if (limit < Infinity) mean = meanOfFar(grid, <usize>best, column + lane, line, limit);
+        if (mean < 0) mean = meanDistance(grid, best, column + lane, line, work);
+        store<f32>(out + (<usize>lane << 2), <f32>mean);
       }
     }
   }
@@ -266,6 +275,7 @@ function sumOfSorted(at: usize, squaresAt: usize, center: v128, plan: i32, bound
   high = f64x2.add(high, highRoots(b18));
   v128.store(<usize>(plan - 32), low);
   v128.store(<usize>(plan - 16), high);
+  v128.store(<usize>(plan - 48), b18);
   return accepted;
 }
 
