@@ -148,16 +148,16 @@ function leastGaps(coordinatesMm: Float32Array): number[] {
   return gaps;
 }
 
-/** Positions around one, by their least lateral distance; complete up to the last of them. */
+/** Positions around one, by their least lateral distance; complete up to the last of them. Each is followed by the opposite one. */
 function offsetTable(xGaps: readonly number[], yGaps: readonly number[]) {
   const outside = Math.min(xGaps[PADDING + 1] as number, yGaps[PADDING + 1] as number) ** 2;
   const offsets: { column: number; line: number; bound: number }[] = [];
-  for (let line = -PADDING; line <= PADDING; line++) {
-    for (let column = -PADDING; column <= PADDING; column++) {
+  for (let line = 0; line <= PADDING; line++) {
+    for (let column = line === 0 ? 1 : -PADDING; column <= PADDING; column++) {
       const x = xGaps[Math.abs(column)] as number;
-      const y = yGaps[Math.abs(line)] as number;
+      const y = yGaps[line] as number;
       const bound = x * x + y * y;
-      if ((column !== 0 || line !== 0) && bound <= outside) offsets.push({ column, line, bound });
+      if (bound <= outside) offsets.push({ column, line, bound }, { column: -column, line: -line, bound });
     }
   }
   return offsets.sort((a, b) => a.bound - b.bound).slice(0, MAXIMUM_OFFSETS);

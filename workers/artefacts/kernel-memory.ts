@@ -7,6 +7,7 @@ import { nodeFileSystem } from "../../storage/file-system.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
 import * as inlierMarking from "./kernels/inlier-marking.js";
 import { useLinearMemory } from "./kernels/linear-memory.js";
+import * as nearDistances from "./kernels/near-distances.js";
 import * as neighbourSearch from "./kernels/neighbour-search.js";
 import * as outlierStatistics from "./kernels/outlier-statistics.js";
 import * as pointPacking from "./kernels/point-packing.js";
@@ -44,6 +45,7 @@ const ALIGNMENT_BYTES = 16;
 const TYPESCRIPT_KERNELS = {
   ...heightDecoding,
   ...inlierMarking,
+  ...nearDistances,
   ...neighbourSearch,
   ...outlierStatistics,
   ...pointPacking,
@@ -74,6 +76,7 @@ export type Kernels = Pick<
   | "measureExactly"
   | "measureNear"
   | "measureOpen"
+  | "nearScratchBytes"
   | "packPoints"
   | "plantTree"
   | "resolveByTree"

@@ -1,8 +1,8 @@
 import type { Grid } from "./grid-layout.js";
 import type { KernelMemory } from "./kernel-memory.js";
+import { NEAR_ERROR } from "./kernels/near-distances.js";
 import {
   GRID_WORDS,
-  NEAR_ERROR,
   SCRATCH_BYTES,
   TILE_MAXIMA,
   TILE_MINIMA,
@@ -35,7 +35,7 @@ const NOISE_WORK = 100;
 /** For fewer than these the tree is not worth planting. */
 const LEAST_OPEN_FOR_TREE = 64;
 /** The lanes' plan of offsets lies behind the scratch of the search and 48 bytes: 12 bytes each. */
-const PART_SCRATCH_BYTES = SCRATCH_BYTES + 48 + 12 * LANE_OFFSETS;
+const LANES_SCRATCH_BYTES = SCRATCH_BYTES + 48 + 12 * LANE_OFFSETS;
 
 export interface OutlierMask {
   /** Bit (line x width + column), lowest first: set for a point that stays. */
@@ -78,12 +78,17 @@ export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
 export function planFilter(memory: KernelMemory, grid: Grid, parts: number): FilterPlan {
   const { address, width, lines } = grid;
   for (let tileLine = 0; tileLine < Math.ceil(lines / 8); tileLine++) memory.kernels.boundTiles(address, tileLine);
-  const scratches = Array.from({ length: parts }, () => memory.allocate(PART_SCRATCH_BYTES));
+  const way = wayFor(memory, grid, memory.allocate(SCRATCH_BYTES));
+  const scratches = Array.from({ length: parts }, () => memory.allocate(scratchBytes(memory, grid, way)));
   const statistics = memory.allocate(8 * STATISTICS_WORDS);
   const mask = memory.allocate(maskBytes(grid));
-  const way = wayFor(memory, grid, scratches[0] as number);
   const distances = memory.allocate(itemBytesOf(way) * width * lines);
   return { grid, way, scratches, distances, statistics, mask };
+}
+
+function scratchBytes(memory: KernelMemory, grid: Grid, way: Way): number {
+  if (way === "lanes") return LANES_SCRATCH_BYTES;
+  return way === "near" ? memory.kernels.nearScratchBytes(grid.address) : SCRATCH_BYTES;
 }
 
 function wayFor(memory: KernelMemory, grid: Grid, best: number): Way {
@@ -124,7 +129,8 @@ export function finishFilter(memory: KernelMemory, plan: FilterPlan): OutlierMas
     const { grid } = decided;
     // The distances of `near` have the size of exact ones.
     const distances = itemBytesOf(decided.way) === 8 ? decided.distances : memory.allocate(8 * grid.width * grid.lines);
-    decided = { ...decided, way, distances };
+    const scratches = [memory.allocate(scratchBytes(memory, grid, way))];
+    decided = { ...decided, way, scratches, distances };
     measureLines(memory, decided, 0, 0, grid.lines);
   }
   const bits = memory.bytes(plan.mask, maskBytes(plan.grid)).slice();

@@ -4,11 +4,11 @@
 export { decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
 export { approximateSums } from "./approximate-sums.js";
 export { tileCost } from "../kernels/neighbour-search.js";
+export { measureNear, nearScratchBytes } from "../kernels/near-distances.js";
 export {
   exactStatistics,
   markExactInliers,
   measureExactly,
-  measureNear,
   measureOpen,
 } from "../kernels/outlier-statistics.js";
 export { countPoints, packPoints } from "../kernels/point-packing.js";

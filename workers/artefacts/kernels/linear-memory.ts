@@ -28,6 +28,22 @@ export function useLinearMemory(buffer: ArrayBufferLike): void {
   doubles = new Float64Array(buffer);
 }
 
+/**
+ * The whole memory as items of one type, by their index: `address >> 2` or `>> 3`. A function that takes a view once does not fetch it
+ * again for every item, which matters in inner loops only.
+ */
+export function viewWords(): Int32Array {
+  return words32;
+}
+
+export function viewSingles(): Float32Array {
+  return singles;
+}
+
+export function viewDoubles(): Float64Array {
+  return doubles;
+}
+
 export function u8At(at: i32, index: i32): i32 {
   return bytes[at + index] as number;
 }

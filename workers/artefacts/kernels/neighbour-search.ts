@@ -14,7 +14,19 @@
  *
  * Positions without a point have z = Infinity, and so has the padding around the grid: they are infinitely far from any point.
  */
-import { f32At, type f64, f64At, type i32, i32At, setF64, setI32, squareRoot } from "./linear-memory.js";
+import {
+  f32At,
+  type f64,
+  f64At,
+  type i32,
+  i32At,
+  setF64,
+  setI32,
+  squareRoot,
+  viewDoubles,
+  viewSingles,
+  viewWords,
+} from "./linear-memory.js";
 import { gapToRange, nextWithin } from "./range-scan.js";
 
 /** Neighbours that count, beside the point itself. */
@@ -58,15 +70,17 @@ export const SURELY_LESS: f64 = 0.999999999;
 
 /** Keeps the 19 smallest, rising; gives the worst of them. `distance` is smaller than it. */
 export function insertDistance(best: i32, distance: f64): f64 {
-  let at: i32 = NEIGHBOURS - 1;
-  while (at > 0) {
-    const before = f64At(best, at - 1);
+  const doubles = viewDoubles();
+  const first = best >> 3;
+  let at = first + NEIGHBOURS - 1;
+  while (at > first) {
+    const before = doubles[at - 1] as f64;
     if (before <= distance) break;
-    setF64(best, at, before);
+    doubles[at] = before;
     at--;
   }
-  setF64(best, at, distance);
-  return f64At(best, NEIGHBOURS - 1);
+  doubles[at] = distance;
+  return doubles[first + NEIGHBOURS - 1] as f64;
 }
 
 export function clearDistances(best: i32, value: f64): void {
@@ -92,76 +106,34 @@ export function meanOfDistances(best: i32): f64 {
  * @param work tiles and points that the search in rings may look at: beyond, the result is UNRESOLVED
  */
 export function meanDistance(grid: i32, best: i32, column: i32, row: i32, work: i32): f64 {
-  const xs = i32At(grid, XS);
-  const ys = i32At(grid, YS);
-  const zs = i32At(grid, ZS);
-  const stride = i32At(grid, STRIDE);
-  const columns = i32At(grid, OFFSET_COLUMNS);
-  const lines = i32At(grid, OFFSET_LINES);
-  const steps = i32At(grid, OFFSET_STEPS);
-  const bounds = i32At(grid, OFFSET_BOUNDS);
+  const singles = viewSingles();
+  const doubles = viewDoubles();
+  const words = viewWords();
+  const columns = i32At(grid, OFFSET_COLUMNS) >> 2;
+  const lines = i32At(grid, OFFSET_LINES) >> 2;
+  const steps = i32At(grid, OFFSET_STEPS) >> 2;
+  const bounds = i32At(grid, OFFSET_BOUNDS) >> 3;
   const count = i32At(grid, OFFSET_COUNT);
-  const here = zs + ((row * stride + column) << 2);
-  const x = f32At(xs, column);
-  const y = f32At(ys, row);
-  const z = f32At(here, 0);
+  const hereX = (i32At(grid, XS) >> 2) + column;
+  const hereY = (i32At(grid, YS) >> 2) + row;
+  const here = (i32At(grid, ZS) >> 2) + row * i32At(grid, STRIDE) + column;
+  const x = singles[hereX] as f64;
+  const y = singles[hereY] as f64;
+  const z = singles[here] as f64;
   let worst: f64 = Infinity;
   clearDistances(best, worst);
   for (let nth: i32 = 0; nth < count; nth++) {
-    const bound = f64At(bounds, nth);
+    const bound = doubles[bounds + nth] as f64;
     if (bound >= worst) return meanOfDistances(best);
-    const dz = f32At(here, i32At(steps, nth)) - z;
+    const dz = (singles[here + (words[steps + nth] as i32)] as f64) - z;
     // Less than the distance, if anything, also where its sum is rounded otherwise.
     if ((bound + dz * dz) * SURELY_LESS >= worst) continue;
-    const dx = f32At(xs, column + i32At(columns, nth)) - x;
-    const dy = f32At(ys, row + i32At(lines, nth)) - y;
+    const dx = (singles[hereX + (words[columns + nth] as i32)] as f64) - x;
+    const dy = (singles[hereY + (words[lines + nth] as i32)] as f64) - y;
     const distance = dx * dx + dy * dy + dz * dz;
     if (distance < worst) worst = insertDistance(best, distance);
   }
   return searchTiles(grid, best, column, row, worst, work);
-}
-
-/** Entries of the offset table that `meanOfNear` looks at: one more than count. */
-export const NEAR: i32 = 20;
-/** Its largest relative error: some 30 roundings of f64. */
-export const NEAR_ERROR: f64 = 1e-14;
-
-/**
- * The mean distance if the 19 nearest are among the 20 laterally nearest positions, as nearly everywhere on a smooth surface: then the
- * worst but one of these distances is at most the lateral distance of the next position. UNRESOLVED if not.
- */
-export function meanOfNear(grid: i32, column: i32, row: i32): f64 {
-  const xs = i32At(grid, XS);
-  const ys = i32At(grid, YS);
-  const zs = i32At(grid, ZS);
-  const stride = i32At(grid, STRIDE);
-  const columns = i32At(grid, OFFSET_COLUMNS);
-  const lines = i32At(grid, OFFSET_LINES);
-  const steps = i32At(grid, OFFSET_STEPS);
-  const bounds = i32At(grid, OFFSET_BOUNDS);
-  if (i32At(grid, OFFSET_COUNT) <= NEAR) return UNRESOLVED;
-  const limit = f64At(bounds, NEAR);
-  const here = zs + ((row * stride + column) << 2);
-  const x = f32At(xs, column);
-  const y = f32At(ys, row);
-  const z = f32At(here, 0);
-  let worst: f64 = 0.0;
-  let sum: f64 = 0.0;
-  for (let nth: i32 = 0; nth < NEAR; nth++) {
-    const dz = f32At(here, i32At(steps, nth)) - z;
-    const dx = f32At(xs, column + i32At(columns, nth)) - x;
-    const dy = f32At(ys, row + i32At(lines, nth)) - y;
-    const distance = dx * dx + dy * dy + dz * dz;
-    if (distance <= worst) {
-      if (distance > limit) return UNRESOLVED;
-      sum += squareRoot(distance);
-    } else {
-      if (worst > limit) return UNRESOLVED;
-      sum += squareRoot(worst);
-      worst = distance;
-    }
-  }
-  return sum / (NEIGHBOURS + 1);
 }
 
 /** What the search of a point through tiles costs, of at most `work`; 0 when the offset table is enough. */

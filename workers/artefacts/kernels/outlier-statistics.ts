@@ -8,7 +8,7 @@
  * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
  */
 import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setU8, squareRoot, u8At } from "./linear-memory.js";
-import { LINES, meanDistance, meanOfNear, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-search.js";
+import { LINES, meanDistance, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-search.js";
 
 const STD_RATIO: f64 = 2.0;
 
@@ -33,21 +33,6 @@ export function measureExactly(grid: i32, best: i32, distances: i32, firstLine: 
     for (let column: i32 = 0; column < width; column++) {
       if (f32At(zs, line * stride + column) === Infinity) continue;
       setF64(distances, line * width + column, meanDistance(grid, best, column, line, work));
-    }
-  }
-}
-
-/** As `measureExactly`, but for the order in which roots are summed: right within NEAR_ERROR, and faster where a surface is smooth. */
-export function measureNear(grid: i32, best: i32, distances: i32, firstLine: i32, endLine: i32, work: i32): void {
-  const width = i32At(grid, WIDTH);
-  const stride = i32At(grid, STRIDE);
-  const zs = i32At(grid, ZS);
-  for (let line: i32 = firstLine; line < endLine; line++) {
-    for (let column: i32 = 0; column < width; column++) {
-      if (f32At(zs, line * stride + column) === Infinity) continue;
-      let distance = meanOfNear(grid, column, line);
-      if (distance < 0.0) distance = meanDistance(grid, best, column, line, work);
-      setF64(distances, line * width + column, distance);
     }
   }
 }

@@ -1,0 +1,197 @@
+/**
+ * The mean distances of a grid's points in f64, right but for the order of their sums, and fast where a surface is smooth: there nearly every
+ * point has its 19 nearest among the 20 laterally nearest positions. It is so if all of them, or all but one, are no farther than the
+ * next position lies laterally. The others are searched one by one.
+ *
+ * Two neighbours are as far from one as from the other, so each distance is computed once, line by line, and kept until the line has gone by that
+ * both lie in. A band of columns after the other, so that what is kept fits into the first cache.
+ */
+import {
+  type f64,
+  f64At,
+  type i32,
+  i32At,
+  setI32,
+  squareRoot,
+  viewDoubles,
+  viewSingles,
+  viewWords,
+} from "./linear-memory.js";
+import {
+  meanDistance,
+  NEIGHBOURS,
+  OFFSET_BOUNDS,
+  OFFSET_COLUMNS,
+  OFFSET_COUNT,
+  OFFSET_LINES,
+  PADDING,
+  SCRATCH_BYTES,
+  STRIDE,
+  UNRESOLVED,
+  WIDTH,
+  XS,
+  YS,
+  ZS,
+} from "./neighbour-search.js";
+
+/** Entries of the offset table that are looked at: one more than count. Each is followed by the opposite one, or follows it. */
+const NEAR: i32 = NEIGHBOURS + 1;
+const PAIRS: i32 = NEAR >> 1;
+/** Columns that are done at a time, and f64 for what is kept of a line of them. */
+const BAND: i32 = 96;
+const PITCH: i32 = BAND + 2 * PADDING;
+/** Where the kept distances of a line of the band, and of the one that lies another, are to be found: (i32) for every entry. */
+const PLACES: i32 = SCRATCH_BYTES;
+const SQUARES: i32 = PLACES + 4 * NEAR;
+const ROOTS: i32 = SQUARES + 8 * PAIRS * PITCH;
+
+/**
+ * Largest relative error: some 50 roundings of f64. Where the largest of 20 is left out of their sum it is no more than half of it.
+ */
+export const NEAR_ERROR: f64 = 1e-14;
+
+/** Bytes of scratch that `measureNear` needs of a grid. */
+export function nearScratchBytes(grid: i32): i32 {
+  return ROOTS + 8 * (reachOf(grid) + 1) * PAIRS * PITCH;
+}
+
+/** Lines that the near entries reach. */
+function reachOf(grid: i32): i32 {
+  let reach: i32 = 0;
+  for (let nth: i32 = 0; nth < NEAR && nth < i32At(grid, OFFSET_COUNT); nth += 2) {
+    const line = i32At(i32At(grid, OFFSET_LINES), nth);
+    if (line > reach) reach = line;
+  }
+  return reach;
+}
+
+/** Mean distances (f64) of the points of some lines, right within NEAR_ERROR. Positions without a point are left as they are. */
+export function measureNear(grid: i32, best: i32, distances: i32, firstLine: i32, endLine: i32, work: i32): void {
+  const width = i32At(grid, WIDTH);
+  const reach = reachOf(grid);
+  for (let firstColumn: i32 = 0; firstColumn < width; firstColumn += BAND) {
+    const endColumn = firstColumn + BAND < width ? firstColumn + BAND : width;
+    if (i32At(grid, OFFSET_COUNT) > NEAR) {
+      squareColumns(grid, best, firstColumn, endColumn);
+      for (let line = firstLine - reach; line < firstLine; line++) {
+        keepRoots(grid, best, reach, firstColumn, endColumn, line);
+      }
+    }
+    for (let line = firstLine; line < endLine; line++) {
+      measureBand(grid, best, reach, distances, firstColumn, endColumn, line, work);
+    }
+  }
+}
+
+/** The line's place among those that are kept. */
+function rootsOfLine(best: i32, reach: i32, line: i32): i32 {
+  return ((best + ROOTS) >> 3) + ((line + PADDING) % (reach + 1)) * PAIRS * PITCH;
+}
+
+/** Of a column and another the squared lateral difference, for every pair of entries and every column that it is needed of. */
+function squareColumns(grid: i32, best: i32, firstColumn: i32, endColumn: i32): void {
+  const singles = viewSingles();
+  const doubles = viewDoubles();
+  const xs = i32At(grid, XS) >> 2;
+  for (let pair: i32 = 0; pair < PAIRS; pair++) {
+    const step = i32At(i32At(grid, OFFSET_COLUMNS), 2 * pair);
+    const squares = ((best + SQUARES) >> 3) + pair * PITCH + PADDING - firstColumn;
+    const end = step < 0 ? endColumn - step : endColumn;
+    for (let column = step > 0 ? firstColumn - step : firstColumn; column < end; column++) {
+      const dx = (singles[xs + column + step] as f64) - (singles[xs + column] as f64);
+      doubles[squares + column] = dx * dx;
+    }
+  }
+}
+
+/** The distances of a line's positions to those that lie on in it, or in the next ones. */
+function keepRoots(grid: i32, best: i32, reach: i32, firstColumn: i32, endColumn: i32, line: i32): void {
+  const singles = viewSingles();
+  const doubles = viewDoubles();
+  const stride = i32At(grid, STRIDE);
+  const ys = i32At(grid, YS) >> 2;
+  const zs = (i32At(grid, ZS) >> 2) + line * stride;
+  const lineRoots = rootsOfLine(best, reach, line) + PADDING - firstColumn;
+  for (let pair: i32 = 0; pair < PAIRS; pair++) {
+    const columnStep = i32At(i32At(grid, OFFSET_COLUMNS), 2 * pair);
+    const lineStep = i32At(i32At(grid, OFFSET_LINES), 2 * pair);
+    const dy = (singles[ys + line + lineStep] as f64) - (singles[ys + line] as f64);
+    const squaredDy = dy * dy;
+    const squares = ((best + SQUARES) >> 3) + pair * PITCH + PADDING - firstColumn;
+    const roots = lineRoots + pair * PITCH;
+    const others = zs + lineStep * stride + columnStep;
+    const end = columnStep < 0 ? endColumn - columnStep : endColumn;
+    for (let column = columnStep > 0 ? firstColumn - columnStep : firstColumn; column < end; column++) {
+      const dz = (singles[others + column] as f64) - (singles[zs + column] as f64);
+      doubles[roots + column] = squareRoot((doubles[squares + column] as f64) + squaredDy + dz * dz);
+    }
+  }
+}
+
+function measureBand(
+  grid: i32,
+  best: i32,
+  reach: i32,
+  distances: i32,
+  firstColumn: i32,
+  endColumn: i32,
+  line: i32,
+  work: i32,
+): void {
+  const singles = viewSingles();
+  const doubles = viewDoubles();
+  const words = viewWords();
+  const zs = (i32At(grid, ZS) >> 2) + line * i32At(grid, STRIDE);
+  const out = (distances >> 3) + line * i32At(grid, WIDTH);
+  const places = (best + PLACES) >> 2;
+  let limit: f64 = -1.0;
+  if (i32At(grid, OFFSET_COUNT) > NEAR) {
+    limit = squareRoot(f64At(i32At(grid, OFFSET_BOUNDS), NEAR));
+    keepRoots(grid, best, reach, firstColumn, endColumn, line);
+    placeRoots(grid, best, reach, firstColumn, line);
+  }
+  for (let column = firstColumn; column < endColumn; column++) {
+    if ((singles[zs + column] as f64) === Infinity) continue;
+    let distance: f64 = UNRESOLVED;
+    if (limit >= 0.0) {
+      let sum: f64 = 0.0;
+      // Without a branch, which would be taken at random: twice the larger of two is their sum and what they differ by.
+      let largest: f64 = 0.0;
+      let nth: i32 = 0;
+      while (nth < NEAR) {
+        const one = doubles[(words[places + nth] as i32) + column] as f64;
+        const other = doubles[(words[places + nth + 1] as i32) + column] as f64;
+        if (one > limit || other > limit) break;
+        const both = one + other;
+        const larger = 0.5 * (both + Math.abs(one - other));
+        sum += both;
+        largest = 0.5 * (largest + larger + Math.abs(largest - larger));
+        nth += 2;
+      }
+      if (nth === NEAR) {
+        if (sum - largest >= largest) distance = (sum - largest) / (NEIGHBOURS + 1);
+      } else {
+        let far: i32 = 0;
+        for (; nth < NEAR && far < 2; nth++) {
+          const root = doubles[(words[places + nth] as i32) + column] as f64;
+          if (root > limit) far++;
+          else sum += root;
+        }
+        if (far === 1) distance = sum / (NEIGHBOURS + 1);
+      }
+    }
+    if (distance < 0.0) distance = meanDistance(grid, best, column, line, work);
+    doubles[out + column] = distance;
+  }
+}
+
+/** Where the distances of column 0 are kept: to the positions that lie on from it, and of those that it lies on from. */
+function placeRoots(grid: i32, best: i32, reach: i32, firstColumn: i32, line: i32): void {
+  for (let pair: i32 = 0; pair < PAIRS; pair++) {
+    const columnStep = i32At(i32At(grid, OFFSET_COLUMNS), 2 * pair);
+    const lineStep = i32At(i32At(grid, OFFSET_LINES), 2 * pair);
+    const within = pair * PITCH + PADDING - firstColumn;
+    setI32(best + PLACES, 2 * pair, rootsOfLine(best, reach, line) + within);
+    setI32(best + PLACES, 2 * pair + 1, rootsOfLine(best, reach, line - lineStep) + within - columnStep);
+  }
+}
