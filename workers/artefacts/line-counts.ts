@@ -6,35 +6,48 @@ const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
 
 /** Set bits of every line of a mask: bit (line x width + column), lowest first. */
 export function countLineBits(mask: Uint8Array, width: number, lines: number): Uint32Array<ArrayBuffer> {
+  const words = wordsOf(mask);
   const counts = new Uint32Array(lines);
-  let bit = 0;
-  for (let line = 0; line < lines; line++) {
-    const end = bit + width;
-    let count = 0;
-    while (bit < end) {
-      const byte = mask[bit >> 3] as number;
-      const from = bit & 7;
-      const taken = Math.min(8 - from, end - bit);
-      count += BITS_OF_BYTE[(byte >> from) & ((1 << taken) - 1)] as number;
-      bit += taken;
-    }
-    counts[line] = count;
-  }
+  for (let line = 0; line < lines; line++) counts[line] = countRange(mask, words, line * width, (line + 1) * width);
   return counts;
 }
 
 /** Set bits of a whole mask. */
 export function countBits(mask: Uint8Array): number {
+  return countRange(mask, wordsOf(mask), 0, 8 * mask.length);
+}
+
+/** As many as there are in whole, of a mask that begins where a word may; none of another. */
+function wordsOf(mask: Uint8Array): Uint32Array {
   const isAligned = mask.byteOffset % 4 === 0;
-  const words = isAligned ? new Uint32Array(mask.buffer, mask.byteOffset, mask.length >> 2) : new Uint32Array(0);
-  let count = 0;
-  for (let nth = 0; nth < words.length; nth++) {
+  return isAligned ? new Uint32Array(mask.buffer, mask.byteOffset, mask.length >> 2) : new Uint32Array(0);
+}
+
+/** Set bits from the `from`th to before the `end`th: words where they are whole, bytes at both ends. */
+function countRange(mask: Uint8Array, words: Uint32Array, from: number, end: number): number {
+  const firstWord = Math.ceil(from / 32);
+  const endWord = Math.max(firstWord, Math.min(words.length, Math.floor(end / 32)));
+  if (firstWord === endWord) return countBytes(mask, from, end);
+  let count = countBytes(mask, from, 32 * firstWord) + countBytes(mask, 32 * endWord, end);
+  for (let nth = firstWord; nth < endWord; nth++) {
     // Sums of neighbouring bits, pairs and fours; a multiplication adds up the four bytes in the highest.
     let word = words[nth] as number;
     word -= (word >>> 1) & 0x5555_5555;
     word = (word & 0x3333_3333) + ((word >>> 2) & 0x3333_3333);
     count += Math.imul((word + (word >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
   }
-  for (let nth = 4 * words.length; nth < mask.length; nth++) count += BITS_OF_BYTE[mask[nth] as number] as number;
+  return count;
+}
+
+function countBytes(mask: Uint8Array, from: number, end: number): number {
+  let count = 0;
+  let bit = from;
+  while (bit < end) {
+    const byte = mask[bit >>> 3] as number;
+    const first = bit & 7;
+    const taken = Math.min(8 - first, end - bit);
+    count += BITS_OF_BYTE[(byte >> first) & ((1 << taken) - 1)] as number;
+    bit += taken;
+  }
   return count;
 }

@@ -150,11 +150,19 @@ function suitsLanes(memory: KernelMemory, grid: Grid): boolean {
   if (grid.leastSquared < LEAST_SQUARED_MM || grid.greatestSquared > GREATEST_SQUARED_MM) return false;
   const words = memory.words(grid.address, GRID_WORDS);
   const tiles = (words[TILES_WIDE] as number) * (words[TILES_HIGH] as number);
-  const isWithin = (z: number): boolean => Math.abs(z) <= GREATEST_Z_MM || Math.abs(z) === Number.POSITIVE_INFINITY;
   return (
-    memory.singles(words[TILE_MINIMA] as number, tiles).every(isWithin) &&
-    memory.singles(words[TILE_MAXIMA] as number, tiles).every(isWithin)
+    areWithin(memory.singles(words[TILE_MINIMA] as number, tiles)) &&
+    areWithin(memory.singles(words[TILE_MAXIMA] as number, tiles))
   );
+}
+
+/** A tile without points has infinite bounds. */
+function areWithin(bounds: Float32Array): boolean {
+  for (let nth = 0; nth < bounds.length; nth++) {
+    const z = Math.abs(bounds[nth] as number);
+    if (!(z <= GREATEST_Z_MM || z === Number.POSITIVE_INFINITY)) return false;
+  }
+  return true;
 }
 
 /** Tries points all over the grid. */
