@@ -126,7 +126,8 @@ function swappedSource(
     const table = sampleTable(memory, height, (raw) => raw);
     return tableSource(memory, width, table, rawLines);
   }
-  const codes = invalid.filter((code) => (code & 0xffff) === code);
+  // Of codes 0 stays 0 without being looked for.
+  const codes = invalid.filter((code) => (code & 0xffff) === code && code !== 0);
   const codesAt = memory.allocate(4 * codes.length);
   memory.words(codesAt, codes.length).set(codes);
   return (firstLine, count, samples, pitch) =>

@@ -100,28 +100,16 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
 
 /** assembly/strip-coding.ts */
 export interface StripKernels {
-  adler32(bytes: number, length: number, before: number): number;
   codeStrip(
-    bytes: number,
-    length: number,
-    bytesPerPixel: number,
-    codes: number,
-    pairs: number,
-    out: number,
-    bitsBefore: number,
-  ): number;
-  countSymbols(bytes: number, length: number, bytesPerPixel: number, counts: number): void;
-  filterStrip(
     samples: number,
     pitch: number,
-    step: number,
     lineBytes: number,
     lines: number,
     bytesPerPixel: number,
-    firstType: number,
-    type: number,
+    filtered: number,
+    work: number,
     out: number,
-  ): void;
+  ): number;
 }
 
 /** assembly/csv-rows.ts */

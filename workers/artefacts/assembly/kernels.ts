@@ -20,4 +20,4 @@ export { markInliers } from "./inlier-marking.js";
 export { boundTiles } from "./tile-bounds.js";
 export { decodeShorts } from "./short-decoding.js";
 export { measureLanes } from "./distance-lanes.js";
-export { adler32, codeStrip, countSymbols, filterStrip } from "./strip-coding.js";
+export { codeStrip } from "./strip-coding.js";

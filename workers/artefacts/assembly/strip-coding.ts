@@ -1,94 +1,226 @@
 /**
- * The hot loops of the PNG encoder (png-encoder.ts): filters of a strip of lines, byte counts, Huffman codes, checksum. Bytes are what a
- * PNG filters and a deflate block holds; a line in `samples` has `bpp` zero bytes before it, where the filters look for the pixel before the first.
+ * Codes strips of lines as a PNG has them (png-encoder.ts): filters, a Huffman code made for what the lines hold, and repetitions of the pixel
+ * before. Line by line, so that what the filter makes is in the cache when it is coded.
  */
 
 // @ts-nocheck: AssemblyScript
 
+import { beginBits, lastBitCount, lastBits, lastByteAt } from "./bit-writing.js";
+import { codeLengths, codeWords, HEADER_SCRATCH_BYTES, writeBlockHeader } from "./huffman-code.js";
+import { adler32, filterLine, PAETH, SUB, UP } from "./line-filters.js";
 
 const LONGEST_MATCH: i32 = 258;
+/** Literals, the end of a block, lengths of matches. */
+const SYMBOLS: i32 = 286;
+const END_OF_BLOCK: i32 = 256;
+/** Two bytes' codes and their number of bits are 32 bits together. */
+const MAXIMUM_CODE_BITS: i32 = 13;
+/** Of so large a strip every so many lines tell which filter suits it, and what code. */
+const LEAST_SAMPLED_BYTES: i32 = 64 * 1024;
+const SAMPLED_STEP: i32 = 8;
+/** What a symbol that was seen counts beside one that was not. */
+const SEEN_WEIGHT: i32 = 16;
+/** Bits that can be written at a time: fewer than 64 with up to 7 of an unfinished byte, since no shift takes out all 64. */
+const WRITTEN_BITS: u64 = 56;
+const STORED_BYTES_LIMIT: i32 = 65_535;
 
-/** Filter types of PNG. */
-const SUB: i32 = 1;
-const UP: i32 = 2;
-const PAETH: i32 = 4;
+/** The layout of `work`: the checksum so far, counts of symbols four times and those of the best filter, and what codes them. */
+const COUNTS: i32 = 16;
+const COUNTS_STRIDE: i32 = 4 * 288;
+const BEST_COUNTS: i32 = COUNTS + 4 * COUNTS_STRIDE;
+const LENGTHS: i32 = BEST_COUNTS + COUNTS_STRIDE;
+const CODES: i32 = LENGTHS + 288;
+const SCRATCH: i32 = CODES + COUNTS_STRIDE;
+/** 16-byte steps of all of them: some vectors are stored. */
+const PAIRS: i32 = (SCRATCH + HEADER_SCRATCH_BYTES + 15) & ~15;
+const PAIR_SCRATCH: i32 = PAIRS + 4 * 65_536;
 
 /**
- * Filters lines by a type, the first by one of its own, since the line above it need not be there. Writes lines of 1 + lineBytes at `out`;
- * what lies 16 bytes behind is overwritten.
+ * Codes a strip as one deflate block and an empty stored block, which ends it at a byte; stored blocks alone where that is smaller.
  *
- * @param pitch from a line to the next in the strip, in bytes
- * @param step lines from one that is filtered to the next
+ * @param samples of the first line, big-endian; `pitch` bytes on those of the next; `bpp` zero bytes before each, and 16 readable ones behind
+ * @param filtered room for lines x (1 + lineBytes), and 32 bytes more
+ * @param work 288 KiB; its first u32 is the Adler-32 of all filtered bytes so far
+ * @param out room for twice the filtered bytes and 1 KiB
+ * @returns bytes written
  */
-export function filterStrip(
+export function codeStrip(
   samples: i32,
   pitch: i32,
-  step: i32,
   lineBytes: i32,
   lines: i32,
   bpp: i32,
-  firstType: i32,
-  type: i32,
+  filtered: i32,
+  work: i32,
   out: i32,
-): void {
+): i32 {
+  // A type's byte, so that what is behind it is aligned.
+  const filteredLine = <usize>(((filtered + 15) & ~15) + 15);
+  const type = chooseFilter(samples, pitch, lineBytes, lines, bpp, <i32>filteredLine, work);
+  codeLengths(work + BEST_COUNTS, SYMBOLS, MAXIMUM_CODE_BITS, work + LENGTHS, work + SCRATCH);
+  beginBits(out);
+  writeBlockHeader(work + LENGTHS, bpp, work + SCRATCH);
+  codeWords(work + LENGTHS, SYMBOLS, work + CODES, work + SCRATCH);
+  pairCodes(work + CODES, work + PAIR_SCRATCH, work + PAIRS);
+
+  const codes = work + CODES;
+  const pairs = work + PAIRS;
+  let to = lastByteAt();
+  let buffer = lastBits();
+  let bits = lastBitCount();
+  let adler = load<u32>(<usize>work);
+  const end = filteredLine + 1 + lineBytes;
+  const endOfEights = end - 8;
+  for (let line = 0; line < lines; line++) {
+    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line == 0 ? SUB : type, filteredLine);
+    adler = adler32(<i32>filteredLine, 1 + lineBytes, adler);
+    let at = filteredLine;
+    while (at <= endOfEights) {
+      const eight = load<u64>(at);
+      if (eight == load<u64>(at - bpp) && at != filteredLine) {
+        let rest = lengthOfRun(at, end, bpp);
+        at += rest;
+        while (rest > 0) {
+          const match = nextMatch(rest);
+          rest -= match;
+          const code = load<u32>(<usize>(codes + (lengthSymbol(match) << 2)));
+          buffer |= (<u64>(code & 0xffff)) << bits;
+          bits += <u64>(code >> 16);
+          const extra = extraBits(match);
+          buffer |= (<u64>((match - 3) & ((1 << extra) - 1))) << bits;
+          // And the distance: the only code of its alphabet, one bit, 0.
+          bits += <u64>extra + 1;
+          store<u64>(to, buffer);
+          to += <usize>(bits >> 3);
+          buffer >>= bits & ~7;
+          bits &= 7;
+        }
+        continue;
+      }
+      const one = <u64>load<u32>(<usize>(pairs + <i32>((<u32>eight & 0xffff) << 2)));
+      const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
+      const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
+      const four = <u64>load<u32>(<usize>(pairs + <i32>(<u32>(eight >> 48) << 2)));
+      // A shift takes the lowest six bits: the number of bits, as they are the sum of two.
+      const low = (one >> 6) | ((two >> 6) << one);
+      const high = (three >> 6) | ((four >> 6) << three);
+      const lowBits = one + two;
+      const highBits = (three + four) & 63;
+      const all = (lowBits & 63) + highBits;
+      if (all <= WRITTEN_BITS) {
+        buffer |= (low | (high << lowBits)) << bits;
+        bits += all;
+      } else {
+        buffer |= low << bits;
+        bits += lowBits & 63;
+        store<u64>(to, buffer);
+        to += <usize>(bits >> 3);
+        buffer >>= bits & ~7;
+        bits &= 7;
+        buffer |= high << bits;
+        bits += highBits;
+      }
+      store<u64>(to, buffer);
+      to += <usize>(bits >> 3);
+      buffer >>= bits & ~7;
+      bits &= 7;
+      at += 8;
+    }
+    for (; at < end; at++) {
+      const code = load<u32>(<usize>(codes + (load<u8>(at) << 2)));
+      buffer |= (<u64>(code & 0xffff)) << bits;
+      bits += <u64>(code >> 16);
+      store<u64>(to, buffer);
+      to += <usize>(bits >> 3);
+      buffer >>= bits & ~7;
+      bits &= 7;
+    }
+  }
+  store<u32>(<usize>work, adler);
+  const code = load<u32>(<usize>(codes + (END_OF_BLOCK << 2)));
+  buffer |= (<u64>(code & 0xffff)) << bits;
+  // The three bits of an empty stored block, zeros, and what they leave of their byte.
+  bits += <u64>(code >> 16) + 3;
+  store<u64>(to, buffer);
+  to += <usize>((bits + 7) >> 3);
+  store<u32>(to, 0xffff0000);
+  to += 4;
+  if (<i32>to - out <= lines * (1 + lineBytes)) return <i32>to - out;
+  filterLines(samples, pitch, lineBytes, lines, bpp, type, filtered);
+  return storeBlocks(filtered, lines * (1 + lineBytes), out);
+}
+
+/** All lines, one behind the other. */
+function filterLines(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, type: i32, out: i32): void {
   let to = <usize>out;
   for (let line = 0; line < lines; line++) {
-    const from = <usize>(samples + line * step * pitch);
-    const own = line == 0 ? firstType : type;
-    store<u8>(to, own);
-    to++;
-    if (own == PAETH) filterPaeth(from, <usize>pitch, lineBytes, <usize>bpp, to);
-    else {
-      const back = <usize>(own == UP ? pitch : bpp);
-      for (let at: usize = 0; at < <usize>lineBytes; at += 16) {
-        v128.store(to + at, i8x16.sub(v128.load(from + at), v128.load(from + at - back)));
-      }
+    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line == 0 ? SUB : type, to);
+    to += 1 + lineBytes;
+  }
+}
+
+/** Uncompressed blocks, none the last. */
+function storeBlocks(bytes: i32, length: i32, out: i32): i32 {
+  let to = <usize>out;
+  for (let from = 0; from < length; from += STORED_BYTES_LIMIT) {
+    const taken = min(STORED_BYTES_LIMIT, length - from);
+    store<u8>(to, 0);
+    store<u16>(to + 1, taken);
+    store<u16>(to + 3, ~taken);
+    memory.copy(to + 5, <usize>(bytes + from), taken);
+    to += 5 + taken;
+  }
+  return <i32>to - out;
+}
+
+/**
+ * The filter of least entropy in some lines all over the strip, and what it makes of them: counts for a code of the whole strip. What does
+ * not occur in them may elsewhere, and has a code as well.
+ */
+function chooseFilter(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, filteredLine: i32, work: i32): i32 {
+  const isWhole = lines * (1 + lineBytes) < LEAST_SAMPLED_BYTES;
+  const step = isWhole ? 1 : max(1, min(SAMPLED_STEP, lines / 4));
+  let best = 0;
+  let leastBits: f64 = Infinity;
+  for (let type = SUB; type <= PAETH; type++) {
+    // The average of both: slower, and hardly ever the best.
+    if (type == 3) continue;
+    memory.fill(<usize>(work + COUNTS), 0, 4 * COUNTS_STRIDE);
+    for (let line = step >> 1; line < lines; line += step) {
+      const own = line == 0 ? SUB : type;
+      filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, own, <usize>filteredLine);
+      countLine(filteredLine, 1 + lineBytes, bpp, work + COUNTS);
     }
-    to += lineBytes;
+    const bits = entropyBits(work + COUNTS);
+    if (bits >= leastBits) continue;
+    leastBits = bits;
+    best = type;
+    memory.copy(<usize>(work + BEST_COUNTS), <usize>(work + COUNTS), COUNTS_STRIDE);
   }
+  const counts = work + BEST_COUNTS;
+  if (step > 1) {
+    for (let symbol = 0; symbol < SYMBOLS; symbol++) {
+      const at = <usize>(counts + (symbol << 2));
+      store<u32>(at, SEEN_WEIGHT * load<u32>(at) + 1);
+    }
+  }
+  store<u32>(<usize>(counts + (END_OF_BLOCK << 2)), 1);
+  return best;
 }
 
 /**
- * Of left, above and above left the one nearest to left + above - above left, in this order where equally near. Gaps as what is above and
- * what is below zero, so that bytes do: where both differences go one way their sum, however large, is nearer than neither.
- */
-function filterPaeth(from: usize, pitch: usize, lineBytes: i32, bpp: usize, to: usize): void {
-  for (let at: usize = 0; at < <usize>lineBytes; at += 16) {
-    const left = v128.load(from + at - bpp);
-    const above = v128.load(from + at - pitch);
-    const corner = v128.load(from + at - pitch - bpp);
-    const leftUp = i8x16.sub_sat_u(left, corner);
-    const leftDown = i8x16.sub_sat_u(corner, left);
-    const aboveUp = i8x16.sub_sat_u(above, corner);
-    const aboveDown = i8x16.sub_sat_u(corner, above);
-    const up = i8x16.add_sat_u(leftUp, aboveUp);
-    const down = i8x16.add_sat_u(leftDown, aboveDown);
-    const leftGap = v128.or(aboveUp, aboveDown);
-    const aboveGap = v128.or(leftUp, leftDown);
-    const cornerGap = v128.or(i8x16.sub_sat_u(up, down), i8x16.sub_sat_u(down, up));
-    const least = i8x16.min_u(aboveGap, cornerGap);
-    const isLeft = i8x16.eq(i8x16.min_u(leftGap, least), leftGap);
-    const predicted = v128.bitselect(left, v128.bitselect(above, corner, i8x16.eq(least, aboveGap)), isLeft);
-    v128.store(to + at, i8x16.sub(v128.load(from + at), predicted));
-  }
-}
-
-/**
- * Counts what `codeStrip` codes: literals 0 to 255, lengths of matches from 257 on. A match repeats the pixel before, at a distance of
- * bpp: no measurement, a plane, a slope. It is looked for at steps of 8 bytes, and has at least as many.
+ * Counts what `codeStrip` codes of a line: literals 0 to 255, lengths of matches from 257 on. A match repeats the pixel before, at a distance
+ * of bpp: no measurement, a plane, a slope. It is looked for at steps of 8 bytes, and has at least as many.
  *
- * @param counts 288 u32; behind them the same three times for itself: the same byte again and again need not wait for itself
+ * @param counts four times 288 u32: the same byte again and again need not wait for itself
  */
-export function countSymbols(bytes: i32, length: i32, bpp: i32, counts: i32): void {
-  memory.fill(<usize>counts, 0, 4 * 1152);
-  // There is nothing before the first bytes that they could repeat.
-  let at = bytes;
-  for (; at < bytes + min(length, 2); at++) count(counts, load<u8>(<usize>at));
-  const end = bytes + length;
+function countLine(bytes: i32, length: i32, bpp: i32, counts: i32): void {
+  let at = <usize>bytes;
+  const end = at + length;
   const endOfEights = end - 8;
   while (at <= endOfEights) {
-    const eight = load<u64>(<usize>at);
-    if (eight == load<u64>(<usize>(at - bpp))) {
+    const eight = load<u64>(at);
+    if (eight == load<u64>(at - bpp) && at != <usize>bytes) {
       const run = lengthOfRun(at, end, bpp);
       countMatches(counts, run);
       at += run;
@@ -104,11 +236,43 @@ export function countSymbols(bytes: i32, length: i32, bpp: i32, counts: i32): vo
     count(counts + 3456, <i32>(eight >> 56));
     at += 8;
   }
-  for (; at < end; at++) count(counts, load<u8>(<usize>at));
-  for (let symbol = <usize>counts; symbol < <usize>counts + 1152; symbol += 16) {
+  for (; at < end; at++) count(counts, load<u8>(at));
+}
+
+/** Joins the four counts in the first; what a code of the least length would take for them, in bits: that of their entropy. */
+function entropyBits(counts: i32): f64 {
+  let total = i32x4.splat(0);
+  let weighted = f32x4.splat(0);
+  for (let symbol = <usize>counts; symbol < <usize>(counts + COUNTS_STRIDE); symbol += 16) {
     const lower = i32x4.add(v128.load(symbol), v128.load(symbol, 1152));
-    v128.store(symbol, i32x4.add(lower, i32x4.add(v128.load(symbol, 2304), v128.load(symbol, 3456))));
+    const four = i32x4.add(lower, i32x4.add(v128.load(symbol, 2304), v128.load(symbol, 3456)));
+    v128.store(symbol, four);
+    total = i32x4.add(total, four);
+    const numbers = f32x4.convert_i32x4_s(four);
+    weighted = f32x4.add(weighted, f32x4.mul(numbers, logarithms(numbers)));
   }
+  const all = i32x4.splat(
+    i32x4.extract_lane(total, 0) + i32x4.extract_lane(total, 1) + i32x4.extract_lane(total, 2) + i32x4.extract_lane(total, 3),
+  );
+  const numbers = f32x4.convert_i32x4_s(all);
+  const highest = f32x4.extract_lane(f32x4.mul(numbers, logarithms(numbers)), 0);
+  return (
+    <f64>highest -
+    f32x4.extract_lane(weighted, 0) -
+    f32x4.extract_lane(weighted, 1) -
+    f32x4.extract_lane(weighted, 2) -
+    f32x4.extract_lane(weighted, 3)
+  );
+}
+
+/** Binary logarithms to 0.0002: the exponent, and a polynomial of the mantissa. Of 0 some number. */
+@inline function logarithms(numbers: v128): v128 {
+  const exponents = f32x4.convert_i32x4_s(i32x4.sub(i32x4.shr_u(numbers, 23), i32x4.splat(127)));
+  const m = v128.or(v128.and(numbers, i32x4.splat(0x7f_ffff)), i32x4.splat(0x3f80_0000));
+  let sum = f32x4.add(f32x4.mul(m, f32x4.splat(-0.07915037)), f32x4.splat(0.62881573));
+  sum = f32x4.add(f32x4.mul(m, sum), f32x4.splat(-2.0810602));
+  sum = f32x4.add(f32x4.mul(m, sum), f32x4.splat(4.02837277));
+  return f32x4.add(exponents, f32x4.add(f32x4.mul(m, sum), f32x4.splat(-2.49677377)));
 }
 
 @inline function count(counts: i32, symbol: i32): void {
@@ -116,12 +280,12 @@ export function countSymbols(bytes: i32, length: i32, bpp: i32, counts: i32): vo
   store<u32>(at, load<u32>(at) + 1);
 }
 
-/** Bytes from `at` on, at least 8, that repeat those of the pixel before. */
-function lengthOfRun(at: i32, end: i32, bpp: i32): i32 {
+/** Bytes from `at` on, at least 8, that repeat those of the pixel before: whole pixels, so that pairs of bytes stay as they are. */
+function lengthOfRun(at: usize, end: usize, bpp: i32): i32 {
   let to = at + 8;
-  while (to <= end - 8 && load<u64>(<usize>to) == load<u64>(<usize>(to - bpp))) to += 8;
-  while (to < end && load<u8>(<usize>to) == load<u8>(<usize>(to - bpp))) to++;
-  return to - at;
+  while (to <= end - 8 && load<u64>(to) == load<u64>(to - bpp)) to += 8;
+  while (to < end && load<u8>(to) == load<u8>(to - bpp)) to++;
+  return <i32>(to - at) & -bpp;
 }
 
 /** Length of the next match of a run: never one that leaves a rest too short for a match. */
@@ -152,15 +316,17 @@ function extraBits(length: i32): i32 {
 }
 
 /**
- * Of two bytes that follow one another, by their u16: their codes, one behind the other, in the upper 27 bits, the number of bits below.
+ * Of two bytes that follow one another, by their u16: their codes, one behind the other, in the upper 26 bits, the number of bits below. Lines
+ * begin with their filter's byte, so that of a sample of 16 bits the lower byte is followed by the upper one of the next: the first of a pair
+ * is that which varies, and what is looked up lies together.
  *
- * @param scratch 1 KiB
+ * @param scratch 2 KiB
  */
 function pairCodes(codes: i32, scratch: i32, pairs: i32): void {
   for (let first = 0; first < 256; first++) {
     const word = load<u32>(<usize>(codes + (first << 2)));
-    store<u32>(<usize>(scratch + (first << 2)), 32 << (word >> 16));
-    store<u32>(<usize>(scratch + 1024 + (first << 2)), ((word & 0xffff) << 5) + (word >> 16));
+    store<u32>(<usize>(scratch + (first << 2)), 64 << (word >> 16));
+    store<u32>(<usize>(scratch + 1024 + (first << 2)), ((word & 0xffff) << 6) + (word >> 16));
   }
   let to = <usize>pairs;
   for (let second = 0; second < 256; second++) {
@@ -173,121 +339,4 @@ function pairCodes(codes: i32, scratch: i32, pairs: i32): void {
       to += 16;
     }
   }
-}
-
-/**
- * Codes a strip's bytes and the end of the block.
- *
- * @param codes u32 of every symbol: its code, bits reversed, in the low 16 bits, the number of bits (at most 13) above
- * @param pairs room for 66048 u32: codes of bytes two by two
- * @param bitsBefore bits of the byte at `out` that are written already (0 to 7)
- * @returns bits from `out` on that are written then
- */
-export function codeStrip(
-  bytes: i32,
-  length: i32,
-  bpp: i32,
-  codes: i32,
-  pairs: i32,
-  out: i32,
-  bitsBefore: i32,
-): i32 {
-  pairCodes(codes, pairs + 262144, pairs);
-  let to = <usize>out;
-  let buffer: u64 = bitsBefore == 0 ? 0 : <u64>load<u8>(to);
-  let bits: u64 = <u64>bitsBefore;
-  let at = bytes;
-  const end = bytes + length;
-  const endOfEights = end - 8;
-  for (; at < bytes + min(length, 2); at++) {
-    const code = load<u32>(<usize>(codes + (load<u8>(<usize>at) << 2)));
-    buffer |= (<u64>(code & 0xffff)) << bits;
-    bits += <u64>(code >> 16);
-  }
-  while (at <= endOfEights) {
-    const eight = load<u64>(<usize>at);
-    if (eight == load<u64>(<usize>(at - bpp))) {
-      let rest = lengthOfRun(at, end, bpp);
-      at += rest;
-      while (rest > 0) {
-        const match = nextMatch(rest);
-        rest -= match;
-        const code = load<u32>(<usize>(codes + (lengthSymbol(match) << 2)));
-        buffer |= (<u64>(code & 0xffff)) << bits;
-        bits += <u64>(code >> 16);
-        const extra = extraBits(match);
-        buffer |= (<u64>((match - 3) & ((1 << extra) - 1))) << bits;
-        // And the distance: the only code of its alphabet, one bit, 0.
-        bits += <u64>extra + 1;
-        store<u64>(to, buffer);
-        to += <usize>(bits >> 3);
-        buffer >>= bits & ~7;
-        bits &= 7;
-      }
-      continue;
-    }
-    for (let half = 0; half < 2; half++) {
-      const four = <u32>(half == 0 ? eight : eight >> 32);
-      const one = load<u32>(<usize>pairs + ((four & 0xffff) << 2));
-      const two = load<u32>(<usize>pairs + ((four >> 16) << 2));
-      // Put together first: the next four wait for less of it.
-      const both = <u64>(one >> 5) | (<u64>(two >> 5) << <u64>(one & 31));
-      buffer |= both << bits;
-      bits += <u64>((one & 31) + (two & 31));
-      store<u64>(to, buffer);
-      to += <usize>(bits >> 3);
-      buffer >>= bits & ~7;
-      bits &= 7;
-    }
-    at += 8;
-  }
-  for (; at <= end; at++) {
-    const symbol = at == end ? 256 : <i32>load<u8>(<usize>at);
-    const code = load<u32>(<usize>(codes + (symbol << 2)));
-    buffer |= (<u64>(code & 0xffff)) << bits;
-    bits += <u64>(code >> 16);
-    store<u64>(to, buffer);
-    to += <usize>(bits >> 3);
-    buffer >>= bits & ~7;
-    bits &= 7;
-  }
-  return ((<i32>to - out) << 3) + <i32>bits;
-}
-
-/** Adler-32 (RFC 1950), continued from `before`. */
-export function adler32(bytes: i32, length: i32, before: u32): u32 {
-  let a = before & 0xffff;
-  let b = before >> 16;
-  let at = <usize>bytes;
-  let rest = length;
-  const low = i8x16(16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
-  while (rest >= 16) {
-    // As many as fit before a sum could pass 2^32: 5552 bytes as in zlib, here 347 times 16.
-    const blocks = min(rest >> 4, 347);
-    let sums = i32x4.splat(0);
-    let weighted = i32x4.splat(0);
-    let prefix = i32x4.splat(0);
-    for (let nth = 0; nth < blocks; nth++) {
-      const v = v128.load(at);
-      prefix = i32x4.add(prefix, sums);
-      sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(v)));
-      const products = i16x8.add(i16x8.extmul_low_i8x16_u(v, low), i16x8.extmul_high_i8x16_u(v, low));
-      weighted = i32x4.add(weighted, i32x4.extadd_pairwise_i16x8_u(products));
-      at += 16;
-    }
-    const count = <u32>blocks * 16;
-    b = (b + count * a + 16 * across(prefix) + across(weighted)) % 65521;
-    a = (a + across(sums)) % 65521;
-    rest -= <i32>count;
-  }
-  for (; rest > 0; rest--) {
-    a = (a + load<u8>(at)) % 65521;
-    b = (b + a) % 65521;
-    at++;
-  }
-  return (b << 16) | a;
-}
-
-@inline function across(v: v128): u32 {
-  return <u32>(i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3));
 }
