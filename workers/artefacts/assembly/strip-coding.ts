@@ -15,7 +15,7 @@ const SYMBOLS: i32 = 286;
 const END_OF_BLOCK: i32 = 256;
 /** Two bytes' codes and their number of bits are 32 bits together. */
 const MAXIMUM_CODE_BITS: i32 = 13;
-/** Of so large a strip every so many lines tell which filter suits it, and what code. */
+/** Of so large a strip every so many lines tell what code suits it, and half of them which filter. */
 const LEAST_SAMPLED_BYTES: i32 = 64 * 1024;
 const SAMPLED_STEP: i32 = 8;
 /** What a symbol that was seen counts beside one that was not. */
@@ -174,24 +174,20 @@ function storeBlocks(bytes: i32, length: i32, out: i32): i32 {
 }
 
 /**
- * The filter of least entropy in some lines all over the strip, and what it makes of them: counts for a code of the whole strip. What does
- * not occur in them may elsewhere, and has a code as well.
+ * The filter of least entropy in some lines all over the strip, and what it makes of these and of as many others: counts for a code of the
+ * whole strip. What does not occur in them may elsewhere, and has a code as well.
  */
 function chooseFilter(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, filteredLine: i32, work: i32): i32 {
   const isWhole = lines * (1 + lineBytes) < LEAST_SAMPLED_BYTES;
   const step = isWhole ? 1 : max(1, min(SAMPLED_STEP, lines / 4));
+  const first = step >> 1;
+  const triedStep = step > 1 ? 2 * step : 1;
   let best = 0;
   let leastBits: f64 = Infinity;
   for (let type = SUB; type <= PAETH; type++) {
     // The average of both: slower, and hardly ever the best.
     if (type == 3) continue;
-    memory.fill(<usize>(work + COUNTS), 0, 4 * COUNTS_STRIDE);
-    for (let line = step >> 1; line < lines; line += step) {
-      const own = line == 0 ? SUB : type;
-      filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, own, <usize>filteredLine);
-      countLine(filteredLine, 1 + lineBytes, bpp, work + COUNTS);
-    }
-    const bits = entropyBits(work + COUNTS);
+    const bits = countLines(samples, pitch, first, triedStep, lineBytes, lines, bpp, type, filteredLine, work + COUNTS);
     if (bits >= leastBits) continue;
     leastBits = bits;
     best = type;
@@ -199,13 +195,36 @@ function chooseFilter(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp:
   }
   const counts = work + BEST_COUNTS;
   if (step > 1) {
-    for (let symbol = 0; symbol < SYMBOLS; symbol++) {
-      const at = <usize>(counts + (symbol << 2));
-      store<u32>(at, SEEN_WEIGHT * load<u32>(at) + 1);
+    countLines(samples, pitch, first + step, triedStep, lineBytes, lines, bpp, best, filteredLine, work + COUNTS);
+    for (let symbol = 0; symbol < 4 * SYMBOLS; symbol += 4) {
+      const seen = load<u32>(<usize>(counts + symbol)) + load<u32>(<usize>(work + COUNTS + symbol));
+      store<u32>(<usize>(counts + symbol), SEEN_WEIGHT * seen + 1);
     }
   }
   store<u32>(<usize>(counts + (END_OF_BLOCK << 2)), 1);
   return best;
+}
+
+/** What a filter makes of some of the lines, and its entropy in bits. */
+function countLines(
+  samples: i32,
+  pitch: i32,
+  first: i32,
+  step: i32,
+  lineBytes: i32,
+  lines: i32,
+  bpp: i32,
+  type: i32,
+  filteredLine: i32,
+  counts: i32,
+): f64 {
+  memory.fill(<usize>counts, 0, 4 * COUNTS_STRIDE);
+  for (let line = first; line < lines; line += step) {
+    const own = line == 0 ? SUB : type;
+    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, own, <usize>filteredLine);
+    countLine(filteredLine, 1 + lineBytes, bpp, counts);
+  }
+  return entropyBits(counts);
 }
 
 /**
