@@ -147,6 +147,36 @@ t.test("luminance is shifted down to 8 bits", async (t) => {
   }
 });
 
+t.test("pictures of any width, with runs of any length", async (t) => {
+  const seed = Number(process.env.TEST_SEED ?? 8);
+  const random = createRandom(seed);
+  t.comment(`seed ${seed}`);
+  for (let nth = 0; nth < 150; nth++) {
+    const size = { width: random.integer(1, 60), lines: random.pick([1, 3, 50, 700]) };
+    const spread = random.pick([0, 1, 40, 30_000]);
+    const stay = random.pick([0, 0.5, 0.97]);
+    let value = 30_000;
+    let slope = 0;
+    const values = Array.from({ length: size.width * size.lines }, () => {
+      if (random.chance(0.02)) slope = random.integer(0, 3);
+      if (!random.chance(stay)) value = 30_000 + random.integer(-spread, spread);
+      value = Math.min(65_535, value + slope);
+      return random.chance(0.02) ? 0 : value;
+    });
+    const frame = frameOf(`${nth}: ${JSON.stringify({ ...size, spread, stay })}`, "u16", size, values, {
+      invalid: [0],
+    });
+    frame.luminance = Uint8Array.from(values, (one) => one & 255);
+    frame.planes.luminance = { dtype: "u8", bits: 8 };
+    for (const [name, memory] of kernels) {
+      const heights = readGreyPng(await heightMap(memory, frame)).samples;
+      const lights = readGreyPng(await luminance(memory, frame)).samples;
+      const areEqual = values.every((one, at) => heights[at] === one && lights[at] === (one & 255));
+      if (!areEqual) t.fail(`${name}: ${frame.name}`);
+    }
+  }
+});
+
 const SUITE = "../shared/data/formats/png";
 
 t.test(
