@@ -6,11 +6,14 @@ import type { RunState } from "../core/run-state.js";
 import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../storage/capture-reader.js";
 import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
-import { type FileSystem, isMissing, nodeFileSystem, writeFully } from "../storage/file-system.js";
+import { type FileSystem, FileSystemError, nodeFileSystem, writeFully } from "../storage/file-system.js";
 import { readRun, type StoredRun } from "../storage/read-run.js";
+import { StorageError } from "../storage/storage-error.js";
 import { artefactTasks } from "../workers/artefacts/artefact-tasks.js";
 import type { ExportCommandOptions } from "./command-options.js";
 import { entryBody } from "./entry-body.js";
+import { LOSS_FILE, lossAnswer, lossMessage } from "./export-loss.js";
+import { type ExportTarget, exportTarget } from "./export-target.js";
 import { MadeFiles, type MakeArtefact } from "./made-files.js";
 import type { StreamBody } from "./reply.js";
 import { UsageError } from "./resolve-options.js";
@@ -21,7 +24,6 @@ const PIECE_BYTES = 1024 * 1024;
 const MADE_BYTES = 32 * 1024 * 1024;
 /** Names in a folder, of all file systems in use. */
 const MAXIMUM_NAME_BYTES = 255;
-const INCOMPLETE = ".incomplete";
 
 /** What stands in the store cannot be exported as it was stored. Its message says what, and where the rest is. */
 export class ExportError extends Error {
@@ -31,20 +33,27 @@ export class ExportError extends Error {
 /**
  * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and the bytes
  * of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
+ *
+ * False when the log has lost what may have been of the run: then all that is left of it is written, with a file that says so.
  */
-export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<void> {
+export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<boolean> {
   if (runId === null) throw new UsageError("--run is needed: the id of the run to export");
   if (to === null) throw new UsageError("--to is needed: the folder to write");
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   try {
     const stored = await readRun({ dataDirectory, runId });
     if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
-    const target = to.length > 1 ? to.replace(/\/+$/, "") : to;
+    const target = await exportTarget(nodeFileSystem, to);
     const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
     console.log(
-      `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target}` +
+      `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target.path}` +
         (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
     );
+    const { run, loss } = stored;
+    if (loss === null) return true;
+    const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} files of it cannot be made any more`;
+    console.error(`inspection-service: ${lossMessage(run, loss)}${left}; ${target.path}/${LOSS_FILE} tells of it`);
+    return false;
   } finally {
     await dataDirectory.release();
   }
@@ -53,14 +62,9 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
 async function writeRun(
   fileSystem: FileSystem,
   dataDirectory: DataDirectory,
-  { run, deliveries }: StoredRun,
-  target: string,
-): Promise<{ files: number; bytes: number; removed: number }> {
-  const folder = `${target}${INCOMPLETE}`;
-  await refuseTaken(fileSystem, target);
-  if (await fileSystem.exists(folder)) {
-    throw new UsageError(`--to: ${folder} is there, what an earlier export left when it failed: remove it first`);
-  }
+  { run, deliveries, loss }: StoredRun,
+  { path: target, incompletePath: folder }: ExportTarget,
+): Promise<{ files: number; bytes: number; removed: number; leftOut: number }> {
   const entries = manifestOf(run);
   const kept = entries.filter((entry) => entry.deletedAtUs === null);
   const names = plainNames(kept.map(({ name, source }) => ({ name, isPut: source.kind === "stored" })));
@@ -72,6 +76,7 @@ async function writeRun(
   const tasks = artefactTasks(fileSystem);
   const make: MakeArtefact = (name, input) => tasks[name](input);
   const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
+  const leftOut: string[] = [];
   let bytes = 0;
   try {
     await fileSystem.makeDirectory(`${folder}/files`);
@@ -81,19 +86,23 @@ async function writeRun(
       "defects.json": defectsResponse(run),
       "files.json": manifestResponse(run, ""),
     };
-    for (const [name, answer] of Object.entries(answers)) {
-      await writeFile(fileSystem, `${folder}/${name}`, bodyOf(Buffer.from(`${JSON.stringify(answer, null, 2)}\n`)));
-    }
+    const writeAnswer = (name: string, answer: unknown): Promise<void> =>
+      writeFile(fileSystem, `${folder}/${name}`, bodyOf(Buffer.from(`${JSON.stringify(answer, null, 2)}\n`)));
+    for (const [name, answer] of Object.entries(answers)) await writeAnswer(name, answer);
     for (const [at, entry] of kept.entries()) {
-      const body = await entryBody(run, entry, { open, made });
+      const path = `${folder}/files/${names[at]}`;
       try {
-        await writeFile(fileSystem, `${folder}/files/${names[at]}`, body);
-      } finally {
-        body.release();
+        bytes += await writeEntry(fileSystem, path, () => entryBody(run, entry, { open, made }));
+      } catch (error) {
+        // Made of captures of which the log has lost a part: what has been made of them no longer fits.
+        if (loss === null || error instanceof StorageError || error instanceof FileSystemError) throw error;
+        if (await fileSystem.exists(path)) await fileSystem.unlink(path);
+        leftOut.push(`${entry.name}: ${(error as Error).message}`);
+        continue;
       }
       if (names[at] !== entry.name) console.log(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
-      bytes += body.totalBytes;
     }
+    if (loss !== null) await writeAnswer(LOSS_FILE, lossAnswer(run, loss, leftOut));
     await fileSystem.syncDirectory(`${folder}/files`);
     await fileSystem.syncDirectory(folder);
     // Over an empty folder of this name it goes too; one that was filled meanwhile refuses it.
@@ -104,17 +113,8 @@ async function writeRun(
   } finally {
     reader.close();
   }
-  return { files: kept.length, bytes, removed: entries.length - kept.length };
-}
-
-async function refuseTaken(fileSystem: FileSystem, target: string): Promise<void> {
-  try {
-    if ((await fileSystem.readDirectory(target)).length === 0) return;
-  } catch (error) {
-    if (isMissing(error)) return;
-    throw new UsageError(`--to: ${(error as Error).message}`);
-  }
-  throw new UsageError(`--to: ${target} is not empty; nothing is overwritten`);
+  const { length: left } = leftOut;
+  return { files: kept.length - left, bytes, removed: entries.length - kept.length, leftOut: left };
 }
 
 /** Every stored byte of the run against its CRC, before anything is written: the parts that a format takes have none of their own. */
@@ -145,6 +145,17 @@ function plainNames(entries: readonly { name: string; isPut: boolean }[]): strin
     taken.add(plain);
     return plain;
   });
+}
+
+/** Gives the count of its bytes. */
+async function writeEntry(fileSystem: FileSystem, path: string, open: () => Promise<StreamBody>): Promise<number> {
+  const body = await open();
+  try {
+    await writeFile(fileSystem, path, body);
+  } finally {
+    body.release();
+  }
+  return body.totalBytes;
 }
 
 async function writeFile(fileSystem: FileSystem, path: string, body: StreamBody): Promise<void> {

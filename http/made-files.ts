@@ -56,6 +56,9 @@ export class MadeFiles {
     const { mask } = cloud;
     const stored = await this.#read(run.id, cloud.lineCounts);
     const counts = new Uint32Array(stored.buffer);
+    if (counts.length !== lines) {
+      throw new Error(`of frame ${frame.id} there are ${lines} lines, and its ${format} has ${counts.length}`);
+    }
     const head = plyHeader(frame.id, planes, cloud.points, mask !== null);
     const linesPerPiece = Math.max(1, Math.floor(PIECE_BYTES / (width * vertexBytes(planes))));
     const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));

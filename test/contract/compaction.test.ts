@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { runWithCaptures } from "../helpers/kept-captures.js";
@@ -126,5 +128,12 @@ t.test(
     const inspected = await runCommand(["inspect", "--data", service.dataDirectory, "--run", ids[0] as string]);
     t.match(inspected.stdout, /"type":"runEnded"/);
     t.notMatch(inspected.stdout, /"type":"runCreated"/, "what came before the end is gone");
+    const to = join(service.dataDirectory, "out");
+    const exported = await runCommand([
+      ...["export", "--data", service.dataDirectory],
+      ...["--run", ids[0] as string, "--to", to],
+    ]);
+    t.match(exported, { code: 0, stderr: "" }, "and no loss of the run");
+    t.notOk(existsSync(join(to, "incomplete.json")));
   },
 );

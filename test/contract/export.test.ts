@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { capturePath } from "../../storage/capture-path.js";
@@ -12,6 +21,7 @@ import {
 } from "../helpers/kept-captures.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { mountDisk, mountsDisks } from "../helpers/small-disk.js";
 
 const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));
 /** Longer as a file's name than a file system takes. */
@@ -151,4 +161,62 @@ t.test("damaged or missing bytes are not exported, and nothing that looks whole 
   appendFileSync(report, "what was never acknowledged");
   t.match(await runCommand(args), { code: 0, stderr: "" });
   t.same(readFileSync(join(to, "files", "report.pdf")), REPORT);
+});
+
+t.test("--to is replaced whole, or refused before anything is written", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const run = await runWithCaptures(producer, 1);
+  await service.end();
+  const within = join(data, "out");
+  mkdirSync(join(within, "empty"), { recursive: true });
+  symlinkSync("empty", join(within, "link"));
+  symlinkSync("nowhere", join(within, "dangling"));
+  const intoIt = (to: string, cwd = process.cwd()) =>
+    runCommand(["export", "--data", data, "--run", run.id, "--to", to], {}, process.execPath, cwd);
+  const refused: [string, string, RegExp][] = [
+    [
+      ".",
+      join(within, "empty"),
+      /^inspection-service: --to: \. is the folder that this command was started in: [^\n]*\n$/,
+    ],
+    ["./.", join(within, "empty"), /is the folder that this command was started in/],
+    [join(within, "empty"), join(within, "empty"), /is the folder that this command was started in/],
+    [join(within, "link"), within, /^inspection-service: --to: \S*link is a symbolic link to empty: [^\n]*\n$/],
+    [`${join(within, "link")}/`, within, /link is a symbolic link to empty/],
+    [join(within, "dangling"), within, /dangling is a symbolic link to nowhere/],
+    ["..", join(within, "empty"), /is not empty/],
+  ];
+  for (const [to, cwd, message] of refused) {
+    t.match(await intoIt(to, cwd), { code: 1, stdout: "", stderr: message }, `${to} in ${cwd}`);
+    t.same(readdirSync(within).sort(), ["dangling", "empty", "link"], "nothing beside it");
+    t.same(readdirSync(join(within, "empty")), [], "and nothing in it");
+  }
+  for (const [to, cwd] of [
+    ["empty/.", within],
+    ["new/./", within],
+  ] as const) {
+    t.match(await intoIt(to, cwd), { code: 0, stderr: "" }, to);
+    t.ok(existsSync(join(within, to, "run.json")), to);
+  }
+  t.same(readdirSync(within).sort(), ["dangling", "empty", "link", "new"]);
+});
+
+t.test("--to is a mount point: refused before anything is written", { skip: mountsDisks() }, async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const run = await runWithCaptures(producer, 1);
+  await service.end();
+  const disk = mountDisk(t, "1m");
+  const args = ["export", "--data", service.dataDirectory, "--run", run.id, "--to"];
+  t.match(await runCommand([...args, disk]), {
+    code: 1,
+    stdout: "",
+    stderr: /^[^\n]* cannot be replaced \(rename [^\n]*\n$/,
+  });
+  t.notOk(existsSync(`${disk}.incomplete`));
+  t.match(await runCommand([...args, join(disk, "run")]), { code: 0, stderr: "" });
 });

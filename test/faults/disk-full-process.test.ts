@@ -1,32 +1,17 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ServiceProcess } from "../helpers/service-process.js";
+import { mountDisk, mountsDisks, succeeds } from "../helpers/small-disk.js";
 
 const MIB = 1024 * 1024;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 
-function succeeds(command: string, args: string[]): boolean {
-  return spawnSync(command, args, { stdio: "ignore" }).status === 0;
-}
-
 /** False, or why it cannot be tried here. */
 function limitsFiles(): string | false {
   return succeeds("prlimit", ["--pid", String(process.pid), "--fsize"]) ? false : "prlimit is not here";
-}
-
-function smallDisk(path: string): string[] {
-  return ["-t", "tmpfs", "-o", "size=24m", "tmpfs", path];
-}
-
-function mountsDisks(): string | false {
-  const mount = mkdtempSync(join(tmpdir(), "small-disk-"));
-  const isMounted = succeeds("mount", smallDisk(mount)) && succeeds("umount", [mount]);
-  rmdirSync(mount);
-  return isMounted ? false : "no file system can be mounted here";
 }
 
 /** Health's row of the disk, once it has this status. */
@@ -116,12 +101,7 @@ t.test(
   "a real process on a small disk that others fill: captures wait, then all does, then all resumes",
   { skip: mountsDisks() },
   async (t) => {
-    const mount = mkdtempSync(join(tmpdir(), "small-disk-"));
-    t.ok(succeeds("mount", smallDisk(mount)));
-    t.teardown(() => {
-      succeeds("umount", [mount]);
-      rmdirSync(mount);
-    });
+    const mount = mountDisk(t, "24m");
     const dataDirectory = join(mount, "data");
     mkdirSync(dataDirectory);
     const args = ["serve", "--disk-low-bytes", "6MiB", "--disk-critical-bytes", "1MiB"];

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 const MAIN = "dist/http/main.js";
 
@@ -38,8 +38,10 @@ export async function runCommand(
   args: readonly string[],
   environment?: Record<string, string>,
   binary = process.execPath,
+  cwd = process.cwd(),
 ): Promise<Ended> {
-  const child = spawn(binary, [MAIN, ...args], {
+  const child = spawn(binary, [resolve(MAIN), ...args], {
+    cwd,
     env: cleanEnvironment(environment),
     stdio: ["ignore", "pipe", "pipe"],
   });
