@@ -1,7 +1,7 @@
 import type { Extent } from "../core/capture.js";
 import { CaptureInventory } from "./capture-inventory.js";
 import { verifyExtents } from "./capture-reader.js";
-import { filesIn, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
+import { filesIn, findNeedlessFiles, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
 import type { CheckFinding } from "./check-finding.js";
 import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
@@ -17,9 +17,11 @@ import {
   RecoveryReportBuilder,
 } from "./recovery-report.js";
 import { isCorruption } from "./recovery-table.js";
-import { segmentName } from "./segment.js";
+import { segmentBaseOf, segmentName } from "./segment.js";
 import { StorageError } from "./storage-error.js";
-import { tolerantReads } from "./tolerant-reads.js";
+import { type OnUnreadable, tolerantLookups, tolerantOpens, tolerantReads } from "./tolerant-reads.js";
+
+const LOG_FOLDER = "meta";
 
 /** Extents that a record names, in the file at `path` below the captures folder. */
 export interface NamedExtents {
@@ -90,7 +92,7 @@ export interface CheckResult {
 /**
  * Verifies every byte of a store, changing nothing: the log by the very walk that recovery makes, each record by `inspectRecord`, and the
  * stored bytes that the records name by their CRCs; then names the files that no record names, and what quarantine keeps. A disk that
- * does not give some bytes ends no check: they are a finding, and so is what they are missing from.
+ * does not give some bytes, does not open a file or list a folder ends no check: that is a finding, and so is what is missing for it.
  */
 export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const { dataDirectory, inspectRecord, onProgress } = options;
@@ -105,15 +107,23 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (findings.length < MAXIMUM_LISTED_FINDINGS) findings.push(finding);
   };
 
-  const fileSystem = tolerantReads(options.fileSystem ?? nodeFileSystem, (path, offset, lengthBytes, error) => {
-    const file = path.slice(dataDirectory.path.length + 1);
+  const unreadable = new Set<string>();
+  /** False once a part of the log could not be: what it says is not known. */
+  let isLogRead = true;
+  const addUnreadable = (finding: CheckFinding): void => {
+    const { file, offset } = finding;
+    if (file === LOG_FOLDER || (file.startsWith(`${LOG_FOLDER}/`) && segmentBaseOf(nameOf(finding)) !== undefined))
+      isLogRead = false;
     const place = `${file} ${offset}`;
-    // The newest segment is walked twice, and many extents can lie within one block.
+    // The newest segment is walked twice, folders are listed more than once, and many extents can lie within one block.
     if (unreadable.has(place)) return;
     if (unreadable.size < MAXIMUM_LISTED_FINDINGS) unreadable.add(place);
-    add({ code: "unreadable", file, offset, lengthBytes, message: error.message }, true);
-  });
-  const unreadable = new Set<string>();
+    add(finding, true);
+  };
+  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) =>
+    addUnreadable({ code: "unreadable", file: nameIn(dataDirectory, path), offset, lengthBytes, message });
+  const lookups = tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable);
+  const fileSystem = tolerantReads(lookups, onUnreadable);
   const inventory = new CaptureInventory();
   const captures = await totalsOfCaptures(fileSystem, dataDirectory);
   const segments = await filesIn(fileSystem, dataDirectory.metaPath);
@@ -155,14 +165,14 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   };
 
   const builder = new RecoveryReportBuilder();
-  try {
+  const walk = async (): Promise<void> => {
     await walkLog({
-      fileSystem,
+      fileSystem: tolerantOpens(fileSystem, onUnreadable),
       directory: dataDirectory.metaPath,
       firstSequence: 1,
       understandsType: (type) => options.understandsType(type),
       builder,
-      evidence: await findLogEvidence(options.fileSystem ?? nodeFileSystem, dataDirectory),
+      evidence: await findLogEvidence(lookups, dataDirectory),
       quarantine: async () => null,
       deliversTail: true,
       onRecords: async (batch) => {
@@ -188,9 +198,15 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
         onProgress?.({ ...progress });
       },
     });
+  };
+  try {
+    // A folder that is not listed is no log without segments.
+    if (!unreadable.has(`${LOG_FOLDER} 0`)) await walk();
   } catch (error) {
-    // Of the log's folder or a whole file of it: what is behind cannot be walked.
-    add({ code: codeOf(error), file: "meta", offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
+    // Of another release, or of a disk that fails in another way than not giving its bytes: what is behind cannot be walked.
+    isLogRead = false;
+    const file = error instanceof FileSystemError ? nameIn(dataDirectory, error.path) : LOG_FOLDER;
+    add({ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
   }
   await checkAllNamed(options.namedAtEnd?.() ?? []);
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
@@ -200,7 +216,8 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     const { code, offset, lengthBytes } = finding;
     add({ code, file: `meta/${finding.segment}`, offset, lengthBytes, message }, isCorruption(code));
   }
-  await findUnnamedCaptures(fileSystem, dataDirectory, inventory, (finding) => add(finding, false));
+  await findUnnamedCaptures(fileSystem, dataDirectory, inventory, isLogRead, (finding) => add(finding, false));
+  await findNeedlessFiles(fileSystem, dataDirectory, (finding) => add(finding, false));
   const isLogIntact = damages === 0 && report.corruptionCount === 0;
   const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
   // Counted once, where the log still has it.
@@ -210,7 +227,10 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   );
   const unlisted = report.findingCount - report.findings.length;
   const folds = await options.folds?.finish(isLogIntact);
-  for (const finding of folds?.findings ?? []) add(finding, folds?.isDamaged === true);
+  for (const finding of folds?.findings ?? []) {
+    if (finding.code === "unreadable") addUnreadable(finding);
+    else add(finding, folds?.isDamaged === true);
+  }
   return {
     ok: damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
     findings,
@@ -226,6 +246,10 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
       damages,
     },
   };
+}
+
+function nameIn({ path }: DataDirectory, inside: string): string {
+  return inside.startsWith(`${path}/`) ? inside.slice(path.length + 1) : inside;
 }
 
 function logSummary(report: RecoveryReport) {

@@ -1,5 +1,5 @@
 import { monthOf } from "./capture-path.js";
-import { type FileSystem, TEMPORARY_SUFFIX } from "./file-system.js";
+import { type FileSystem, FileSystemError, TEMPORARY_SUFFIX } from "./file-system.js";
 import { segmentBaseOf } from "./segment.js";
 import { snapshotSequenceOf } from "./snapshot-format.js";
 import { StorageError } from "./storage-error.js";
@@ -32,11 +32,19 @@ export async function requireUsable(fileSystem: FileSystem, path: string, forCap
       await fileSystem.assertAccess(`${path}/${folder}`, "change");
     }
   }
-  const segments = await namesOf(fileSystem, `${path}/meta`, segmentBaseOf);
-  for (const segment of segments)
-    await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
-  await namesOf(fileSystem, `${path}/snapshot`, snapshotSequenceOf);
+  try {
+    const segments = await namesOf(fileSystem, `${path}/meta`, segmentBaseOf);
+    for (const segment of segments)
+      await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
+    await namesOf(fileSystem, `${path}/snapshot`, snapshotSequenceOf);
+  } catch (error) {
+    // Who only looks over a store is to tell what the disk does not give, beside all the rest.
+    const isOfDisk = error instanceof FileSystemError && !ACCESS_CODES.has(error.code);
+    if (forCaptures || !isOfDisk) throw error;
+  }
 }
+
+const ACCESS_CODES: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
 
 /** The files of the folder whose name has a number, by that; all of them are files. */
 async function namesOf(

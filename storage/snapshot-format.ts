@@ -22,6 +22,10 @@
  * | … | 24 n | sections | of each: id (4), CRC-32 (4), offset (8), length in bytes (8) |
  * | … | 4 | CRC-32 of all before | |
  *
+ * A format version that this release does not know is believed, unless the head matches its CRC with the version of this release in its
+ * place: then the version was damaged, and nothing else. Of one that matches neither way it cannot be told: a later version may have its CRC
+ * elsewhere.
+ *
  * Example: sequence 7 at offset 176 of segment 1, header CRC 0xefbeadde, time 1,700,000,000,000,001 µs, one segment of salt
  * 0x12345678, one section of id 1 with the 4 bytes `01 02 03 04`:
  *
@@ -217,17 +221,20 @@ export function encodeSnapshotHead({ position, timeUs, segments, sections }: Sna
 
 /**
  * Bytes of the whole head, by its first `SNAPSHOT_FIXED_BYTES`; they are verified only with the whole.
- * @throws {SnapshotError} no snapshot, or of another version
+ * @param sizeBytes of the file: also what keeps a damaged count from asking for any amount of memory
+ * @throws {SnapshotError} no snapshot, or of another version for sure
  */
-export function headBytesOf(fixed: Uint8Array): number {
+export function headBytesOf(fixed: Uint8Array, sizeBytes = Number.POSITIVE_INFINITY): number {
   const view = new DataView(fixed.buffer, fixed.byteOffset, fixed.byteLength);
   if (fixed.length < SNAPSHOT_FIXED_BYTES) throw new SnapshotError("it is shorter than its head");
   if (view.getUint32(0, true) !== MAGIC_LOW || view.getUint32(4, true) !== MAGIC_HIGH) {
     throw new SnapshotError("it does not begin as a snapshot does");
   }
+  const headBytes = snapshotHeadBytes(view.getUint32(52, true), view.getUint32(56, true));
+  if (headBytes <= sizeBytes) return headBytes;
   // Where the rest of the head stands, its CRC too, is that version's own.
   if (view.getUint32(8, true) !== SNAPSHOT_FORMAT_VERSION) throw anotherVersion(view);
-  return snapshotHeadBytes(view.getUint32(52, true), view.getUint32(56, true));
+  throw new SnapshotError("it is shorter than its head");
 }
 
 /**
@@ -238,7 +245,11 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const u53 = (at: number): number => view.getUint32(at + 4, true) * HIGH + view.getUint32(at, true);
   const crcAt = bytes.length - CRC_BYTES;
-  if (view.getUint32(crcAt, true) !== crc32(bytes.subarray(0, crcAt))) {
+  const crc = view.getUint32(crcAt, true);
+  if (view.getUint32(8, true) !== SNAPSHOT_FORMAT_VERSION) {
+    throw crc === crcOfOwnVersion(bytes.subarray(0, crcAt)) ? damagedVersion(view) : anotherVersion(view);
+  }
+  if (crc !== crc32(bytes.subarray(0, crcAt))) {
     throw new SnapshotError("its head does not match its CRC");
   }
   if (view.getUint32(12, true) !== SNAPSHOT_CONTENT_VERSION) throw anotherVersion(view);
@@ -267,6 +278,18 @@ export function decodeSnapshotHead(bytes: Uint8Array): SnapshotHead {
       };
     }),
   };
+}
+
+/** Of a head, had it the format version of this release. */
+function crcOfOwnVersion(head: Uint8Array): number {
+  const own = head.slice();
+  new DataView(own.buffer).setUint32(8, SNAPSHOT_FORMAT_VERSION, true);
+  return crc32(own);
+}
+
+function damagedVersion(head: DataView): SnapshotError {
+  const said = head.getUint32(8, true);
+  return new SnapshotError(`it says format version ${said}, and the CRC of its head ${SNAPSHOT_FORMAT_VERSION}`);
 }
 
 function anotherVersion(head: DataView): SnapshotVersionError {

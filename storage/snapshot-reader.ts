@@ -24,9 +24,7 @@ export class SnapshotReader implements SnapshotSource {
     try {
       const sizeBytes = await file.size();
       const fixed = new Uint8Array(SNAPSHOT_FIXED_BYTES);
-      const headBytes = headBytesOf(fixed.subarray(0, await readFully(file, fixed, 0)));
-      // Also what keeps a damaged count from asking for any amount of memory.
-      if (headBytes > sizeBytes) throw new SnapshotError("it is shorter than its head");
+      const headBytes = headBytesOf(fixed.subarray(0, await readFully(file, fixed, 0)), sizeBytes);
       const bytes = new Uint8Array(headBytes);
       if ((await readFully(file, bytes, 0)) < headBytes) throw new SnapshotError("it is shorter than its head");
       const head = decodeSnapshotHead(bytes);

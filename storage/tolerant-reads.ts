@@ -1,18 +1,16 @@
-import { type FileSystem, type FileSystemError, isUnreadable, type StoreFile } from "./file-system.js";
+import { type FileSystem, FileSystemError, isMissing, isUnreadable, type StoreFile } from "./file-system.js";
 
 /** What one read of a failing disk can hide: reads are tried again in pieces of this size, the block of most disks and file systems. */
 const BLOCK_BYTES = 4096;
 
+/** Told of each place when it is met, which can be more than once; of a folder, or a file as a whole, with offset and length 0. */
+export type OnUnreadable = (path: string, offset: number, lengthBytes: number, error: FileSystemError) => void;
+
 /**
  * A file system for whoever looks over a store on a failing disk: bytes that the disk does not give are told, and read as random ones,
  * which are no record and match no CRC. Only for reading, and never for opening a store: what is behind them could still be there.
- *
- * @param onUnreadable called for each place when it is read, which can be more than once
  */
-export function tolerantReads(
-  fileSystem: FileSystem,
-  onUnreadable: (path: string, offset: number, lengthBytes: number, error: FileSystemError) => void,
-): FileSystem {
+export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
   return {
     ...boundTo(fileSystem),
     async open(path, mode) {
@@ -38,6 +36,58 @@ export function tolerantReads(
         }
       }
     },
+  };
+}
+
+/**
+ * As `tolerantReads`, of what is asked about names: a folder that cannot be listed is told and taken for an empty one, a file that the
+ * disk says nothing of for one of no bytes, or for none.
+ */
+export function tolerantLookups(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
+  const answerOr = async <T>(path: string, answer: Promise<T>, otherwise: T): Promise<T> => {
+    try {
+      return await answer;
+    } catch (error) {
+      if (!(error instanceof FileSystemError) || isMissing(error)) throw error;
+      onUnreadable(path, 0, 0, error);
+      return otherwise;
+    }
+  };
+  return {
+    ...boundTo(fileSystem),
+    readDirectory: (path) => answerOr(path, fileSystem.readDirectory(path), []),
+    exists: (path) => answerOr(path, fileSystem.exists(path), false),
+    sizeOf: (path) => answerOr(path, fileSystem.sizeOf(path), 0),
+  };
+}
+
+/** As `tolerantReads`, of files that are known by their names: one that cannot be opened is told and gives no bytes, whatever its size. */
+export function tolerantOpens(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
+  return {
+    ...boundTo(fileSystem),
+    async open(path, mode) {
+      try {
+        const file = await fileSystem.open(path, mode);
+        // Asked here, where it can still be told; nobody writes to the file.
+        const sizeBytes = await file.size().catch((error: unknown) => file.close().then(() => Promise.reject(error)));
+        return { ...fileBoundTo(file), size: async () => sizeBytes };
+      } catch (error) {
+        if (!(error instanceof FileSystemError)) throw error;
+        onUnreadable(path, 0, 0, error);
+        return unreadableFile(await fileSystem.sizeOf(path).catch(() => 0), error);
+      }
+    },
+  };
+}
+
+function unreadableFile(sizeBytes: number, error: FileSystemError): StoreFile {
+  const refuse = (): Promise<never> => Promise.reject(error);
+  return {
+    ...{ write: refuse, datasync: refuse, truncate: refuse, identity: refuse },
+    read: async () => 0,
+    readSync: () => 0,
+    size: async () => sizeBytes,
+    close: async () => {},
   };
 }
 

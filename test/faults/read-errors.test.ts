@@ -1,3 +1,5 @@
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import t from "tap";
 import type { Extent } from "../../core/capture.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
@@ -5,11 +7,12 @@ import { capturePath } from "../../storage/capture-path.js";
 import { CaptureReader } from "../../storage/capture-reader.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { checkStore } from "../../storage/check-store.js";
-import type { DataDirectory } from "../../storage/data-directory.js";
-import { FileSystemError } from "../../storage/file-system.js";
+import { type DataDirectory, openDataDirectory } from "../../storage/data-directory.js";
+import { FileSystemError, type OpenMode } from "../../storage/file-system.js";
 import { inspectStore } from "../../storage/inspect-store.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { segmentName } from "../../storage/segment.js";
+import { checkDirectory } from "../helpers/checked-directory.js";
 import {
   appendEach,
   createDisk,
@@ -22,6 +25,7 @@ import {
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 const CAPTURES = "/data/captures";
+const PATH_OF_LOOP = capturePath(generateUuidV7(1_800_000_000_000, new Uint8Array(10)), "capture");
 const NAMES = ["a", "bb", "ccc", "d", "ee", "fff", "g", "hh", "iii", "j", "kk", "lll"];
 const dataDirectory: DataDirectory = {
   ...{
@@ -118,12 +122,13 @@ async function storeWithCaptures() {
   }
   await log.close();
   await captures.close();
-  const check = () =>
+  /** @param removed the path of which all records are taken for tombstones */
+  const check = (checked = disk, removed?: string) =>
     checkStore({
-      ...{ dataDirectory, fileSystem: disk, understandsType: () => true },
+      ...{ dataDirectory, fileSystem: checked, understandsType: () => true },
       inspectRecord: ({ index }) => {
         const { path, extent } = JSON.parse(Buffer.from(index).toString()) as { path: string; extent: Extent };
-        return [{ path, extents: [extent] }];
+        return [path === removed ? { path, extents: [], isRemoved: true } : { path, extents: [extent] }];
       },
     });
   return { disk, paths, extents, check };
@@ -160,7 +165,7 @@ t.test("check goes on where the disk does not give bytes, and tells them and wha
     const name = path.slice("/data/".length);
     const isTold = findings.some((one) => one.code === "unreadable" && one.file === name && one.offset === offset);
     const isNamed = findings.some((one) => one.code !== "unreadable" && one.file === name);
-    const others = findings.filter((one) => one.file !== name && one.code !== "capture_unnamed");
+    const others = findings.filter((one) => one.file !== name && one.code !== "capture_unjudged");
     if (ok || !isTold || !isNamed || others.length > 0 || summary.captureFiles !== 3) wrong++;
   }
   t.equal(wrong, 0);
@@ -174,6 +179,107 @@ t.test("check goes on where the disk does not give bytes, and tells them and wha
   disk.open = (path, mode) =>
     path.endsWith(paths[0] as string) ? Promise.reject(new FileSystemError("EACCES", "open", path)) : open(path, mode);
   t.match(await check(), { ok: false, summary: { damages: 3 }, findings: [{ code: "unreadable", message: /EACCES/ }] });
+});
+
+/** What is asked about a name: of the path that it fails for, with the code. */
+type Lookup = "readDirectory" | "sizeOf" | "exists" | "open";
+
+function failing(disk: SimulatedDisk, operation: Lookup, failingPath: string, code: string): SimulatedDisk {
+  const copy = disk.copy();
+  const answer = copy[operation].bind(copy) as (path: string, mode: OpenMode) => Promise<unknown>;
+  Object.assign(copy, {
+    [operation]: (path: string, mode: OpenMode) =>
+      path === failingPath ? Promise.reject(new FileSystemError(code, operation, path)) : answer(path, mode),
+  });
+  return copy;
+}
+
+t.test("check goes on where a folder cannot be listed or a file's size be asked for, and names it", async (t) => {
+  const { disk, paths, check } = await storeWithCaptures();
+  const [first, , third] = paths as [string, string, string];
+  // To be found in each case, by what is read behind the place.
+  const bytes = disk.bytesOf(`${CAPTURES}/${third}`);
+  bytes[14_000]! ^= 1;
+  disk.setBytes(`${CAPTURES}/${third}`, bytes);
+  disk.setBytes(`${QUARANTINE}/${segmentName(1)}-64-80.bin`, new Uint8Array(80));
+  await disk.makeDirectory("/data/snapshot");
+  const month = first.slice(0, 6);
+  const places: [Lookup, string, string][] = [
+    ["readDirectory", "captures", "EIO"],
+    ["readDirectory", `captures/${month}`, "EIO"],
+    ["readDirectory", "quarantine", "EIO"],
+    ["readDirectory", "snapshot", "EIO"],
+    ["sizeOf", `captures/${first}`, "ELOOP"],
+    ["sizeOf", `meta/${segmentName(1)}`, "EIO"],
+    ["sizeOf", `quarantine/${segmentName(1)}-64-80.bin`, "EIO"],
+  ];
+  const whole = await check();
+  t.match([whole.ok, whole.summary.damages], [false, 2]);
+  for (const [operation, file, code] of places) {
+    const { ok, findings, summary } = await check(failing(disk, operation, `/data/${file}`, code));
+    const told = findings.filter((one) => one.code === "unreadable");
+    t.match(told, [{ file, offset: 0, lengthBytes: 0, message: new RegExp(code) }], `${operation} ${file}`);
+    t.equal(told.length, 1);
+    t.ok(findings.some((one) => one.code === "capture_damaged" && one.file === `captures/${third}`));
+    t.match([ok, summary.records, summary.extents], [false, whole.summary.records, 9]);
+    t.notOk(findings.some((one) => one.code === "capture_unnamed" || one.code === "capture_missing"));
+  }
+  const unlisted = await check(failing(disk, "readDirectory", META, "EIO"));
+  const codes = unlisted.findings.map((one) => `${one.code} ${one.file}`);
+  const unjudged = paths.map((path) => `capture_unjudged captures/${path}`);
+  t.same(codes, ["unreadable meta", ...unjudged, `quarantined quarantine/${segmentName(1)}-64-80.bin`]);
+});
+
+t.test("check goes on where the disk does not say whether a removed run's captures are there", async (t) => {
+  const { disk, paths, check } = await storeWithCaptures();
+  const whole = await check();
+  const [first] = paths as [string];
+  const { findings, summary } = await check(failing(disk, "exists", `${CAPTURES}/${first}`, "EIO"), first);
+  t.match(findings, [{ code: "unreadable", file: `captures/${first}` }]);
+  t.match(summary, { records: whole.summary.records, extents: 6, damages: 1 });
+});
+
+t.test("check goes on behind each segment that cannot be opened, and calls no capture a stray for it", async (t) => {
+  const { disk, paths, check } = await storeWithCaptures();
+  const whole = await check();
+  const segments = disk.paths().filter((path) => path.startsWith(META));
+  t.ok(segments.length > 2);
+  let unjudged = 0;
+  for (const path of segments) {
+    const alone = disk.copy();
+    for (const other of segments) if (other !== path) alone.removeFile(other);
+    const { summary: own } = await check(alone);
+    const { ok, findings, summary } = await check(failing(disk, "open", path, "EIO"));
+    const file = path.slice("/data/".length);
+    const ofLog = findings.filter((one) => one.file.startsWith("meta/"));
+    t.same(ofLog.map((one) => `${one.code} ${one.file}`).sort(), [`segment_unreadable ${file}`, `unreadable ${file}`]);
+    t.same([ok, summary.records, summary.damages], [false, whole.summary.records - own.records, 2], file);
+    t.equal(summary.extents, whole.summary.extents - own.extents, "what the others name is verified");
+    const ofCaptures = findings.filter((one) => one.file.startsWith("captures/"));
+    t.ok(ofCaptures.every((one) => one.code === "capture_unjudged" && /cannot be judged/.test(one.message)));
+    unjudged += ofCaptures.length;
+  }
+  t.ok(unjudged > 0 && unjudged < paths.length, `${unjudged} captures that one segment alone names`);
+});
+
+t.test("check goes on at a capture file and at a segment that are links to themselves", async (t) => {
+  const path = t.testdir();
+  await (await openDataDirectory({ path, creates: true })).release();
+  const loops = [`captures/${PATH_OF_LOOP}`, `meta/${segmentName(1)}`];
+  await mkdir(join(path, "captures", PATH_OF_LOOP.slice(0, 6)));
+  for (const loop of loops) await symlink(join(path, loop), join(path, loop));
+  await writeFile(join(path, "quarantine", "left.bin"), "left");
+  const { ok, findings, summary } = await checkDirectory(path);
+  const codes = findings.map(({ code, file }) => `${code} ${file}`).sort();
+  t.same(codes, [
+    `capture_unjudged ${loops[0]}`,
+    "quarantined quarantine/left.bin",
+    `segment_unreadable ${loops[1]}`,
+    ...loops.map((loop) => `unreadable ${loop}`),
+  ]);
+  t.match([ok, summary.segments, summary.captureFiles, summary.damages], [false, 1, 1, 4]);
+  const opening = await openDataDirectory({ path, creates: true }).catch((error: unknown) => error);
+  t.match(opening, { code: "ELOOP" }, "a start is refused all the same");
 });
 
 t.test("inspect tells what the disk does not give, and prints the rest", async (t) => {

@@ -467,6 +467,41 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "for (const { finding, count } of [])",
     killer: "storage/check-store",
   },
+  {
+    name: "check ends where a folder cannot be listed or a size not be asked for",
+    file: "storage/check-store.js",
+    find: "tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable)",
+    replace: "options.fileSystem ?? nodeFileSystem",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "check ends at a segment that cannot be opened",
+    file: "storage/check-store.js",
+    find: "tolerantOpens(fileSystem, onUnreadable)",
+    replace: "fileSystem",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "check calls captures strays that only an unread segment names",
+    file: "storage/check-files.js",
+    find: "isLogRead ? UNNAMED : UNJUDGED",
+    replace: "UNNAMED",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "who only looks over a store is refused for a segment that the disk says nothing of",
+    file: "storage/directory-condition.js",
+    find: "if (forCaptures || !isOfDisk)",
+    replace: "if (true)",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "a snapshot whose format version is damaged is taken for one of another release",
+    file: "storage/snapshot-format.js",
+    find: "crc === crcOfOwnVersion(bytes.subarray(0, crcAt))",
+    replace: "false",
+    killer: "workers/snapshot/check-snapshot",
+  },
   // Retention.
   {
     name: "captures are unlinked before their tombstone is durable",

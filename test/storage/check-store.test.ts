@@ -133,6 +133,30 @@ t.test(
   },
 );
 
+t.test("what is none of the service's beside segments and snapshots is told, and is no damage", async (t) => {
+  const disk = await createStore();
+  disk.setBytes(`${META}/notes.txt`, new Uint8Array(5));
+  disk.setBytes(`${META}/0000000000000001.seg.old`, new Uint8Array(7));
+  await disk.makeDirectory(`${META}/backup.tmp`);
+  await disk.makeDirectory(directory.snapshotPath);
+  disk.setBytes(`${directory.snapshotPath}/42.snap`, new Uint8Array(9));
+  // What a crash leaves of a snapshot that was being made.
+  disk.setBytes(`${directory.snapshotPath}/0000000000000042.snap.tmp`, new Uint8Array(9));
+  await disk.makeDirectory(`${directory.snapshotPath}/old`);
+  const { ok, findings, summary } = await check(disk);
+  t.same([ok, summary.damages, summary.findings], [true, 0, 5]);
+  t.same(
+    findings.map(({ code, file, lengthBytes }) => `${code} ${file} ${lengthBytes}`),
+    [
+      "file_unknown meta/0000000000000001.seg.old 7",
+      "file_unknown meta/backup.tmp 0",
+      "file_unknown meta/notes.txt 5",
+      "file_unknown snapshot/42.snap 9",
+      "file_unknown snapshot/old 0",
+    ],
+  );
+});
+
 t.test("a torn tail is told and is no damage; a record that cannot be decoded is one", async (t) => {
   const torn = await createStore();
   const path = torn
@@ -167,7 +191,11 @@ t.test("a store of a newer format is told as such", async (t) => {
     fileSystem: disk,
     understandsType: (type) => type < 100,
   });
-  t.match(unknown, { ok: false, findings: [{ code: "record_type_unsupported" }] });
+  t.match(unknown, { ok: false, findings: [{ code: "record_type_unsupported", file: "meta" }] });
+  t.notOk(
+    unknown.findings.some(({ code }) => code === "capture_unnamed"),
+    "what is not read is not judged by",
+  );
 });
 
 t.test("inspect shows every record in order, and what is wrong", async (t) => {

@@ -1,11 +1,13 @@
 import type { CheckFinding } from "../../storage/check-finding.js";
 import type { FoldCheck } from "../../storage/check-store.js";
 import type { DataDirectory } from "../../storage/data-directory.js";
-import type { FileSystem } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
 import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
 import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { snapshotSequenceOf } from "../../storage/snapshot-format.js";
+import { tolerantLookups } from "../../storage/tolerant-reads.js";
 import { foldTables } from "./fold-rows.js";
 import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
 
@@ -28,11 +30,13 @@ export interface SnapshotSummary {
 export class SnapshotCheck implements FoldCheck {
   /** Undefined when there is no snapshot. */
   static async open(fileSystem: FileSystem, directory: DataDirectory): Promise<SnapshotCheck | undefined> {
-    const { newest } = await snapshotsIn(fileSystem, directory.snapshotPath);
+    // What cannot be listed or has no size that could be asked for is told by the check of all files.
+    const lookups = tolerantLookups(fileSystem, () => {});
+    const { newest } = await snapshotsIn(lookups, directory.snapshotPath);
     if (newest === null) return undefined;
     const check = new SnapshotCheck(`snapshot/${newest}`);
     const path = `${directory.snapshotPath}/${newest}`;
-    check.#sizeBytes = await fileSystem.sizeOf(path);
+    check.#sizeBytes = await lookups.sizeOf(path);
     const damage = await findSnapshotDamage(fileSystem, path);
     if (damage !== null) {
       check.#isDamaged = true;
@@ -43,8 +47,12 @@ export class SnapshotCheck implements FoldCheck {
     try {
       check.#folds = { loaded: await readFolded(fileSystem, directory.metaPath, path), fresh: nothingFolded() };
       check.#verdict = "not_compared";
+      check.#compareName(newest, check.#folds.loaded);
     } catch (error) {
-      check.#find("snapshot_unusable", messageOf(error));
+      if (!(error instanceof FileSystemError)) check.#find("snapshot_unusable", messageOf(error));
+      else if (error.path === path) check.#find("unreadable", messageOf(error));
+      // Of a segment that the snapshot was to be held against, which the check of the log tells.
+      else check.#verdict = "not_compared";
     }
     return check;
   }
@@ -97,6 +105,16 @@ export class SnapshotCheck implements FoldCheck {
   /** Once `finish` has resolved. */
   get summary(): SnapshotSummary {
     return { file: this.#file, sizeBytes: this.#sizeBytes, verdict: this.#verdict };
+  }
+
+  /** No opening believes the name, but it takes the file with the highest for the newest. */
+  #compareName(name: string, { start }: Folded): void {
+    const sequence = snapshotSequenceOf(name);
+    if (start === null || start.sequence === sequence) return;
+    this.#find(
+      "snapshot_misnamed",
+      `by its name it ends at record ${sequence}, by its head, which counts, at ${start.sequence}`,
+    );
   }
 
   #find(code: string, message: string): void {

@@ -3,6 +3,7 @@ import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { CaptureLedger } from "../../../storage/capture-ledger.js";
 import { checkStore } from "../../../storage/check-store.js";
+import { FileSystemError } from "../../../storage/file-system.js";
 import { isChangeRecordType } from "../../../storage/record-index.js";
 import { snapshotHeadBytes, snapshotName } from "../../../storage/snapshot-format.js";
 import { placeInLog } from "../../../storage/snapshot-place.js";
@@ -13,7 +14,7 @@ import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
-import { META } from "../../helpers/log-harness.js";
+import { META, QUARANTINE } from "../../helpers/log-harness.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
 
 async function storeWithSnapshot(seed: number): Promise<{ disk: SimulatedDisk; path: string }> {
@@ -83,6 +84,82 @@ t.test("a snapshot of another version is no damaged one, and of no use", async (
     t.match(findings, [{ code: "snapshot_unusable", message: /version 99.*; this release reads/ }]);
   }
 });
+
+t.test("a format version that is damaged is damage: told by check, and put in quarantine by an opening", async (t) => {
+  const { disk, path } = await storeWithSnapshot(2);
+  const bytes = disk.bytesOf(path);
+  for (let bit = 0; bit < 32; bit++) {
+    const flipped = bytes.slice();
+    flipped[8 + (bit >> 3)]! ^= 1 << (bit & 7);
+    disk.setBytes(path, flipped);
+    const { ok, findings } = await checked(disk);
+    t.equal(ok, false);
+    t.match(findings, [{ code: "snapshot_damaged", message: /says format version \d+, and the CRC of its head 1/ }]);
+  }
+  const opened = await HistoryStore.open(disk);
+  await opened.log.close();
+  t.equal(opened.snapshot, null);
+  t.ok(disk.has(`${QUARANTINE}/${path.slice(SNAPSHOTS.length + 1)}`));
+});
+
+t.test("an older snapshot beside the newest is told and not looked into; so is one under another number", async (t) => {
+  const { disk, path } = await storeWithSnapshot(7);
+  const older = `${SNAPSHOTS}/${snapshotName(3)}`;
+  disk.setBytes(older, new Uint8Array(100));
+  const beside = await checked(disk);
+  t.match(beside, { ok: true, snapshot: { verdict: "agrees" }, summary: { findings: 1, damages: 0 } });
+  t.match(beside.findings, [{ code: "snapshot_left", file: older.slice("/data/".length), lengthBytes: 100 }]);
+  disk.removeFile(older);
+  const number = Number(path.slice(SNAPSHOTS.length + 1, -".snap".length));
+  const renamed = `${SNAPSHOTS}/${snapshotName(number + 1)}`;
+  disk.setBytes(renamed, disk.bytesOf(path));
+  disk.removeFile(path);
+  const misnamed = await checked(disk);
+  t.match(misnamed, { ok: true, snapshot: { verdict: "agrees" }, summary: { findings: 1, damages: 0 } });
+  const message = new RegExp(`ends at record ${number + 1}, by its head, which counts, at ${number}$`);
+  t.match(misnamed.findings, [{ code: "snapshot_misnamed", file: renamed.slice("/data/".length), message }]);
+  const opened = await HistoryStore.open(disk);
+  await opened.log.close();
+  t.equal(opened.snapshot?.start.sequence, number, "an opening goes by the head");
+});
+
+t.test(
+  "a snapshot, or a segment that it knows, that the disk does not open is told once, the rest checked",
+  async (t) => {
+    const { disk, path } = await storeWithSnapshot(8);
+    const { summary: whole } = await checked(disk);
+    const segment = disk.paths().find((name) => name.startsWith(META)) as string;
+    for (const failing of [path, segment]) {
+      for (const code of ["EIO", "ELOOP"]) {
+        const attempt = disk.copy();
+        const open = attempt.open.bind(attempt);
+        attempt.open = async (name, mode) => {
+          if (name === failing) throw new FileSystemError(code, "open", name);
+          return open(name, mode);
+        };
+        const { ok, findings, summary, snapshot } = await checked(attempt);
+        const file = failing.slice("/data/".length);
+        const expected =
+          failing === segment
+            ? ["segment_unreadable", "unreadable"]
+            : [code === "EIO" ? "snapshot_damaged" : "unreadable"];
+        t.same([ok, findings.map((one) => one.code).sort()], [false, expected], `${code} ${file}`);
+        t.ok(findings.every((one) => one.file === file));
+        t.equal(snapshot?.verdict, failing === segment ? "not_compared" : "of_no_use");
+        if (failing === path) t.equal(summary.records, whole.records);
+      }
+    }
+    const unlisted = disk.copy();
+    const list = unlisted.readDirectory.bind(unlisted);
+    unlisted.readDirectory = async (name) => {
+      if (name === SNAPSHOTS) throw new FileSystemError("EIO", "readdir", name);
+      return list(name);
+    };
+    const { ok, findings, summary } = await checked(unlisted);
+    t.match([ok, findings.length, summary.records], [false, 1, whole.records]);
+    t.match(findings, [{ code: "unreadable", file: "snapshot" }]);
+  },
+);
 
 t.test("a snapshot of another log is told, and no damage either", async (t) => {
   const { disk, path } = await storeWithSnapshot(3);
