@@ -171,6 +171,13 @@ async function unusable(
     // Of the link, which may stand above the directory or within it.
     if (path.startsWith(`${error.path}/`)) reason = `lies below ${error.path}, which ${reason}`;
     else if (error.path !== path) subject = error.path;
+  } else if (error.code === "ELOOP") {
+    // Of the directory itself, where it cannot be looked at either; else of what is in it.
+    const isOwn = await fileSystem.statusOf(path).then(
+      () => false,
+      () => true,
+    );
+    if (!isOwn) subject = error.path;
   } else if (error.code === "ENOENT") {
     // Whatever is not there is made: here nothing can be.
     if (error.operation !== "mkdir") return undefined;
