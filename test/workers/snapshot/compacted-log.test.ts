@@ -121,7 +121,8 @@ t.test(`segments compacted since the snapshot: what has moved is taken over, TES
       const options = { dataDirectory: DIRECTORY, fileSystem: fork, understandsType: isKnownRecordType, folds };
       const { ok, findings } = await checkStore(options);
       t.same(
-        findings.filter(({ code }) => code.startsWith("snapshot")),
+        // Where a snapshot was made since, the older one lies beside it still: that is told, and no fault.
+        findings.filter(({ code }) => code.startsWith("snapshot") && code !== "snapshot_left"),
         [],
         what,
       );
