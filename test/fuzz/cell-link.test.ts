@@ -1,4 +1,5 @@
 import t from "tap";
+import { LIMITS } from "../../core/limits.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { encodeFrame } from "../../workers/cell-link/frame-codec.js";
 import { heldBytes } from "../helpers/held-memory.js";
@@ -21,8 +22,11 @@ const MESSAGES = sized(3_000, 50_000);
 const MIB = 1024 * 1024;
 /** What a fuzzed service may hold in the end: its buffers and the test's own records. */
 const HELD_LIMIT_BYTES = 200 * MIB;
-/** What one stream may make of buffers: a frame may ask for 64 MiB, and must not get it for its few bytes. */
-const STREAM_LIMIT_BYTES = 32 * MIB;
+/**
+ * What one stream may make of buffers: the largest payload that a frame can claim, of which only what arrives takes memory (frame-codec.test.ts),
+ * and what else it makes.
+ */
+const STREAM_LIMIT_BYTES = LIMITS.linkPayloadBytes + 32 * MIB;
 
 function pick<T>(random: Random, items: readonly T[]): T {
   return items[random.integer(0, items.length - 1)] as T;

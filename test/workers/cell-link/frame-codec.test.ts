@@ -11,6 +11,7 @@ import {
 } from "../../../workers/cell-link/frame-codec.js";
 import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
+import { residentBytes } from "../../helpers/process-figures.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -164,6 +165,23 @@ t.test("a parser at its limits, and behind a fault", async (t) => {
   t.throws(() => encodeFrame({ ...frame, body: { a: "x".repeat(LIMITS.linkBodyBytes) } }), /body_length/);
   t.throws(() => encodeFrame({ ...frame, sequence: 2 ** 53 }), /sequence/);
   t.throws(() => encodeFrame({ ...frame, payload: new Uint8Array(LIMITS.linkPayloadBytes + 1) }), /payload_length/);
+});
+
+t.test("a payload that is claimed and does not arrive takes no memory", async (t) => {
+  const claims = 8;
+  const head = encodeFrame({ kind: "message", sequence: 1, body: { type: "file.put" }, payload: Uint8Array.of(1) })[0];
+  const claim = Buffer.from(head as Uint8Array);
+  claim.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
+  const buffers = new PayloadBuffers();
+  const before = { resident: residentBytes(process.pid), reserved: process.memoryUsage().arrayBuffers };
+  const parsers = Array.from({ length: claims }, () => new FrameParser({ buffers, onFrame: () => {} }));
+  for (const parser of parsers) t.equal(parser.push(Buffer.concat([claim, Buffer.alloc(1_000)])), undefined);
+  const reserved = process.memoryUsage().arrayBuffers - before.reserved;
+  const resident = residentBytes(process.pid) - before.resident;
+  // Garbage of before may go meanwhile.
+  t.ok(reserved > (claims / 2) * LIMITS.linkPayloadBytes, `${Math.round(reserved / 2 ** 20)} MiB are reserved`);
+  t.ok(resident < LIMITS.linkPayloadBytes / 2, `${Math.round(resident / 2 ** 20)} MiB of them are there`);
+  for (const parser of parsers) parser.close();
 });
 
 t.test("closing gives the buffer of a partial payload back, and onFrame may close", async (t) => {
