@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Test } from "tap";
+import type { RunChange, RunEnded } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
 import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
@@ -214,6 +215,16 @@ export class RecorderHarness {
     for (const changed of this.#changed.splice(0)) changed();
   }
 
+  /** Undefined where a segment between those of its beginning and this has been compacted: until the run's end comes there is no run to look at. */
+  #fold(run: RunState | undefined, change: RunChange | RunEnded, timeUs: number): RunState | undefined {
+    try {
+      return foldRun(run, change, timeUs);
+    } catch (error) {
+      if (this.#ready !== undefined) throw error;
+      return undefined;
+    }
+  }
+
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
     this.#front?.batch(batch);
@@ -234,7 +245,9 @@ export class RecorderHarness {
         const run = this.runs.get(change.runId);
         // Compaction dropped how it began: its end is still to come.
         if (run === undefined && change.kind !== "run_created" && change.kind !== "run_ended") continue;
-        this.runs.set(change.runId, foldRun(run, change, timeUs));
+        const folded = this.#fold(run, change, timeUs);
+        if (folded === undefined) this.runs.delete(change.runId);
+        else this.runs.set(change.runId, folded);
       }
     });
   }
