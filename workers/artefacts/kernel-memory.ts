@@ -96,6 +96,16 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
     endLine: number,
     work: number,
   ): void;
+  /** assembly/exact-lanes.ts */
+  exactLanesScratchBytes(grid: number): number;
+  measureExactLanes(
+    grid: number,
+    best: number,
+    distances: number,
+    firstLine: number,
+    endLine: number,
+    work: number,
+  ): void;
 }
 
 /** assembly/strip-coding.ts */

@@ -1,14 +1,14 @@
 /**
  * The mean distances of a grid's points in f32, four neighbouring positions at a time. Most points of a surface have their 19 nearest among
  * the 20, or else the 28 or up to 80, laterally nearest positions: whether it is so shows when the distances are there, by the worst of the best 19
- * being no farther than the next position lies laterally. The others are searched one by one, exactly (kernels/neighbour-search.ts).
+ * being no farther than the next position lies laterally. The others are searched one by one (far-neighbours.ts, kernels/neighbour-search.ts).
  *
  * Of n candidates the n - 19 largest are left out by a chain of minima and maxima: each register keeps the larger and hands the
  * smaller on; what comes out at the end stays. Roots of that are summed in f64. Beyond 28 the best 19 are kept in order instead.
  *
  * Error: a z difference is off by u = 2^-24 at most (f32, round to nearest), its square by 3u, the table's squares of lateral differences
  * by u, their sum by 2u, the squared distance by 4u, a root by 3u, the sum of two by 4u, and the mean stored as f32 by 5u. Taking other
- * candidates for the nearest because of it changes the sum by no more. So a distance is right within APPROXIMATION_ERROR = 8u.
+ * candidates for the nearest because of it changes the sum by no more. What far-neighbours.ts finds is exact but for being stored.
  */
 
 // @ts-nocheck: AssemblyScript
@@ -22,6 +22,8 @@ const MORE: i32 = 28;
 const MOST: i32 = 80;
 /** Less than one: the bound must hold for exact distances too. */
 const CAUTION: f64 = 0.999999;
+/** More than one: what is the worst of rounded squares may be more in exact ones. */
+const ROUNDED: f64 = 1.000001;
 
 /** f32 of every column of (x[column + k] - x[column])², for k from -16 to 16: `squares` points to that of k = 0, the next is `pitch` items on. */
 export function measureLanes(
@@ -146,7 +148,7 @@ export function measureLanes(
         rest &= rest - 1;
         const limit = load<f32>(<usize>(plan - 48 + (lane << 2)));
         let mean: f64 = -1;
-        if (limit < Infinity) mean = meanOfFar(grid, <usize>best, column + lane, line, limit);
+        if (limit < Infinity) mean = meanOfFar(grid, <usize>best, column + lane, line, <f64>limit * ROUNDED);
         if (mean < 0) mean = meanDistance(grid, best, column + lane, line, work);
         store<f32>(out + (<usize>lane << 2), <f32>mean);
       }

@@ -1,9 +1,8 @@
 /**
- * The mean distance of a point that lies far off its surroundings, in f32: what distance-lanes.ts has found of it bounds the distance of its
- * 19th neighbour, and so tiles that hold nothing within that bound are passed over, and of the others all points are looked at, four at a time.
- *
- * Error: as in distance-lanes.ts, but for the squares of lateral differences, which are off by 3u here: a squared distance by 5u, a root by
- * 3.5u, the mean stored as f32 by 5u. Of points as far as the bound itself each stands for another.
+ * The mean distance of a point that lies far off its surroundings, as `meanDistance` has it, to the last bit: what the lanes have found of it
+ * bounds the distance of its 19th neighbour, and so tiles that hold nothing within that bound are passed over, and of the others all points
+ * are looked at, four at a time. That is done in f32, which passes over what is farther by more than its rounding; the others' distances are
+ * computed in f64.
  */
 
 // @ts-nocheck: AssemblyScript
@@ -13,15 +12,15 @@ import { STRIDE, TILE_MAXIMA, TILE_MINIMA, TILES_HIGH, TILES_WIDE, XS, YS, ZS } 
 
 /** Within more tiles the search is left to the one that counts its work. */
 const MOST_TILES: i32 = 512;
-/** More than rounding makes a bound pass over. */
-const CAUTION: f32 = 0.999999;
+/** More than the rounding of f32 makes of a squared distance or a bound: 5 * 2^-24. */
+const CAUTION: f64 = 1.000001;
 
 /**
  * @param scratch 48 bytes
- * @param limit a squared distance within which at least 19 other points lie
+ * @param limit more than the squared distance of the 19th of the nearest other points
  * @returns negative where there is too much to be looked at
  */
-export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limit: f32): f64 {
+export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limit: f64): f64 {
   const tilesWide = i32At(grid, TILES_WIDE);
   const tilesHigh = i32At(grid, TILES_HIGH);
   const xs = i32At(grid, XS);
@@ -45,13 +44,21 @@ export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limi
   const center = v128.load32_splat(<usize>(zs + ((row * stride + column) << 2)));
   const centerX = f32x4.splat(<f32>x);
   const zero = f32x4.splat(0);
-  // The best 19 squared distances, rising; of the last four the fourth does not count.
-  let worst = f32x4.splat(limit);
-  let b0 = worst;
-  let b1 = worst;
-  let b2 = worst;
-  let b3 = worst;
-  let b4 = worst;
+  const z = f32At(zs, row * stride + column);
+  // The best 19 squared distances, rising; of the last two the second does not count.
+  let b0 = f64x2.splat(limit);
+  let b1 = b0;
+  let b2 = b0;
+  let b3 = b0;
+  let b4 = b0;
+  let b5 = b0;
+  let b6 = b0;
+  let b7 = b0;
+  let b8 = b0;
+  let b9 = b0;
+  const none = f64x2.splat(0);
+  let worst = limit;
+  let reach = f32x4.splat(<f32>(worst * CAUTION));
   for (let nth = top - 1; nth <= bottom; nth++) {
     // The point's own tiles first: the nearest are there mostly.
     const line = nth < top ? ownLine : nth;
@@ -67,7 +74,7 @@ export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limi
       const gap = f32x4.pmax(f32x4.pmax(below, above), zero);
       const least = f32x4.add(f32x4.mul(gap, gap), f32x4.splat(<f32>gapY));
       v128.store(scratch, least);
-      let tiles = i32x4.bitmask(f32x4.lt(f32x4.mul(least, f32x4.splat(CAUTION)), worst));
+      let tiles = i32x4.bitmask(f32x4.lt(least, reach));
       while (tiles != 0) {
         const lane = ctz(tiles);
         tiles &= tiles - 1;
@@ -76,8 +83,7 @@ export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limi
         let gapX: f64 = 0;
         if (at < ownColumn) gapX = squared(x - f32At(xs, (at << 3) + 7));
         else if (at > ownColumn) gapX = squared(f32At(xs, at << 3) - x);
-        const bound = load<f32>(scratch + (<usize>lane << 2)) + <f32>gapX;
-        if (bound * CAUTION >= f32x4.extract_lane(b4, 2)) continue;
+        if (<f64>load<f32>(scratch + (<usize>lane << 2)) + gapX >= worst * CAUTION) continue;
         const first = at << 3;
         let dx = f32x4.sub(v128.load(<usize>(xs + (first << 2))), centerX);
         const squaredLeft = f32x4.mul(dx, dx);
@@ -91,37 +97,53 @@ export function meanOfFar(grid: i32, scratch: usize, column: i32, row: i32, limi
           dz = f32x4.sub(v128.load(points, 16), center);
           const e = f32x4.add(f32x4.mul(dz, dz), f32x4.add(squaredRight, squaredDy));
           points += <usize>(stride << 2);
-          let hits = i32x4.bitmask(f32x4.lt(d, worst)) | (i32x4.bitmask(f32x4.lt(e, worst)) << 4);
-          if (hits == 0) continue;
+          let hits = i32x4.bitmask(f32x4.lt(d, reach)) | (i32x4.bitmask(f32x4.lt(e, reach)) << 4);
           if (pointLine == row && at == ownColumn) hits &= ~(1 << (column & 7));
-          v128.store(scratch, d, 16);
-          v128.store(scratch, e, 32);
+          if (hits == 0) continue;
+          const exactDy = f32At(ys, pointLine) - y;
+          const lineZs = zs + ((pointLine * stride) << 2);
           while (hits != 0) {
-            const distance = v128.load32_splat(scratch + (<usize>ctz(hits) << 2), 16);
+            const other = first + ctz(hits);
             hits &= hits - 1;
-            b4 = f32x4.pmin(b4, f32x4.pmax(v128.shuffle<i32>(b3, b4, 3, 4, 5, 6), distance));
-            b3 = f32x4.pmin(b3, f32x4.pmax(v128.shuffle<i32>(b2, b3, 3, 4, 5, 6), distance));
-            b2 = f32x4.pmin(b2, f32x4.pmax(v128.shuffle<i32>(b1, b2, 3, 4, 5, 6), distance));
-            b1 = f32x4.pmin(b1, f32x4.pmax(v128.shuffle<i32>(b0, b1, 3, 4, 5, 6), distance));
-            b0 = f32x4.pmin(b0, f32x4.pmax(v128.shuffle<i32>(zero, b0, 3, 4, 5, 6), distance));
+            const exactDx = f32At(xs, other) - x;
+            const exactDz = f32At(lineZs, other) - z;
+            const distance = f64x2.splat(exactDx * exactDx + exactDy * exactDy + exactDz * exactDz);
+            b9 = f64x2.pmin(b9, f64x2.pmax(v128.shuffle<i64>(b8, b9, 1, 2), distance));
+            b8 = f64x2.pmin(b8, f64x2.pmax(v128.shuffle<i64>(b7, b8, 1, 2), distance));
+            b7 = f64x2.pmin(b7, f64x2.pmax(v128.shuffle<i64>(b6, b7, 1, 2), distance));
+            b6 = f64x2.pmin(b6, f64x2.pmax(v128.shuffle<i64>(b5, b6, 1, 2), distance));
+            b5 = f64x2.pmin(b5, f64x2.pmax(v128.shuffle<i64>(b4, b5, 1, 2), distance));
+            b4 = f64x2.pmin(b4, f64x2.pmax(v128.shuffle<i64>(b3, b4, 1, 2), distance));
+            b3 = f64x2.pmin(b3, f64x2.pmax(v128.shuffle<i64>(b2, b3, 1, 2), distance));
+            b2 = f64x2.pmin(b2, f64x2.pmax(v128.shuffle<i64>(b1, b2, 1, 2), distance));
+            b1 = f64x2.pmin(b1, f64x2.pmax(v128.shuffle<i64>(b0, b1, 1, 2), distance));
+            b0 = f64x2.pmin(b0, f64x2.pmax(v128.shuffle<i64>(none, b0, 1, 2), distance));
           }
-          worst = v128.shuffle<i32>(b4, b4, 2, 2, 2, 2);
+          worst = f64x2.extract_lane(b9, 0);
+          reach = f32x4.splat(<f32>(worst * CAUTION));
         }
       }
     }
   }
-  let sums = f64x2.add(rootsOf(b0), rootsOf(b1));
-  sums = f64x2.add(sums, f64x2.add(rootsOf(b2), rootsOf(b3)));
-  sums = f64x2.add(sums, rootsOf(f32x4.replace_lane(b4, 3, 0)));
-  return (f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1)) / 20;
+  let sum: f64 = 0;
+  sum = sumWith(sum, b0);
+  sum = sumWith(sum, b1);
+  sum = sumWith(sum, b2);
+  sum = sumWith(sum, b3);
+  sum = sumWith(sum, b4);
+  sum = sumWith(sum, b5);
+  sum = sumWith(sum, b6);
+  sum = sumWith(sum, b7);
+  sum = sumWith(sum, b8);
+  return (sum + sqrt<f64>(worst)) / 20;
 }
 
 @inline function squared(value: f64): f64 {
   return value * value;
 }
 
-/** Of four squares the roots, pairs of them added up. */
-@inline function rootsOf(squares: v128): v128 {
-  const roots = f32x4.sqrt(squares);
-  return f64x2.add(f64x2.promote_low_f32x4(roots), f64x2.promote_low_f32x4(v128.shuffle<i32>(roots, roots, 2, 3, 2, 3)));
+/** One after the other: the order of a sum is part of its bits. */
+@inline function sumWith(sum: f64, squares: v128): f64 {
+  const roots = f64x2.sqrt(squares);
+  return sum + f64x2.extract_lane(roots, 0) + f64x2.extract_lane(roots, 1);
 }

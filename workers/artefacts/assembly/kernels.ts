@@ -19,5 +19,6 @@ export { swapSamples } from "./sample-swapping.js";
 export { markInliers } from "./inlier-marking.js";
 export { boundTiles } from "./tile-bounds.js";
 export { decodeShorts } from "./short-decoding.js";
+export { exactLanesScratchBytes, measureExactLanes } from "./exact-lanes.js";
 export { measureLanes } from "./distance-lanes.js";
 export { codeStrip } from "./strip-coding.js";

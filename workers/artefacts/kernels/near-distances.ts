@@ -56,7 +56,7 @@ export function nearScratchBytes(grid: i32): i32 {
 }
 
 /** Lines that the near entries reach. */
-function reachOf(grid: i32): i32 {
+export function reachOf(grid: i32): i32 {
   let reach: i32 = 0;
   for (let nth: i32 = 0; nth < NEAR && nth < i32At(grid, OFFSET_COUNT); nth += 2) {
     const line = i32At(i32At(grid, OFFSET_LINES), nth);
