@@ -6,12 +6,13 @@ import { cloudOf, csvOf } from "../core/artefact.js";
 import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../core/capture.js";
 import { plyHeader, vertexBytes } from "../core/ply-header.js";
 import type { RunState } from "../core/run-state.js";
-import type { TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
+import type { MadePiece, TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
 import { csvHeader } from "../workers/artefacts/csv-encoder.js";
 import { frameSource } from "../workers/artefacts/frame-source.js";
+import { lendMemory, type SharedMemory } from "../workers/artefacts/kernel-memory.js";
 import { ROWS_PER_STRETCH, type SeriesSource } from "../workers/artefacts/series-source.js";
-import { MadePieces } from "./made-pieces.js";
-import { madeStream, type PieceRequest } from "./made-stream.js";
+import { MadePieces, type Piece } from "./made-pieces.js";
+import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
 import type { StreamBody } from "./reply.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 
@@ -33,10 +34,14 @@ export interface MadeFilesOptions {
 
 /** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
 const PIECE_BYTES = 1024 * 1024;
+/** Pieces that are not kept come and go a few at a time. */
+const KEPT_MEMORIES = 8;
 
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
+  /** Of pieces that nobody reads any more. */
+  readonly #memories: SharedMemory[] = [];
 
   constructor(options: MadeFilesOptions) {
     this.#options = options;
@@ -65,15 +70,18 @@ export class MadeFiles {
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
     const extents = mask === null ? frame.batches : [...frame.batches, mask];
-    const piece = (nth: number, request: PieceRequest): Promise<Uint8Array> => {
+    const piece: MadeStreamOptions["piece"] = (nth, request, use) => {
       const firstLine = nth * linesPerPiece;
       const endLine = Math.min(firstLine + linesPerPiece, lines);
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
-      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, async (own) => {
+      const make = async (own: PieceRequest): Promise<Piece> => {
         await this.#verify(`${frame.id} ${format}`, path, extents, own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, own);
-      });
+        const lent = this.#memories.pop();
+        const input = { frame: task, mask, firstLine, endLine, ...(lent && { lent }) };
+        return this.#lentPiece(await this.#options.make("packPoints", input, own));
+      };
+      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make, use);
     };
     return madeStream({ head, ends, piece });
   }
@@ -85,14 +93,15 @@ export class MadeFiles {
     if (csv === undefined) throw new Error(`step ${stepIndex} of run ${run.id} has no CSV`);
     const offsets = new Float64Array((await this.#read(run.id, csv.offsets)).buffer);
     const path = this.#options.capturePathOf(run.id);
-    const piece = (stretch: number, request: PieceRequest): Promise<Uint8Array> => {
+    const piece: MadeStreamOptions["piece"] = (stretch, request, use) => {
       const lengthBytes = (offsets[stretch + 1] as number) - (offsets[stretch] as number);
       const id = `${run.id} ${stepIndex}`;
-      return this.#piece(`${id} ${stretch}`, lengthBytes, request, async (own) => {
+      const make = async (own: PieceRequest): Promise<Piece> => {
         await this.#verify(id, path, appends, own);
         const task: SeriesSource = { path, channels, appends: rowsOnly(appends, stretch) };
-        return this.#options.make("writeSeries", { ...task, stretch }, own);
-      });
+        return { bytes: await this.#options.make("writeSeries", { ...task, stretch }, own) };
+      };
+      return this.#piece(`${id} ${stretch}`, lengthBytes, request, make, use);
     };
     return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
   }
@@ -109,18 +118,31 @@ export class MadeFiles {
     }
   }
 
-  #piece(
+  #piece<T>(
     key: string,
     lengthBytes: number,
     { signal, isContinued }: PieceRequest,
-    make: (own: PieceRequest) => Promise<Uint8Array>,
-  ): Promise<Uint8Array> {
-    const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
-      const bytes = await make({ signal: unwanted, isContinued });
-      if (bytes.length !== lengthBytes) throw new Error(`piece ${key} has ${bytes.length} bytes, not ${lengthBytes}`);
-      return bytes;
+    make: (own: PieceRequest) => Promise<Piece>,
+    use: (bytes: Uint8Array) => T,
+  ): Promise<T> {
+    const makeChecked = async (unwanted: AbortSignal): Promise<Piece> => {
+      const made = await make({ signal: unwanted, isContinued });
+      const { length } = made.bytes;
+      if (length !== lengthBytes) throw new Error(`piece ${key} has ${length} bytes, not ${lengthBytes}`);
+      return made;
     };
-    return this.#pieces.get(key, makeChecked, signal);
+    return this.#pieces.get(key, makeChecked, use, signal);
+  }
+
+  /** Its memory serves the next piece once nobody reads it: fresh memory costs a fault of each of its pages, as much as packing into it. */
+  #lentPiece({ bytes, memory }: MadePiece): Piece {
+    if (memory === null) return { bytes };
+    const release = (): void => {
+      if (this.#memories.length < KEPT_MEMORIES && lendMemory(memory)) this.#memories.push(memory);
+    };
+    if (bytes.buffer instanceof SharedArrayBuffer) return { bytes, heldBytes: memory.buffer.byteLength, release };
+    release();
+    return { bytes };
   }
 
   /**
@@ -128,12 +150,12 @@ export class MadeFiles {
    * @throws StorageError `capture_damaged`
    */
   async #verify(id: string, path: string, extents: readonly Extent[], own: PieceRequest): Promise<void> {
-    const verify = async (unwanted: AbortSignal): Promise<Uint8Array> => {
+    const verify = async (unwanted: AbortSignal): Promise<Piece> => {
       const plain = extents.map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
       await this.#options.make("verify", { path, extents: plain }, { ...own, signal: unwanted });
-      return VERIFIED;
+      return { bytes: VERIFIED };
     };
-    await this.#pieces.get(`${id} is verified`, verify, own.signal);
+    await this.#pieces.get(`${id} is verified`, verify, () => {}, own.signal);
   }
 }
 

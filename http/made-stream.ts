@@ -12,8 +12,8 @@ export interface MadeStreamOptions {
   head: Uint8Array;
   /** Where each piece ends in the whole body; one may be empty. */
   ends: Float64Array;
-  /** The bytes of a piece that is not empty. */
-  piece(nth: number, request: PieceRequest): Promise<Uint8Array>;
+  /** What `use` makes of the bytes of a piece that is not empty. It does not keep them. */
+  piece<T>(nth: number, request: PieceRequest, use: (bytes: Uint8Array) => T): Promise<T>;
 }
 
 /**
@@ -28,24 +28,30 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
   const makeAhead = (nth: number): void => {
     if (nth >= ends.length || ends[nth] === (nth === 0 ? head.length : ends[nth - 1])) return;
     // Whoever reads it is told what is wrong with it.
-    piece(nth, { signal: released.signal, isContinued: true }).catch(() => {});
+    piece(nth, { signal: released.signal, isContinued: true }, () => {}).catch(() => {});
   };
   return {
     totalBytes,
     /** Up to the end of one piece, and the head before it, so that a failure of the first piece is known before anything is sent. */
-    async read(position, lengthBytes, signal) {
+    async read(position, lengthBytes, signal, into) {
       const headPart = head.subarray(position, position + lengthBytes);
       const from = position + headPart.length;
       if (headPart.length === lengthBytes || from === totalBytes) return headPart;
       const nth = firstAbove(ends, from);
-      const bytes = await piece(nth, { signal, isContinued });
+      const start = nth === 0 ? head.length : (ends[nth - 1] as number);
+      const taken = await piece(nth, { signal, isContinued }, (bytes) => {
+        const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
+        const both = headPart.length + part.length;
+        // Copied: the piece is not to be held while a slow client takes a part of it.
+        const target = into?.subarray(0, both) ?? new Uint8Array(Buffer.allocUnsafeSlow(both).buffer);
+        target.set(headPart);
+        target.set(part, headPart.length);
+        return target;
+      });
       isContinued = true;
       if (lastNth >= 0 && nth > lastNth) makeAhead(nth + 1);
       lastNth = nth;
-      const start = nth === 0 ? head.length : (ends[nth - 1] as number);
-      const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
-      // Copied: a slow client would else hold the whole piece while it takes a part of it.
-      return Buffer.concat([headPart, part]);
+      return taken;
     },
     release: () => released.abort(),
   };

@@ -20,9 +20,9 @@ function randomBody() {
   const body = madeStream({
     head,
     ends,
-    piece: async (nth, { isContinued }) => {
+    piece: async (nth, { isContinued }, use) => {
       asked.push({ nth, isContinued });
-      return pieces[nth] as Uint8Array;
+      return use(pieces[nth] as Uint8Array);
     },
   });
   return { body, whole: Buffer.concat([head, ...pieces]), pieces, asked };
@@ -32,7 +32,8 @@ async function readAll(body: StreamBody): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   for (let position = 0; position < body.totalBytes; ) {
     const wanted = Math.min(random.integer(1, 60), body.totalBytes - position);
-    const part = await body.read(position, wanted);
+    const into = random.chance(0.5) ? new Uint8Array(wanted + random.integer(0, 9)) : undefined;
+    const part = await body.read(position, wanted, undefined, into);
     if (part.length < 1 || part.length > wanted) throw new Error(`${part.length} bytes of ${wanted}`);
     parts.push(part);
     position += part.length;
@@ -83,10 +84,10 @@ t.test("whoever goes on to a second piece finds the next begun, and leaves nothi
   const body = madeStream({
     head: new Uint8Array(0),
     ends: Float64Array.of(10, 20, 30, 40),
-    piece: async (nth, { signal }) => {
+    piece: async (nth, { signal }, use) => {
       asked.push(nth);
       signals.push(signal);
-      return new Uint8Array(10);
+      return use(new Uint8Array(10));
     },
   });
   await body.read(0, 10);
@@ -112,8 +113,14 @@ t.test("the head goes out with the first piece: what fails is known before anyth
   t.equal((await empty.read(0, 4)).length, 4);
 });
 
-t.test("what a client holds is no part of a piece that others keep", async (t) => {
+t.test("what a client holds is no part of a piece that others keep, and lies where it wants it", async (t) => {
   const piece = new Uint8Array(100).fill(7);
-  const body = madeStream({ head: new Uint8Array(0), ends: Float64Array.of(100), piece: async () => piece });
+  const options = { head: Buffer.from("head"), ends: Float64Array.of(104) };
+  const body = madeStream({ ...options, piece: async (_nth, _request, use) => use(piece) });
   t.not((await body.read(10, 20)).buffer, piece.buffer);
+  const into = new Uint8Array(64);
+  const part = await body.read(2, 50, undefined, into);
+  t.equal(part.buffer, into.buffer);
+  t.equal(part.length, 50);
+  t.equal(Buffer.from(part).toString("latin1"), `ad${"\u0007".repeat(48)}`);
 });

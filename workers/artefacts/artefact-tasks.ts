@@ -4,8 +4,8 @@
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
  * - planFilter, measureLines, finishFilter: the same memory, which they share
  * - heightMap, luminance: 2 MiB, or six lines where these are more, and the picture twice
- * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, or twice that
- *   where less than three quarters of them are in the cloud, 1 MiB, and its part of the mask
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, twice where
+ *   there is no WebAssembly; a byte for each position, 256 KiB, or a line, and its part of the mask
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, twice, and as text, twice
  * - verify: 1 MiB
  */
@@ -14,7 +14,15 @@ import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
 import { type FrameSource, openFrame } from "./frame-source.js";
-import { joinMemory, type KernelMemory, type SharedMemory, typeScriptKernels, wasmKernels } from "./kernel-memory.js";
+import {
+  claimMemory,
+  hasWasmKernels,
+  joinMemory,
+  type KernelMemory,
+  type SharedMemory,
+  typeScriptKernels,
+  wasmKernels,
+} from "./kernel-memory.js";
 import { countLineBits } from "./line-counts.js";
 import {
   type FilterPlan,
@@ -34,6 +42,16 @@ export interface PackPointsTask {
   mask: Extent | null;
   firstLine: number;
   endLine: number;
+  /** The memory of a piece that nobody reads any more, for this one. Without it, and where an attempt before may be at it still, a new one is made. */
+  lent?: SharedMemory;
+}
+
+/** A piece of a file. */
+export interface MadePiece {
+  /** In a buffer of their own, or in the memory. */
+  bytes: Uint8Array;
+  /** Whoever takes the piece has it alone: he may lend it to a task as soon as nobody reads the bytes, or at once where they are not in it. */
+  memory: SharedMemory | null;
 }
 
 /** The filter's mask, and how many points of every line it keeps. */
@@ -73,7 +91,7 @@ export interface ArtefactTasks {
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
-  packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
+  packPoints: { input: PackPointsTask; output: MadePiece };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
@@ -87,6 +105,9 @@ type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOut
 
 /** A memory that has grown beyond this for one frame is not kept for the next. */
 const KEPT_MEMORY_BYTES = 256 * 1024 * 1024;
+
+/** A piece that fills less of its memory is copied, so that a few points do not hold the room of all. */
+const LEAST_FILLED = 0.25;
 
 /** The tasks of one thread, which runs one at a time: they share a memory. */
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunctions {
@@ -106,29 +127,39 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     source: FrameSource,
     use: (memory: KernelMemory, frame: Awaited<ReturnType<typeof openFrame>>) => Promise<T>,
   ): Promise<T> {
-    const kernels = await freshMemory();
-    const frame = await openFrame(fileSystem, source, (at, length) => kernels.bytes(at, length));
+    return withFrameIn(await freshMemory(), source, use);
+  }
+
+  async function withFrameIn<T>(
+    memory: KernelMemory,
+    source: FrameSource,
+    use: (memory: KernelMemory, frame: Awaited<ReturnType<typeof openFrame>>) => Promise<T>,
+  ): Promise<T> {
+    const frame = await openFrame(fileSystem, source, (at, length) => memory.bytes(at, length));
     try {
-      return await use(kernels, frame);
+      return await use(memory, frame);
     } finally {
       await frame.close();
     }
   }
 
-  /** Of the lines from `firstLine` on, as far as `endLine`: of the mask no more is read than what they have, without a CRC of its own. */
-  async function packPoints({ frame: source, mask, firstLine, endLine }: TaskInput<"packPoints">) {
+  /**
+   * Of the lines from `firstLine` on, as far as `endLine`: of the mask no more is read than what they have, without a CRC of its own. They are packed
+   * in the memory that is handed over, since a copy would take as long as packing.
+   */
+  async function packPoints({ frame: source, mask, firstLine, endLine, lent }: TaskInput<"packPoints">) {
     const { planes, geometry, path } = source;
     const firstByte = Math.floor((firstLine * geometry.width) / 8);
     const endByte = Math.ceil((endLine * geometry.width) / 8);
     const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
-    return withFrame(source, (kernels, planeLines) =>
-      packCloud(
-        kernels,
-        { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte },
-        firstLine,
-        endLine,
-      ),
-    );
+    const memory = (await hasWasmKernels()) ? claimMemory(lent) : null;
+    const kernels = memory === null ? await freshMemory() : await joinMemory(memory);
+    return withFrameIn(kernels, source, async (_, planeLines): Promise<MadePiece> => {
+      const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
+      const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
+      const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
+      return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
+    });
   }
 
   return {

@@ -255,6 +255,25 @@ export function newSharedMemory(): SharedMemory {
   return new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
 }
 
+/** Where in a memory that is lent it is counted how often it was taken: an i32. */
+const CLAIMS = 0;
+
+/**
+ * The memory that is lent, for its first taker since `lendMemory`; for others a new one. A task that goes again cannot know whether the thread that
+ * had it before has ended.
+ */
+export function claimMemory(lent: SharedMemory | undefined): SharedMemory {
+  if (lent !== undefined && Atomics.add(new Int32Array(lent.buffer, CLAIMS, 1), 0, 1) === 0) return lent;
+  const fresh = newSharedMemory();
+  new Int32Array(fresh.buffer, CLAIMS, 1)[0] = 1;
+  return fresh;
+}
+
+/** Makes the memory ready for the next `claimMemory`; false, and it has to be left alone, where more than one has taken it before. */
+export function lendMemory(memory: SharedMemory): boolean {
+  return Atomics.compareExchange(new Int32Array(memory.buffer, CLAIMS, 1), 0, 1, 0) === 1;
+}
+
 /**
  * The kernels on a memory that other threads may compute on as well.
  *

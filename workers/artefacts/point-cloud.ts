@@ -10,11 +10,8 @@ import type { KernelMemory } from "./kernel-memory.js";
 import { type LineSource, lineReader } from "./line-blocks.js";
 
 const INTENSITY_BITS = 8;
-/** Half of the second-level cache of common processors, and less than what a download takes at a time. */
-const PACKED_BYTES = 128 * 1024;
-const WORD_BYTES = 8;
-/** A result that fills less than this of its room is copied: whoever keeps it is to count on its length. */
-const LEAST_FILLED = 0.75;
+/** Packing stores 16 bytes for a vertex of 12 or 13. */
+const STORE_BYTES = 16;
 
 export interface CloudSource {
   planes: Planes;
@@ -39,16 +36,22 @@ export async function countCloudPoints(memory: KernelMemory, source: CloudSource
   return counts;
 }
 
+/** Vertices in the memory. */
+export interface PackedCloud {
+  at: number;
+  lengthBytes: number;
+}
+
 /**
- * The vertices of some lines, without a header; at least three quarters of the buffer. Memory: the room of all positions, a byte for each
- * where there is luminance, some hundred kilobytes of raw and of packed lines, and the mask.
+ * The vertices of some lines, without a header. Memory: the room of all positions, a byte for each where there is luminance, a block of raw
+ * lines, and the mask.
  */
 export async function packCloud(
   memory: KernelMemory,
   source: CloudSource,
   firstLine: number,
   endLine: number,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<PackedCloud> {
   const { planes, geometry } = source;
   const { width } = geometry;
   const lines = endLine - firstLine;
@@ -56,23 +59,14 @@ export async function packCloud(
   const intensities = await layOutIntensities(memory, source, firstLine, endLine);
   const xsAt = memory.allocate(4 * width);
   const scratchAt = memory.allocate(16);
-  const lineBytes = width * vertexBytes(planes);
-  // Packed some lines at a time, and copied while the cache has them.
-  const roomBytes = Math.max(PACKED_BYTES, lineBytes);
-  const roomAt = memory.allocate(roomBytes + 16 + WORD_BYTES);
-  const room = memory.bytes(roomAt, roomBytes + WORD_BYTES);
-  // Not zeroed: what is returned of it is written.
-  const packed = new Uint8Array(Buffer.allocUnsafeSlow(lines * lineBytes).buffer);
-  let copied = 0;
-  let filled = 0;
-  // Out of shared memory bytes are copied one by one where they are not as far from a word's begin as where they go.
-  let skipped = 0;
+  const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
+  let lengthBytes = 0;
   await rawLines(firstLine, lines, (nth, rawAt) => {
     const line = firstLine + nth;
     decode(rawAt, width, zsAt);
-    filled += memory.kernels.packPoints(
+    lengthBytes += memory.kernels.packPoints(
       xsAt,
       geometry.yOriginMm + line * geometry.yPitchMm,
       zsAt,
@@ -81,15 +75,10 @@ export async function packCloud(
       line * width - (source.maskFirstBit ?? 0),
       intensities === 0 ? 0 : intensities + nth * width,
       scratchAt,
-      roomAt + skipped + filled,
+      at + lengthBytes,
     );
-    if (filled + lineBytes <= roomBytes && line + 1 < endLine) return;
-    packed.set(room.subarray(skipped, skipped + filled), copied);
-    copied += filled;
-    skipped = copied % WORD_BYTES;
-    filled = 0;
   });
-  return copied < LEAST_FILLED * packed.length ? packed.slice(0, copied) : packed.subarray(0, copied);
+  return { at, lengthBytes };
 }
 
 function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {

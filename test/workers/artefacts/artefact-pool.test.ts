@@ -11,7 +11,7 @@ import {
   poolSize,
   type TaskError,
 } from "../../../workers/artefacts/artefact-pool.js";
-import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { lendMemory, type SharedMemory, typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
 import { ArmedTimers } from "../../helpers/armed-timers.js";
@@ -71,13 +71,25 @@ t.test("every task gives what its function gives, from the stored bytes", async 
       counts.reduce((sum, count) => sum + count, 0),
       points,
     );
-    const packed = await pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 120 }, client);
+    const { bytes: packed, memory: lent } = await pool.run(
+      "packPoints",
+      { ...cloud, firstLine: 0, endLine: 120 },
+      client,
+    );
     t.equal(packed.length, points * vertexBytes(frame.planes));
     const [first, second] = await Promise.all([
       pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 77 }, client),
       pool.run("packPoints", { ...cloud, firstLine: 77, endLine: 120 }, client),
     ]);
-    t.ok(Buffer.concat([first, second]).equals(packed), "parts joined are the whole");
+    t.ok(Buffer.concat([first.bytes, second.bytes]).equals(packed), "parts joined are the whole");
+    const [before, memory] = [Buffer.from(packed), lent as SharedMemory];
+    const task = { ...cloud, firstLine: 0, endLine: 77, lent: memory };
+    const beside = await pool.run("packPoints", task, client);
+    t.ok(before.equals(packed), "a memory that was not given back is left alone");
+    t.ok(lendMemory(beside.memory as SharedMemory));
+    t.notOk(lendMemory(memory), "nor is it to be lent: another task has asked for it");
+    const again = await pool.run("packPoints", { ...task, lent: beside.memory as SharedMemory }, client);
+    t.ok(Buffer.from(again.bytes).equals(Buffer.from(first.bytes)), "in a memory that was given back");
   }
 
   const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));

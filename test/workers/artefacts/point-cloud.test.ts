@@ -32,10 +32,15 @@ function sourceOf(memory: KernelMemory, frame: MadeFrame, mask: Uint8Array | nul
   return { planes, geometry, heights: heightSource(memory, frame), luminance, mask };
 }
 
+async function packed(memory: KernelMemory, source: CloudSource, firstLine: number, endLine: number): Promise<Buffer> {
+  const { at, lengthBytes } = await packCloud(memory, source, firstLine, endLine);
+  return Buffer.from(memory.bytes(at, lengthBytes));
+}
+
 async function cloudFile(memory: KernelMemory, frame: MadeFrame, mask: Uint8Array | null): Promise<Buffer> {
   const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
   const points = counts.reduce((sum, count) => sum + count, 0);
-  const body = await packCloud(memory, sourceOf(memory, frame, mask), 0, frame.geometry.lines);
+  const body = await packed(memory, sourceOf(memory, frame, mask), 0, frame.geometry.lines);
   t.equal(body.length, points * vertexBytes(frame.planes), `${frame.name}: the size is known from the counts`);
   return Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, mask !== null), body]);
 }
@@ -126,24 +131,10 @@ t.test("16-bit heights of every scale, offset and set of codes are the same f32 
   }
 });
 
-t.test("a cloud of few points does not hold the room of all", async (t) => {
-  const frame = frameOf(
-    "few",
-    "f32",
-    { width: 100, lines: 50 },
-    Array.from({ length: 5000 }, (_, at) => (at % 9 ? Number.NaN : at)),
-  );
-  for (const [name, memory] of kernels) {
-    const { length, buffer } = await packCloud(memory, sourceOf(memory, frame, null), 0, 50);
-    t.equal(length, 12 * 556, name);
-    t.equal(buffer.byteLength, length, name);
-  }
-});
-
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);
   for (const [name, memory] of kernels) {
-    const whole = await packCloud(memory, sourceOf(memory, frame, null), 0, 41);
+    const whole = await packed(memory, sourceOf(memory, frame, null), 0, 41);
     const parts: Uint8Array[] = [];
     for (const [first, end] of [
       [0, 1],
@@ -151,7 +142,7 @@ t.test("any lines joined are the whole", async (t) => {
       [1, 20],
       [20, 41],
     ] as const) {
-      parts.push(await packCloud(memory, sourceOf(memory, frame, null), first, end));
+      parts.push(await packed(memory, sourceOf(memory, frame, null), first, end));
     }
     t.ok(Buffer.concat(parts).equals(whole), name);
   }

@@ -13,8 +13,9 @@ export {
 } from "../kernels/outlier-statistics.js";
 export { countPoints, packPoints } from "../kernels/point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
-export { highestOf, lowestOf, mapByTable, mapHeights, mapLuminance } from "../kernels/sample-mapping.js";
+export { highestOf, lowestOf, mapByTable, mapHeights } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
+export { mapLuminance } from "./luminance-mapping.js";
 export { swapSamples } from "./sample-swapping.js";
 export { markInliers } from "./inlier-marking.js";
 export { boundTiles } from "./tile-bounds.js";

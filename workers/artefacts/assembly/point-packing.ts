@@ -23,6 +23,13 @@ export function packPoints(
     if (count - at < 8) taken &= (1 << (count - at)) - 1;
     if (mask != 0) taken &= maskBits(mask, firstBit + at);
     if (intensities != 0) light = v128.load_ext<u8>(<usize>(intensities + at));
+    if (taken == 0) continue;
+    if (taken == 255) {
+      // Most points of a surface: where each goes is known beforehand.
+      to = packAll(xs + (at << 2), ys, zs + (at << 2), i32x4.extend_low_i16x8_u(light), size, to);
+      to = packAll(xs + (at << 2) + 16, ys, zs + (at << 2) + 16, i32x4.extend_high_i16x8_u(light), size, to);
+      continue;
+    }
     to = packFour(xs + (at << 2), ys, zs + (at << 2), i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
     to = packFour(xs + (at << 2) + 16, ys, zs + (at << 2) + 16, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
   }
@@ -50,7 +57,23 @@ export function countPoints(zs: i32, count: i32, mask: i32, firstBit: i32): i32 
   return (load<u16>(<usize>(mask + (bit >>> 3))) >> (bit & 7)) & 255;
 }
 
-/** @returns where the next point goes */
+/** Four points. @returns where the next goes */
+@inline function packAll(xs: i32, ys: v128, zs: i32, light: v128, size: i32, to: usize): usize {
+  const x = v128.load(<usize>xs);
+  const z = v128.load(<usize>zs);
+  const step = <usize>size;
+  const lowXy = v128.shuffle<i32>(x, ys, 0, 4, 1, 5);
+  const lowZ = v128.shuffle<i32>(z, light, 0, 4, 1, 5);
+  const highXy = v128.shuffle<i32>(x, ys, 2, 6, 3, 7);
+  const highZ = v128.shuffle<i32>(z, light, 2, 6, 3, 7);
+  v128.store(to, v128.shuffle<i64>(lowXy, lowZ, 0, 2));
+  v128.store(to + step, v128.shuffle<i64>(lowXy, lowZ, 1, 3));
+  v128.store(to + 2 * step, v128.shuffle<i64>(highXy, highZ, 0, 2));
+  v128.store(to + 3 * step, v128.shuffle<i64>(highXy, highZ, 1, 3));
+  return to + 4 * step;
+}
+
+/** Those of four positions that are taken. @returns where the next point goes */
 @inline function packFour(xs: i32, ys: v128, zs: i32, light: v128, taken: i32, size: i32, to: usize): usize {
   const x = v128.load(<usize>xs);
   const z = v128.load(<usize>zs);

@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import t from "tap";
+import type { FrameState } from "../../core/capture.js";
+import { plyHeader } from "../../core/ply-header.js";
+import { createRandom } from "../../core/random.js";
+import type { RunState } from "../../core/run-state.js";
+import { MadeFiles } from "../../http/made-files.js";
+import type { OpenStoredSlices } from "../../http/stored-stream.js";
+import { ArtefactPool } from "../../workers/artefacts/artefact-pool.js";
+import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
+import { countCloudPoints, packCloud } from "../../workers/artefacts/point-cloud.js";
+import { RUN_ID } from "../helpers/cell-messages.js";
+import { heightSource, planeSource, surfaceFrame } from "../helpers/made-frames.js";
+import { storedFrame } from "../helpers/stored-frame.js";
+
+const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9);
+t.comment(`TEST_SEED=${seed}`);
+const WIDTH = 300;
+const LINES = 1_400;
+const CLIENTS = 6;
+const READS = 60;
+/** Of one piece and a half: those that are read push each other out. */
+const KEPT_BYTES = 2_400_000;
+
+t.test(
+  "pieces in memory that others have used: every client has its own bytes, however they come and go",
+  async (t) => {
+    const random = createRandom(seed);
+    const made = surfaceFrame(seed, WIDTH, LINES);
+    const { source } = storedFrame(join(t.testdir(), "capture"), made);
+    const memory = typeScriptKernels();
+    const cloudSource = () => {
+      memory.reset();
+      const luminance = planeSource(memory, made.luminance as Uint8Array, WIDTH);
+      return {
+        planes: made.planes,
+        geometry: made.geometry,
+        heights: heightSource(memory, made),
+        luminance,
+        mask: null,
+      };
+    };
+    const counts = await countCloudPoints(memory, cloudSource());
+    const points = counts.reduce((sum, count) => sum + count, 0);
+    const { at, lengthBytes } = await packCloud(memory, cloudSource(), 0, LINES);
+    const { frameId: id, geometry, planes, batches } = source;
+    const whole = Buffer.concat([plyHeader(id, planes, points, false), memory.bytes(at, lengthBytes)]);
+
+    const pool = new ArtefactPool({ threads: 2, queueLimit: 100, taskTimeoutMs: () => 60_000, report: () => {} });
+    t.teardown(() => pool.close());
+    let lent = 0;
+    let packed = 0;
+    const extent = { offset: 0, lengthBytes: 4 * LINES, crc32: 0 };
+    const stored = { read: async () => new Uint8Array(counts.buffer), close: () => {} };
+    const files = new MadeFiles({
+      make(name, input, { signal }) {
+        if (name === "packPoints") packed++;
+        if ("lent" in input) lent++;
+        return pool.run(name, input, { priority: "client", ...(signal && { signal }) });
+      },
+      open: (async () => stored) as unknown as OpenStoredSlices,
+      capturePathOf: () => source.path,
+      keptBytes: KEPT_BYTES,
+    });
+    const cloud = { kind: "cloud", points, lineCounts: extent, mask: null, atUs: 1 } as const;
+    const frame = { id, ...geometry, planes, batches, artefacts: { "raw.ply": cloud } } as unknown as FrameState;
+    const run = { id: RUN_ID } as RunState;
+
+    const client = async (): Promise<void> => {
+      const into = new Uint8Array(256 * 1024);
+      for (let nth = 0; nth < READS; ) {
+        const body = await files.cloud(run, frame, "raw.ply");
+        t.equal(body.totalBytes, whole.length, { diagnostic: false });
+        let position = random.integer(0, whole.length - 1);
+        for (let reads = random.integer(1, 12); reads > 0 && position < whole.length; reads--, nth++) {
+          const gone = new AbortController();
+          const wanted = Math.min(random.integer(1, into.length), whole.length - position);
+          const reading = body.read(position, wanted, gone.signal, random.chance(0.8) ? into : undefined);
+          if (random.chance(0.1)) gone.abort();
+          const part = await reading.catch(() => null);
+          if (part === null) break;
+          if (!whole.subarray(position, position + part.length).equals(part)) t.fail(`at ${position}: other bytes`);
+          position += part.length;
+        }
+        body.release();
+      }
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, client));
+    t.ok(files.keptBytes <= KEPT_BYTES);
+    t.ok(packed > 20 && lent > packed / 3, `${packed} pieces, ${lent} of them in memory of others before`);
+  },
+);
