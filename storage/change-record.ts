@@ -19,7 +19,7 @@ import { isPlainObject } from "../core/json.js";
 import type { Refusal } from "../core/refusal.js";
 import { storedEnd } from "../core/run-files.js";
 import { type RunState, summarizeRun } from "../core/run-state.js";
-import { decodeMessagePack, messagePackField } from "./message-pack.js";
+import { decodeMessagePack, messagePackField, messagePackParts } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
 import {
   DELTA_KINDS,
@@ -106,22 +106,49 @@ export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
 }
 
 /**
- * The events that an ended run emitted, from the body of its consolidated record; nothing else of it is decoded.
+ * The events that an ended run emitted, from the body of its consolidated record; nothing else of it is decoded, and of an event its deliveries
+ * only when they are looked at: there may be hundreds, and a page of deliveries has such an event for each of its items.
  *
  * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
  */
 export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
-  let emitted: unknown;
-  try {
-    const bytes = messagePackField(body, ["run", "emitted"]);
-    emitted = bytes === undefined ? [] : decodeMessagePack(bytes);
-  } catch (error) {
-    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  return decoded(() => {
+    const emitted = messagePackField(body, ["run", "emitted"]);
+    return emitted === undefined ? [] : messagePackParts(emitted)?.map(decodeEvent);
+  });
+}
+
+function decodeEvent(bytes: Uint8Array): EmittedEvent {
+  const parts = messagePackParts(bytes) ?? [];
+  const fields: [key: string, value: unknown][] = [];
+  let deliveries: Uint8Array | undefined;
+  for (let at = 0; at + 1 < parts.length; at += 2) {
+    const key = decodeMessagePack(parts[at] as Uint8Array) as string;
+    const value = parts[at + 1] as Uint8Array;
+    if (key === "deliveries") deliveries = value;
+    else fields.push([key, decodeMessagePack(value)]);
   }
-  if (!Array.isArray(emitted) || !emitted.every(isPlainObject)) {
+  const event = Object.fromEntries(fields);
+  if (deliveries === undefined || typeof event.id !== "string" || typeof event.payload !== "string") {
     throw new RecordDecodeError("a run's end with events of another kind");
   }
-  return emitted as unknown as EmittedEvent[];
+  const lazily = deliveries;
+  const get = (): unknown[] => decoded(() => decodeMessagePack(lazily));
+  return Object.defineProperty(event, "deliveries", { get, enumerable: true }) as unknown as EmittedEvent;
+}
+
+/** An array. */
+function decoded<T>(decode: () => unknown): T[] {
+  let value: unknown;
+  try {
+    value = decode();
+  } catch (error) {
+    throw error instanceof RecordDecodeError
+      ? error
+      : new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  }
+  if (!Array.isArray(value)) throw new RecordDecodeError("a run's end with events of another kind");
+  return value as T[];
 }
 
 /**

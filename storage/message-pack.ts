@@ -39,14 +39,49 @@ export function messagePackField(bytes: Uint8Array, path: readonly string[]): Ui
   return bytes.subarray(at, skipValues(bytes, at, 1));
 }
 
-function readMapHead(bytes: Uint8Array, at: number): { count: number; at: number } | undefined {
+/**
+ * The bytes of each value of an array, in its order, and of keys and values of a map in turn: found by skipping. Undefined for another value.
+ *
+ * @throws {Error} The bytes are not MessagePack.
+ */
+export function messagePackParts(bytes: Uint8Array): Uint8Array[] | undefined {
+  const map = readMapHead(bytes, 0);
+  const head = map ?? readArrayHead(bytes, 0);
+  if (head === undefined) return undefined;
+  const parts: Uint8Array[] = [];
+  let { at } = head;
+  for (let left = map === undefined ? head.count : 2 * head.count; left > 0; left--) {
+    const end = skipValues(bytes, at, 1);
+    parts.push(bytes.subarray(at, end));
+    at = end;
+  }
+  return parts;
+}
+
+interface Head {
+  count: number;
+  /** Behind it. */
+  at: number;
+}
+
+function readMapHead(bytes: Uint8Array, at: number): Head | undefined {
+  return readHead(bytes, at, 0x80, 0xde);
+}
+
+function readArrayHead(bytes: Uint8Array, at: number): Head | undefined {
+  return readHead(bytes, at, 0x90, 0xdc);
+}
+
+/** @param short the head of none, of up to 15 in the head itself; `long` that of two bytes of length, the next that of four */
+function readHead(bytes: Uint8Array, at: number, short: number, long: number): Head | undefined {
   const head = bytes[at];
   if (head === undefined) throw new RangeError("the bytes end before a value");
-  if (head >= 0x80 && head <= 0x8f) return { count: head & 0x0f, at: at + 1 };
-  const lengthBytes = head === 0xde ? 2 : head === 0xdf ? 4 : 0;
+  if ((head & 0xf0) === short) return { count: head & 0x0f, at: at + 1 };
+  const lengthBytes = head === long ? 2 : head === long + 1 ? 4 : 0;
   if (lengthBytes === 0) return undefined;
+  if (at + lengthBytes >= bytes.length) throw new RangeError("the bytes end within a head");
   let count = 0;
-  for (let nth = 1; nth <= lengthBytes; nth++) count = count * 256 + (bytes[at + nth] ?? 0);
+  for (let nth = 1; nth <= lengthBytes; nth++) count = count * 256 + (bytes[at + nth] as number);
   return { count, at: at + 1 + lengthBytes };
 }
 

@@ -1,7 +1,7 @@
 import { decode, Encoder } from "@msgpack/msgpack";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { decodeMessagePack, messagePackField } from "../../storage/message-pack.js";
+import { decodeMessagePack, messagePackField, messagePackParts } from "../../storage/message-pack.js";
 import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 import { randomText, randomValue } from "../helpers/random-values.js";
 
@@ -92,5 +92,29 @@ t.test("a field is found by skipping what stands before it, and a cut before its
   for (const other of [1, [], {}, { run: 1 }, { run: { emitte: 1 } }, { emitted: 1 }]) {
     t.equal(field(encoder.encode(other)), undefined, JSON.stringify(other));
   }
+  t.end();
+});
+
+t.test("the parts of an array or a map are its values, whatever they are, and a cut is refused", (t) => {
+  const random = createRandom(seed);
+  let wrong = 0;
+  for (let at = 0; at < 200; at++) {
+    const count = random.pick([0, 1, 15, 16, 300]);
+    const values = Array.from({ length: count }, () => randomValue(random, 2));
+    const map = Object.fromEntries(values.map((value, nth) => [`${nth}`, value]));
+    for (const [whole, parts] of [
+      [values, values],
+      [map, Object.entries(map).flat()],
+    ]) {
+      const bytes = encoder.encode(whole);
+      const found = (messagePackParts(bytes) as Uint8Array[]).map((part) => library.encode(decodeMessagePack(part)));
+      if (!Buffer.concat(found).equals(Buffer.concat((parts as unknown[]).map((part) => library.encode(part)))))
+        wrong++;
+      t.throws(() => messagePackParts(bytes.subarray(0, random.integer(0, bytes.length - 1))));
+    }
+  }
+  t.equal(wrong, 0);
+  for (const other of [1, "text", null, 0.5]) t.equal(messagePackParts(encoder.encode(other)), undefined);
+  t.throws(() => messagePackParts(Buffer.from("dd7fffffff", "hex")), /promises|end/);
   t.end();
 });
