@@ -46,7 +46,7 @@ function threadsBenchmark(frame: BenchFrame): Benchmark {
     name: `outlier-filter-threads-${frame.suffix}`,
     measures:
       `The outlier filter on ${frame.what} by the artefact pool with one thread and with two: from giving it the frame, which lies in a file in the page cache, to ` +
-      "the mask. Reading and decoding, which one thread does alone, are in both.",
+      "the mask. Reading and decoding are in both.",
     metric: { name: "time", unit: "ms", better: "lower" },
     contestants: [
       { name: "one", description: "a pool of one thread: one task" },

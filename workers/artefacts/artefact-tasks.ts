@@ -2,7 +2,8 @@
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
- * - planFilter, measureLines, finishFilter: the same memory, which they share
+ * - the parts of a filter (filter-parts.ts): the same memory, which they share, and n / 4 for masks of their own in place of n / 8; 64 KiB
+ *   raw, or one line, 1 KiB, and 60 KiB where distances in f32 do not decide, for each part of lines, twice
  * - heightMap, luminance: 2 MiB, or six lines where these are more, and the picture twice
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, twice where
  *   there is no WebAssembly; a byte for each position, 256 KiB, or a line, and its part of the mask
@@ -11,6 +12,7 @@
  */
 import type { Extent } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
+import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "./filter-parts.js";
 import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
 import { type FrameSource, openFrame } from "./frame-source.js";
@@ -23,15 +25,7 @@ import {
   typeScriptKernels,
   wasmKernels,
 } from "./kernel-memory.js";
-import { countLineBits } from "./line-counts.js";
-import {
-  type FilterPlan,
-  filterOutliers,
-  finishFilter,
-  measureLines,
-  type OutlierMask,
-  planFilter,
-} from "./outlier-filter.js";
+import { filterOutliers } from "./outlier-filter.js";
 import { countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
 import { readPart, verifyStored } from "./stored-bytes.js";
@@ -54,40 +48,9 @@ export interface MadePiece {
   memory: SharedMemory | null;
 }
 
-/** The filter's mask, and how many points of every line it keeps. */
-export interface FilteredCloud extends OutlierMask {
-  lineCounts: Uint32Array<ArrayBuffer>;
-}
-
-export interface PlanFilterTask {
-  frame: FrameSource;
-  /** Whatever was in it is void. */
-  memory: SharedMemory;
-  /** How often lines may be measured, each time with a scratch of its own. */
-  parts: number;
-}
-
-/** A filter under way in a memory that the tasks share. */
-export interface PlannedFilter {
-  plan: FilterPlan;
-  usedBytes: number;
-}
-
-export interface MeasureLinesTask extends PlannedFilter {
-  memory: SharedMemory;
-  /** Which of the plan's scratches is the next: an i32 that tasks count up, since one that goes again may have a predecessor that is yet to end. */
-  claims: SharedArrayBuffer;
-  firstLine: number;
-  endLine: number;
-}
-
 /** Name → input and output of every task. */
-export interface ArtefactTasks {
+export interface ArtefactTasks extends FilterPartTasks {
   filter: { input: FrameSource; output: FilteredCloud };
-  /** split-filter.ts: the filter in parts. */
-  planFilter: { input: PlanFilterTask; output: PlannedFilter };
-  measureLines: { input: MeasureLinesTask; output: { lines: number } };
-  finishFilter: { input: PlannedFilter & { memory: SharedMemory }; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
@@ -168,25 +131,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
         const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
         return withLineCounts(filterOutliers(kernels, grid), source.geometry);
       }),
-    async planFilter({ frame, memory: shared, parts }) {
-      const kernels = await joinMemory(shared);
-      const { heights, close } = await openFrame(fileSystem, frame, (at, length) => kernels.bytes(at, length));
-      try {
-        const grid = await loadGrid(kernels, frame.planes.height, frame.geometry, heights);
-        const plan = planFilter(kernels, grid, parts);
-        return { plan, usedBytes: kernels.usedBytes };
-      } finally {
-        await close();
-      }
-    },
-    async measureLines({ memory: shared, plan, usedBytes, claims, firstLine, endLine }) {
-      const part = Atomics.add(new Int32Array(claims), 0, 1);
-      measureLines(await joinMemory(shared, usedBytes), plan, part, firstLine, endLine);
-      return { lines: endLine - firstLine };
-    },
-    async finishFilter({ memory: shared, plan, usedBytes }) {
-      return withLineCounts(finishFilter(await joinMemory(shared, usedBytes), plan), plan.grid);
-    },
+    ...filterParts(fileSystem),
     heightMap: (source) =>
       withFrame(source, (kernels, { heights }) =>
         encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
@@ -206,8 +151,4 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     writeSeries: async (source) => writeStretch(fileSystem, await freshMemory(), source, source.stretch),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
-}
-
-function withLineCounts(mask: OutlierMask, { width, lines }: { width: number; lines: number }): FilteredCloud {
-  return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
 }

@@ -23,6 +23,8 @@ export function frameSource(frame: FrameState, path: string): FrameSource {
 
 export interface FrameReader {
   heights: LineSource;
+  /** CRC-32 of the heights read so far, from the first line that is to be checked on: as far as each read began where the last one ended. */
+  heightsCrc32(): number;
   luminance: LineSource;
   close(): Promise<void>;
 }
@@ -33,6 +35,7 @@ const READ_AHEAD_BYTES = 512 * 1024;
 /**
  * Opens a frame for reading into the memory that `bytesAt` views.
  *
+ * @param checkedFrom first line of those whose CRC is wanted
  * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane of
  * heights that is read from its first line to its last, where it does not match its CRC
  */
@@ -40,23 +43,31 @@ export async function openFrame(
   fileSystem: FileSystem,
   source: FrameSource,
   bytesAt: (at: number, length: number) => Uint8Array,
+  checkedFrom = 0,
 ): Promise<FrameReader> {
   const file = await openStored(fileSystem, source.path);
   const { height, luminance } = source.planes;
   const heightBytes = source.geometry.width * itemBytes(height.dtype);
   const luminanceBytes = luminance === undefined ? 0 : source.geometry.width * itemBytes(luminance.dtype);
-  const heights = new PlaneReader(file, source, heightBytes, () => 0);
+  const heights = new PlaneReader(file, source, heightBytes, () => 0, checkedFrom);
   const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes);
-  const wholePlane = source.batches.at(-1)?.heightCrc32;
   return {
     heights: async (firstLine, count, at) => {
-      await heights.read(firstLine, count, bytesAt(at, count * heightBytes), wholePlane);
+      await heights.read(firstLine, count, bytesAt(at, count * heightBytes));
+      if (checkedFrom === 0 && heights.checkedLines === source.geometry.lines) verifyHeights(source, heights.crc32);
     },
+    heightsCrc32: () => heights.crc32,
     luminance: async (firstLine, count, at) => {
-      await lights.read(firstLine, count, bytesAt(at, count * luminanceBytes), undefined);
+      await lights.read(firstLine, count, bytesAt(at, count * luminanceBytes));
     },
     close: () => file.close(),
   };
+}
+
+/** @throws StorageError `capture_damaged` unless this is the CRC-32 of the whole plane */
+export function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
+  if (crc32 === batches.at(-1)?.heightCrc32) return;
+  throw damagedCapture(path, batches[0]?.offset ?? 0, "the plane does not match its CRC");
 }
 
 /** One plane, whose lines lie batch by batch in the file. */
@@ -70,11 +81,18 @@ class PlaneReader {
   #ahead: Uint8Array = new Uint8Array(0);
   #aheadFirst = 0;
   #aheadEnd = 0;
-  /** Lines that the CRC covers, when all reads so far began where the last one ended. */
-  #checkedLines = 0;
+  /** End of the lines that the CRC covers, when all reads so far began where the last one ended; null: there is no need of it. */
+  #checkedLines: number | null;
   #crc = 0;
 
-  constructor(file: StoreFile, source: FrameSource, lineBytes: number, offsetInBatch: (batch: LineBatch) => number) {
+  constructor(
+    file: StoreFile,
+    source: FrameSource,
+    lineBytes: number,
+    offsetInBatch: (batch: LineBatch) => number,
+    checkedFrom: number | null = null,
+  ) {
+    this.#checkedLines = checkedFrom;
     this.#file = file;
     this.#source = source;
     this.#lineBytes = lineBytes;
@@ -86,7 +104,15 @@ class PlaneReader {
     }
   }
 
-  async read(firstLine: number, count: number, into: Uint8Array, wholeCrc32: number | undefined): Promise<void> {
+  get checkedLines(): number | null {
+    return this.#checkedLines;
+  }
+
+  get crc32(): number {
+    return this.#crc;
+  }
+
+  async read(firstLine: number, count: number, into: Uint8Array): Promise<void> {
     for (let done = 0; done < count; ) {
       const line = firstLine + done;
       if (line < this.#aheadFirst || line >= this.#aheadEnd) await this.#readAhead(line);
@@ -95,12 +121,9 @@ class PlaneReader {
       into.set(this.#ahead.subarray(from, from + taken * this.#lineBytes), done * this.#lineBytes);
       done += taken;
     }
-    if (wholeCrc32 === undefined || firstLine !== this.#checkedLines) return;
+    if (firstLine !== this.#checkedLines) return;
     this.#crc = crc32(into, this.#crc);
     this.#checkedLines += count;
-    if (this.#checkedLines === this.#source.geometry.lines && this.#crc !== wholeCrc32) {
-      throw damagedCapture(this.#source.path, this.#source.batches[0]?.offset ?? 0, "the plane does not match its CRC");
-    }
   }
 
   async #readAhead(line: number): Promise<void> {

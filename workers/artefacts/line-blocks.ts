@@ -9,9 +9,15 @@ export type LineReader = (firstLine: number, count: number, use: (nth: number, r
 /** To ask for lines one by one costs as much as to decode short ones. */
 const BLOCK_BYTES = 256 * 1024;
 
-/** Memory: 256 KiB, or one line. */
-export function lineReader(memory: KernelMemory, lineBytes: number, totalLines: number, lines: LineSource): LineReader {
-  const linesPerBlock = Math.min(totalLines, Math.max(1, Math.floor(BLOCK_BYTES / lineBytes)));
+/** Memory: a block, or one line. */
+export function lineReader(
+  memory: KernelMemory,
+  lineBytes: number,
+  totalLines: number,
+  lines: LineSource,
+  blockBytes = BLOCK_BYTES,
+): LineReader {
+  const linesPerBlock = Math.min(totalLines, Math.max(1, Math.floor(blockBytes / lineBytes)));
   const rawAt = memory.allocate(linesPerBlock * lineBytes);
   return async (firstLine, count, use) => {
     for (let done = 0; done < count; done += linesPerBlock) {

@@ -9,12 +9,16 @@ import {
   TILES_HIGH,
   TILES_WIDE,
 } from "./kernels/neighbour-search.js";
-import { COUNT, DECIDED, DEVIATION, MEAN, OPEN, STATISTICS_WORDS } from "./kernels/outlier-statistics.js";
+import { COUNT, COUNTED, DECIDED, DEVIATION, MEAN, OPEN, STATISTICS_WORDS } from "./kernels/outlier-statistics.js";
 import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
 import { countBits } from "./line-counts.js";
+import { boundThreshold, type DistanceSums, type ThresholdBounds, total } from "./outlier-threshold.js";
 
-/** Largest relative error of the lanes' distances: 5 roundings of f32 (assembly/distance-lanes.ts), and their products. */
-const LANES_ERROR = 5.01 * 2 ** -24;
+/**
+ * Largest relative error of a distance by the way that it is measured; null: by the exact threshold alone. Of the lanes it is 5 roundings of f32
+ * (assembly/distance-lanes.ts), and their products.
+ */
+const ERRORS = { lanes: 5.01 * 2 ** -24, near: NEAR_ERROR, exactLanes: 0, exact: null, tree: null } as const;
 /** With fewer points exact distances cost nothing, and there is more in the threshold that rounding decides. */
 const LEAST_POSITIONS = 2_000;
 /** The lanes look at so many entries of the offset table, and at the bound of the next. */
@@ -58,37 +62,44 @@ export interface OutlierMask {
  */
 type Way = "lanes" | "near" | "exact" | "exactLanes" | "tree";
 
-/** A filter under way in a memory, as data: a thread that shares the memory can measure some lines of it. */
+/** A filter under way in a memory, as data: a thread that shares the memory can measure and mark some lines of it. */
 export interface FilterPlan {
   grid: Grid;
   way: Way;
-  /** Addresses: of each part's scratch, the distances (f32 for lanes, else f64; line x width + column), sums, and the mask. */
-  scratches: number[];
+  /** Address of the distances: f32 for lanes, else f64; line x width + column. */
   distances: number;
-  statistics: number;
-  mask: number;
 }
 
 /** Filters a grid in the memory, whose heights are there. */
 export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
-  const plan = planFilter(memory, grid, 1);
-  measureLines(memory, plan, 0, 0, grid.lines);
-  return finishFilter(memory, plan);
+  boundTiles(memory, grid, 0, grid.lines);
+  const plan = planFilter(memory, grid);
+  return finishFilter(memory, plan, [measureWhole(memory, plan)]);
 }
 
-/** Lays out what the filter needs beside the grid: 4 bytes a position where lanes do, else 8, and an eighth for the mask. */
-export function planFilter(memory: KernelMemory, grid: Grid, parts: number): FilterPlan {
-  const { address, width, lines } = grid;
-  for (let tileLine = 0; tileLine < Math.ceil(lines / 8); tileLine++) memory.kernels.boundTiles(address, tileLine);
+/** The first thing to be done with heights: of lines from one that is divisible by 8 as far as another, or the end. */
+export function boundTiles(memory: KernelMemory, { address }: Grid, firstLine: number, endLine: number): void {
+  for (let line = firstLine; line < endLine; line += 8) memory.kernels.boundTiles(address, line / 8);
+}
+
+/** Lays out distances beside the grid: 4 bytes a position where lanes do, else 8. */
+export function planFilter(memory: KernelMemory, grid: Grid): FilterPlan {
   const way = wayFor(memory, grid, memory.allocate(SCRATCH_BYTES));
-  const scratches = Array.from({ length: parts }, () => memory.allocate(scratchBytes(memory, grid, way)));
-  const statistics = memory.allocate(8 * STATISTICS_WORDS);
-  const mask = memory.allocate(maskBytes(grid));
-  const distances = memory.allocate(itemBytesOf(way) * width * lines);
-  return { grid, way, scratches, distances, statistics, mask };
+  return { grid, way, distances: memory.allocate(itemBytesOf(way) * grid.width * grid.lines) };
 }
 
-function scratchBytes(memory: KernelMemory, grid: Grid, way: Way): number {
+/** The next way, where one has left points undecided. */
+export function planAgain(memory: KernelMemory, { grid, way, distances }: FilterPlan): FilterPlan {
+  const next = way === "lanes" ? "exactLanes" : "exact";
+  if (itemBytesOf(way) === 8) return { grid, way: next, distances };
+  return { grid, way: next, distances: memory.allocate(8 * grid.width * grid.lines) };
+}
+
+/** Bytes of the memory that `markLines` needs to itself. */
+export const MARKING_BYTES = SCRATCH_BYTES;
+
+/** Bytes of the memory that `measureLines` needs to itself. */
+export function scratchBytes(memory: KernelMemory, { grid, way }: FilterPlan): number {
   if (way === "lanes") return LANES_SCRATCH_BYTES;
   if (way === "exactLanes" && memory.wasm !== null) return memory.wasm.exactLanesScratchBytes(grid.address);
   return way === "near" ? memory.kernels.nearScratchBytes(grid.address) : SCRATCH_BYTES;
@@ -100,52 +111,134 @@ function wayFor(memory: KernelMemory, grid: Grid, best: number): Way {
   return suitsLanes(memory, grid) ? "lanes" : "near";
 }
 
-/** Measures the mean distances of some lines: parts that share a memory may do so at the same time. */
+/** Measures the mean distances of some lines, and sums them up: parts that share a memory may do so at the same time. */
 export function measureLines(
   memory: KernelMemory,
   plan: FilterPlan,
-  part: number,
+  scratch: number,
   firstLine: number,
   endLine: number,
-): void {
+): DistanceSums {
   const { grid, way, distances } = plan;
   const { address, width, squares, squaresPitch } = grid;
-  const best = plan.scratches[part] as number;
   const { kernels, wasm } = memory;
   if (way === "lanes" && wasm !== null) {
-    wasm.measureLanes(address, best, distances, squares, squaresPitch, firstLine, endLine, TILE_WORK);
+    wasm.measureLanes(address, scratch, distances, squares, squaresPitch, firstLine, endLine, TILE_WORK);
   } else if (way === "exactLanes" && wasm !== null) {
-    wasm.measureExactLanes(address, best, distances, firstLine, endLine, TILE_WORK);
+    wasm.measureExactLanes(address, scratch, distances, firstLine, endLine, TILE_WORK);
   } else if (way === "near") {
-    kernels.measureNear(address, best, distances, firstLine, endLine, TILE_WORK);
+    kernels.measureNear(address, scratch, distances, firstLine, endLine, TILE_WORK);
   } else if (way === "exact") {
-    kernels.measureExactly(address, best, distances, firstLine, endLine, TILE_WORK);
+    kernels.measureExactly(address, scratch, distances, firstLine, endLine, TILE_WORK);
   } else {
     // All open: the tree answers in the end.
     memory.doubles(distances + 8 * firstLine * width, (endLine - firstLine) * width).fill(-1);
   }
+  const sums = sumLines(memory, plan, scratch, firstLine, endLine);
+  if (sums.open === 0 || sums.open * grid.lines >= LEAST_OPEN_FOR_TREE * (endLine - firstLine)) return sums;
+  kernels.measureOpen(address, scratch, distances, itemBytesOf(way), firstLine, endLine, UNLIMITED_WORK);
+  return sumLines(memory, plan, scratch, firstLine, endLine);
 }
 
-/** Decides, once all lines are measured. */
-export function finishFilter(memory: KernelMemory, plan: FilterPlan): OutlierMask {
+function sumLines(
+  memory: KernelMemory,
+  { grid, way, distances }: FilterPlan,
+  scratch: number,
+  firstLine: number,
+  endLine: number,
+): DistanceSums {
+  const sumUp = (around: number): Float64Array => {
+    memory.kernels.approximateSums(
+      ...([grid.address, distances, itemBytesOf(way), firstLine, endLine, around, scratch] as const),
+    );
+    return memory.doubles(scratch, STATISTICS_WORDS).slice();
+  };
+  const sums = sumUp(0);
+  const [points, sum, counted, open] = [COUNT, MEAN, COUNTED, OPEN].map((word) => sums[word] as number) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const around = counted > 0 ? sum / counted : 0;
+  return { points, counted, open, sum, around, squares: sumUp(around)[DEVIATION] as number };
+}
+
+function measureWhole(memory: KernelMemory, plan: FilterPlan): DistanceSums {
+  return measureLines(memory, plan, memory.allocate(scratchBytes(memory, plan)), 0, plan.grid.lines);
+}
+
+/** What `markLines` marks by; null where the exact threshold is needed, or a point is open: `finishFilter` has these. */
+export function boundsOf(plan: FilterPlan, parts: readonly DistanceSums[]): ThresholdBounds | null {
+  const error = ERRORS[plan.way];
+  const isOpen = parts.some(({ open }) => open > 0);
+  return error === null || isOpen || total(parts, ({ points }) => points) < LEAST_POSITIONS
+    ? null
+    : boundThreshold(parts, error);
+}
+
+/**
+ * Sets the bits of some lines, once all lines are measured; false when a point is undecided. Parts that share a memory may do so at the same
+ * time, each with a mask of its own.
+ *
+ * @param mask address of the bits of line 0, if there were any; those of the lines are zeros before
+ */
+export function markLines(
+  memory: KernelMemory,
+  { grid, way, distances }: FilterPlan,
+  scratch: number,
+  { low, high, error }: ThresholdBounds,
+  mask: number,
+  firstLine: number,
+  endLine: number,
+): boolean {
+  const items = [grid.address, scratch, distances, itemBytesOf(way), mask] as const;
+  const outcome = memory.kernels.markInliers(...items, firstLine, endLine, low, high, error, UNLIMITED_WORK);
+  return outcome === DECIDED;
+}
+
+/** Decides in one piece, once all lines are measured. */
+export function finishFilter(memory: KernelMemory, plan: FilterPlan, parts: readonly DistanceSums[]): OutlierMask {
+  const { grid } = plan;
+  const { width, lines } = grid;
+  const lengthBytes = maskBytes(width, lines);
+  const mask = memory.allocate(lengthBytes);
   let decided = plan;
-  while (!decide(memory, decided)) {
-    const way = decided.way === "lanes" ? "exactLanes" : "exact";
-    const { grid } = decided;
-    const distances = itemBytesOf(decided.way) === 8 ? decided.distances : memory.allocate(8 * grid.width * grid.lines);
-    const scratches = [memory.allocate(scratchBytes(memory, grid, way))];
-    decided = { ...decided, way, scratches, distances };
-    measureLines(memory, decided, 0, 0, grid.lines);
+  let sums = parts;
+  for (;;) {
+    const scratch = memory.allocate(scratchBytes(memory, decided));
+    const open = total(sums, ({ open }) => open);
+    if (open > 0) {
+      resolveOpen(
+        memory,
+        decided,
+        scratch,
+        total(sums, ({ points }) => points),
+        open,
+      );
+      sums = [sumLines(memory, decided, scratch, 0, lines)];
+    }
+    memory.bytes(mask, lengthBytes).fill(0);
+    const bounds = boundsOf(decided, sums);
+    if (bounds !== null && markLines(memory, decided, scratch, bounds, mask, 0, lines)) break;
+    if (decided.way !== "lanes" && decided.way !== "near") {
+      const statistics = memory.allocate(8 * STATISTICS_WORDS);
+      memory.kernels.exactStatistics(grid.address, decided.distances, statistics);
+      memory.kernels.markExactInliers(grid.address, decided.distances, statistics, mask);
+      break;
+    }
+    decided = planAgain(memory, decided);
+    sums = [measureWhole(memory, decided)];
   }
-  const bits = memory.bytes(plan.mask, maskBytes(plan.grid)).slice();
-  return { bits, points: memory.doubles(plan.statistics, 1)[COUNT] as number, inliers: countBits(bits) };
+  const bits = memory.copyOf(mask, lengthBytes);
+  return { bits, points: total(sums, ({ points }) => points), inliers: countBits(bits) };
 }
 
 function itemBytesOf(way: Way): 4 | 8 {
   return way === "lanes" ? 4 : 8;
 }
 
-function maskBytes({ width, lines }: Grid): number {
+export function maskBytes(width: number, lines: number): number {
   return Math.ceil((width * lines) / 8);
 }
 
@@ -187,59 +280,11 @@ function isNoise(memory: KernelMemory, grid: Grid, best: number): boolean {
   return cost > tried * NOISE_WORK;
 }
 
-/** Sets the mask; false when the way's error leaves a point undecided. */
-function decide(memory: KernelMemory, plan: FilterPlan): boolean {
-  const { grid, way, distances, statistics, mask } = plan;
-  const { address, lines } = grid;
-  const itemBytes = itemBytesOf(way);
-  const best = plan.scratches[0] as number;
-  const sumUp = (around: number) => {
-    memory.kernels.approximateSums(address, distances, itemBytes, 0, lines, around, statistics);
-    return memory.doubles(statistics, STATISTICS_WORDS).slice();
-  };
-  let sums = sumUp(0);
-  if ((sums[OPEN] as number) > 0) {
-    resolveOpen(memory, plan, sums[COUNT] as number, sums[OPEN] as number);
-    sums = sumUp(0);
-  }
-  memory.bytes(mask, maskBytes(grid)).fill(0);
-  if (way !== "lanes" && way !== "near") {
-    memory.kernels.exactStatistics(address, distances, statistics);
-    memory.kernels.markExactInliers(address, distances, statistics, mask);
-    return true;
-  }
-  const count = sums[COUNT] as number;
-  if (count < LEAST_POSITIONS) return false;
-  const mean = (sums[MEAN] as number) / count;
-  const deviation = Math.sqrt((sumUp(mean)[DEVIATION] as number) / (count - 1));
-  const threshold = mean + 2 * deviation;
-  const error = way === "lanes" ? LANES_ERROR : NEAR_ERROR;
-  // Mean and deviation of values that are each off by a share of themselves: the mean by that share of it, the deviation by that
-  // share of their root mean square. The other term is the rounding of the sums, here and where the exact threshold is computed.
-  const doubt = (1.01 * error + count * 2 ** -52) * (mean + 2 * Math.sqrt(mean * mean + deviation * deviation));
-  const [low, high] = [threshold - doubt, threshold + doubt];
-  const outcome = memory.kernels.markInliers(
-    address,
-    best,
-    distances,
-    itemBytes,
-    mask,
-    0,
-    lines,
-    low,
-    high,
-    error,
-    UNLIMITED_WORK,
-  );
-  return outcome === DECIDED;
-}
-
-function resolveOpen(memory: KernelMemory, plan: FilterPlan, points: number, open: number): void {
+function resolveOpen(memory: KernelMemory, plan: FilterPlan, best: number, points: number, open: number): void {
   const { grid, distances } = plan;
   const itemBytes = itemBytesOf(plan.way);
-  const best = plan.scratches[0] as number;
   if (open < LEAST_OPEN_FOR_TREE) {
-    memory.kernels.measureOpen(grid.address, best, distances, itemBytes, UNLIMITED_WORK);
+    memory.kernels.measureOpen(grid.address, best, distances, itemBytes, 0, grid.lines, UNLIMITED_WORK);
     return;
   }
   const nodes = treeNodes(points);

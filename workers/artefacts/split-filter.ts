@@ -1,31 +1,38 @@
 /**
- * The filter over several threads. A task loads the frame into a memory that all share, tasks for some lines each measure distances there, and
- * the last sums them up in the order of one thread and decides: the mask has the same bits however many there were. No task waits for another; what
- * holds them together is here, outside of the threads, so that a pool of whatever size gets through it. Lines go to threads as these are idle.
+ * The filter over several threads. Tasks for some lines each load the frame into a memory that all share, others measure distances there, and
+ * others mark what stays; between them short ones lay out what they need. Every point is decided as by one thread: the mask has the same bits
+ * however many there were. No task waits for another; what holds them together is here, outside of the threads, so that a pool of whatever
+ * size gets through it. Lines go to threads as these are idle.
  */
 import type { ArtefactPool, RunOptions } from "./artefact-pool.js";
-import type { FilteredCloud } from "./artefact-tasks.js";
+import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
+import type { FilteredCloud, LineRange, MarkedLines, PlannedFilter, Scratches } from "./filter-parts.js";
 import type { FrameSource } from "./frame-source.js";
 import { hasWasmKernels, newSharedMemory, type SharedMemory } from "./kernel-memory.js";
+import { boundsOf, maskBytes } from "./outlier-filter.js";
+import { type DistanceSums, total } from "./outlier-threshold.js";
 
 /** With fewer positions it takes a thread some milliseconds, and more threads help little. */
 const LEAST_POSITIONS = 100_000;
-/** So many shares of lines for every thread: some are harder than others. */
-const SHARES_PER_THREAD = 4;
-const MOST_SHARES = 64;
-/** A share goes again once (artefact-pool.ts). */
+/** So many parts of lines for every thread: to measure some is harder than others, and the last should not take long; the rest is soon done. */
+const MEASURED_PER_THREAD = 8;
+const OTHERS_PER_THREAD = 2;
+const MOST_PARTS = 64;
+/** A part goes again once (artefact-pool.ts). */
 const ATTEMPTS = 2;
 /** A memory that has grown beyond this for one frame is not kept for the next. */
 const KEPT_MEMORY_BYTES = 256 * 1024 * 1024;
 
+type Pool = Pick<ArtefactPool, "run" | "threads">;
+
 export class SplitFilter {
-  readonly #pool: Pick<ArtefactPool, "run" | "threads">;
+  readonly #pool: Pool;
   readonly #leastPositions: number;
   /** Memories that no filter uses: as many as there were filters at a time at most, and no more than threads. */
   readonly #memories: SharedMemory[] = [];
 
   /** @param leastPositions for tests: another size from which on a frame is split */
-  constructor(pool: Pick<ArtefactPool, "run" | "threads">, leastPositions = LEAST_POSITIONS) {
+  constructor(pool: Pool, leastPositions = LEAST_POSITIONS) {
     this.#pool = pool;
     this.#leastPositions = leastPositions;
   }
@@ -36,30 +43,131 @@ export class SplitFilter {
     const isSplit = this.#pool.threads > 1 && lines > 1 && width * lines >= this.#leastPositions;
     if (!isSplit || !(await hasWasmKernels())) return this.#pool.run("filter", frame, options);
     const memory = this.#memories.pop() ?? newSharedMemory();
-    const shares = Math.min(lines, MOST_SHARES, this.#pool.threads * SHARES_PER_THREAD);
-    const planned = await this.#pool.run("planFilter", { frame, memory, parts: shares * ATTEMPTS }, options);
-    const claims = new SharedArrayBuffer(4);
-    const measured = new AbortController();
-    const signals = options.signal === undefined ? [measured.signal] : [measured.signal, options.signal];
-    // The frame has been taken on: a full queue does not refuse parts of it.
-    const partOptions = { ...options, isContinued: true };
-    const measure = async (share: number): Promise<void> => {
-      const firstLine = Math.floor((share * lines) / shares);
-      const endLine = Math.floor(((share + 1) * lines) / shares);
-      const task = { ...planned, memory, claims, firstLine, endLine };
-      await this.#pool.run("measureLines", task, { ...partOptions, signal: AbortSignal.any(signals) });
-    };
-    try {
-      await Promise.all(Array.from({ length: shares }, (_, share) => measure(share)));
-    } catch (error) {
-      measured.abort();
-      throw error;
-    }
-    const cloud = await this.#pool.run("finishFilter", { ...planned, memory }, partOptions);
-    // A thread that was lost may be at it still.
-    const isQuiet = Atomics.load(new Int32Array(claims), 0) === shares;
-    const isSmall = planned.usedBytes <= KEPT_MEMORY_BYTES;
-    if (isQuiet && isSmall && this.#memories.length < this.#pool.threads) this.#memories.push(memory);
+    const run = new SplitRun(this.#pool, frame, memory, options);
+    const cloud = await run.cloud();
+    const isKept = run.isQuiet && run.usedBytes <= KEPT_MEMORY_BYTES;
+    if (isKept && this.#memories.length < this.#pool.threads) this.#memories.push(memory);
     return cloud;
   }
+}
+
+/** One frame's filter. */
+class SplitRun {
+  readonly #pool: Pool;
+  readonly #frame: FrameSource;
+  readonly #memory: SharedMemory;
+  readonly #options: RunOptions;
+  /** Parts for measuring and for the rest, and what is laid out for the former. */
+  readonly #measured: readonly LineRange[];
+  readonly #others: readonly LineRange[];
+  usedBytes = 0;
+  /** False: a thread that was lost may be at it still. */
+  isQuiet = true;
+
+  constructor(pool: Pool, frame: FrameSource, memory: SharedMemory, options: RunOptions) {
+    this.#pool = pool;
+    this.#frame = frame;
+    this.#memory = memory;
+    this.#options = options;
+    const { lines } = frame.geometry;
+    this.#measured = lineRanges(lines, pool.threads * MEASURED_PER_THREAD);
+    this.#others = lineRanges(lines, pool.threads * OTHERS_PER_THREAD);
+  }
+
+  async cloud(): Promise<FilteredCloud> {
+    const memory = this.#memory;
+    let planned = await this.#loadAndPlan();
+    let { sums, marked } = await this.#decide(planned);
+    if (marked?.some(({ isDecided }) => !isDecided)) {
+      planned = await this.#next("planAgain", { ...planned, ...this.#sizes(), memory });
+      ({ sums, marked } = await this.#decide(planned));
+    }
+    this.usedBytes = planned.usedBytes;
+    if (marked?.every(({ isDecided }) => isDecided)) return this.#joined(sums, marked);
+    return this.#next("finishFilter", { ...planned, sums, memory });
+  }
+
+  async #loadAndPlan(): Promise<PlannedFilter> {
+    const [frame, memory] = [this.#frame, this.#memory];
+    const parts = this.#others.length * ATTEMPTS;
+    const laidOut = await this.#pool.run("layOutFilter", { memory, frame, parts }, this.#options);
+    const crcs = await this.#each("loadLines", this.#others, laidOut.scratches, (range) => ({
+      ...laidOut,
+      ...range,
+      memory,
+      frame,
+    }));
+    const loaded = this.#others.map((range, nth) => ({ ...range, ...(crcs[nth] as { crc32: number }) }));
+    return this.#next("planFilter", { ...laidOut, ...this.#sizes(), memory, frame, loaded });
+  }
+
+  /** Measures, and marks where the sums allow it: null is for `finishFilter`. */
+  async #decide(planned: PlannedFilter): Promise<{ sums: DistanceSums[]; marked: MarkedLines[] | null }> {
+    const { measuring, marking } = planned;
+    const task = { ...planned, memory: this.#memory };
+    const sums = await this.#each("measureLines", this.#measured, measuring, (range) => ({ ...task, ...range }));
+    const bounds = boundsOf(planned.plan, sums);
+    if (bounds === null) return { sums, marked: null };
+    const marked = await this.#each("markLines", this.#others, marking, (range) => ({ ...task, ...range, bounds }));
+    return { sums, marked };
+  }
+
+  #joined(sums: readonly DistanceSums[], marked: readonly MarkedLines[]): FilteredCloud {
+    const { width, lines } = this.#frame.geometry;
+    const bits = new Uint8Array(maskBytes(width, lines));
+    const lineCounts = new Uint32Array(lines);
+    for (const [nth, { firstLine }] of this.#others.entries()) {
+      const part = marked[nth] as MarkedLines;
+      bits.set(part.bits, (firstLine * width) / 8);
+      lineCounts.set(part.lineCounts, firstLine);
+    }
+    const inliers = lineCounts.reduce((sum, count) => sum + count, 0);
+    return { bits, lineCounts, inliers, points: total(sums, ({ points }) => points) };
+  }
+
+  /** Parts as their scratches are to be laid out. */
+  #sizes() {
+    const parts = Math.max(this.#measured.length, this.#others.length) * ATTEMPTS;
+    return { parts, partLines: Math.max(...this.#others.map(({ firstLine, endLine }) => endLine - firstLine)) };
+  }
+
+  /** The frame has been taken on: a full queue does not refuse what is left of it. */
+  #next<N extends TaskName>(name: N, input: TaskInput<N>): Promise<TaskOutput<N>> {
+    return this.#pool.run(name, input, { ...this.#options, isContinued: true });
+  }
+
+  /** All parts of a kind; what fails for good fails all, and drops those that wait. */
+  async #each<N extends TaskName>(
+    name: N,
+    ranges: readonly LineRange[],
+    { claims }: Scratches,
+    inputOf: (range: LineRange) => TaskInput<N>,
+  ): Promise<TaskOutput<N>[]> {
+    const failed = new AbortController();
+    const { signal } = this.#options;
+    const signals = signal === undefined ? [failed.signal] : [failed.signal, signal];
+    const runPart = (range: LineRange): Promise<TaskOutput<N>> => {
+      // A signal of its own: there may be more parts than listeners that one takes without a warning.
+      const options = { ...this.#options, isContinued: true, signal: AbortSignal.any(signals) };
+      return this.#pool.run(name, inputOf(range), options);
+    };
+    try {
+      const outputs = await Promise.all(ranges.map(runPart));
+      this.isQuiet &&= Atomics.load(new Int32Array(claims), 0) === ranges.length;
+      return outputs;
+    } catch (error) {
+      failed.abort();
+      throw error;
+    }
+  }
+}
+
+/** At most so many parts of about as many lines, whose borders are divisible by 8. */
+function lineRanges(lines: number, most: number): LineRange[] {
+  const partLines = 8 * Math.ceil(lines / Math.min(most, MOST_PARTS) / 8);
+  const count = Math.ceil(lines / partLines);
+  return Array.from({ length: count }, (_, nth) => ({
+    firstLine: nth * partLines,
+    endLine: Math.min(lines, (nth + 1) * partLines),
+  }));
 }

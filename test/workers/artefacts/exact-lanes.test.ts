@@ -2,7 +2,15 @@ import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { SCRATCH_BYTES } from "../../../workers/artefacts/kernels/neighbour-search.js";
-import { filterOutliers, finishFilter, measureLines, planFilter } from "../../../workers/artefacts/outlier-filter.js";
+import {
+  boundTiles,
+  filterOutliers,
+  finishFilter,
+  measureLines,
+  planFilter,
+  scratchBytes,
+} from "../../../workers/artefacts/outlier-filter.js";
+import { doubtfulFrames } from "../../helpers/doubtful-frames.js";
 import { frameOf, loadFrame, type MadeFrame, plainHeights, surfaceFrame } from "../../helpers/made-frames.js";
 
 const memory = await wasmKernels();
@@ -24,7 +32,7 @@ async function assertSameBits(frame: MadeFrame, shareLines: number): Promise<{ p
   // The offset table of such a grid is too short: it is never measured by lanes.
   if (grid.offsetCount <= 80) return { points: 0, isTaken: false };
   const work = 1e9;
-  planFilter(memory, grid, 1);
+  boundTiles(memory, grid, 0, lines);
   const scratch = memory.allocate(wasm?.exactLanesScratchBytes(grid.address) as number);
   const best = memory.allocate(SCRATCH_BYTES);
   const measuredAt = memory.allocate(8 * width * lines);
@@ -121,60 +129,23 @@ t.test("exact lanes have the bits of the exact search where they have their limi
   }
 });
 
-/** Of a point above a surface the height, in f32, up to which it stays: the next higher is an outlier. */
-async function atThreshold(heightOf: HeightOf, width: number, lines: number): Promise<[below: number, above: number]> {
-  const reference = typeScriptKernels();
-  const at = 25 * width + 30;
-  const stays = async (z: number): Promise<boolean> => {
-    const frame = withPoint(heightOf, width, lines, z);
-    const { bits } = filterOutliers(reference, await loadFrame(reference, frame));
-    return ((bits[at >> 3] as number) & (1 << (at & 7))) !== 0;
-  };
-  const single = new Float32Array(1);
-  const pattern = new Uint32Array(single.buffer);
-  const patternOf = (z: number): number => {
-    single[0] = z;
-    return pattern[0] as number;
-  };
-  const singleOf = (bits: number): number => {
-    pattern[0] = bits;
-    return single[0] as number;
-  };
-  let below = patternOf(0.001);
-  let above = patternOf(100);
-  while (above - below > 1) {
-    const middle = (below + above) >>> 1;
-    if (await stays(singleOf(middle))) below = middle;
-    else above = middle;
-  }
-  return [singleOf(below), singleOf(above)];
-}
-
-function withPoint(heightOf: HeightOf, width: number, lines: number, z: number): MadeFrame {
-  return made(`a point at ${z}`, width, lines, (column, line) =>
-    column === 30 && line === 25 ? z : heightOf(column, line),
-  );
-}
-
 t.test("where a point lies in the threshold's doubt all are measured again, by exact lanes", async (t) => {
-  const [width, lines] = [61, 53];
-  const random = createRandom(41);
-  const heights = Float32Array.from({ length: width * lines }, () => random.normal() * 0.02);
-  const heightOf: HeightOf = (column, line) => heights[line * width + column] as number;
   const reference = typeScriptKernels();
-  const run = async (z: number): Promise<{ bits: Uint8Array; isAgain: boolean }> => {
-    const frame = withPoint(heightOf, width, lines, z);
-    const plan = planFilter(memory, await loadFrame(memory, frame), 1);
+  const run = async (frame: MadeFrame): Promise<{ bits: Uint8Array; isAgain: boolean }> => {
+    const { width, lines } = frame.geometry;
+    const grid = await loadFrame(memory, frame);
+    boundTiles(memory, grid, 0, lines);
+    const plan = planFilter(memory, grid);
     t.equal(plan.way, "lanes", frame.name);
+    const sums = measureLines(memory, plan, memory.allocate(scratchBytes(memory, plan)), 0, lines);
     const usedBytes = memory.usedBytes;
-    measureLines(memory, plan, 0, 0, lines);
-    const { bits } = finishFilter(memory, plan);
+    const { bits } = finishFilter(memory, plan, [sums]);
     t.same(bits, filterOutliers(reference, await loadFrame(reference, frame)).bits, frame.name);
     return { bits, isAgain: memory.usedBytes - usedBytes >= 8 * width * lines };
   };
-  t.notOk((await run(1)).isAgain, "of a point far off it is known without");
-  const [below, above] = await atThreshold(heightOf, width, lines);
-  const [stays, leaves] = [await run(below), await run(above)];
+  t.notOk((await run(surfaceFrame(5, 61, 53))).isAgain, "where none does it is known without");
+  const [one, other] = await doubtfulFrames(41);
+  const [stays, leaves] = [await run(one), await run(other)];
   t.ok(stays.isAgain && leaves.isAgain);
   t.notSame(stays.bits, leaves.bits);
 });

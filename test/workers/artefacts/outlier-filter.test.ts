@@ -12,7 +12,14 @@ import {
   TILE_MINIMA,
 } from "../../../workers/artefacts/kernels/neighbour-search.js";
 import { DECIDED } from "../../../workers/artefacts/kernels/outlier-statistics.js";
-import { filterOutliers, finishFilter, measureLines, planFilter } from "../../../workers/artefacts/outlier-filter.js";
+import {
+  boundTiles,
+  filterOutliers,
+  finishFilter,
+  measureLines,
+  planFilter,
+  scratchBytes,
+} from "../../../workers/artefacts/outlier-filter.js";
 import {
   frameOf,
   loadFrame,
@@ -165,12 +172,16 @@ t.test("parts joined are the whole", async (t) => {
     for (const [name, memory] of kernels) {
       const whole = filterOutliers(memory, await loadFrame(memory, frame));
       for (const parts of [2, 3, 7]) {
-        const plan = planFilter(memory, await loadFrame(memory, frame), parts);
-        const share = Math.ceil(frame.geometry.lines / parts);
+        const grid = await loadFrame(memory, frame);
+        boundTiles(memory, grid, 0, grid.lines);
+        const plan = planFilter(memory, grid);
+        const share = Math.ceil(grid.lines / parts);
+        const sums = [];
         for (let part = parts - 1; part >= 0; part--) {
-          measureLines(memory, plan, part, part * share, Math.min(frame.geometry.lines, (part + 1) * share));
+          const scratch = memory.allocate(scratchBytes(memory, plan));
+          sums.push(measureLines(memory, plan, scratch, part * share, Math.min(grid.lines, (part + 1) * share)));
         }
-        t.same(finishFilter(memory, plan), whole, `${name}: ${frame.name} in ${parts} parts`);
+        t.same(finishFilter(memory, plan, sums), whole, `${name}: ${frame.name} in ${parts} parts`);
       }
     }
   }
@@ -258,12 +269,15 @@ t.test("approximate distances are right within their error, also of points far o
     const zs = plainHeights(frame);
     for (const [name, memory] of kernels) {
       const grid = await loadFrame(memory, frame);
-      const plan = planFilter(memory, grid, 1);
+      boundTiles(memory, grid, 0, lines);
+      const plan = planFilter(memory, grid);
+      const scratch = memory.allocate(scratchBytes(memory, plan));
       t.equal(plan.way, memory.wasm === null ? "near" : "lanes", `${name}: ${frame.name}`);
       // In shares as threads take them, and the last first.
-      for (const firstLine of [140, 70, 0]) measureLines(memory, plan, 0, firstLine, Math.min(lines, firstLine + 70));
+      for (const firstLine of [140, 70, 0])
+        measureLines(memory, plan, scratch, firstLine, Math.min(lines, firstLine + 70));
       const exactAt = memory.allocate(8 * width * lines);
-      memory.kernels.measureExactly(grid.address, plan.scratches[0] as number, exactAt, 0, lines, 1e9);
+      memory.kernels.measureExactly(grid.address, scratch, exactAt, 0, lines, 1e9);
       const exact = memory.doubles(exactAt, width * lines);
       const isLanes = plan.way === "lanes";
       const items = [plan.distances, width * lines] as const;

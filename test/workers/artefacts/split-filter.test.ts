@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
@@ -8,6 +8,7 @@ import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { countLineBits } from "../../../workers/artefacts/line-counts.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { SplitFilter } from "../../../workers/artefacts/split-filter.js";
+import { doubtfulFrames } from "../../helpers/doubtful-frames.js";
 import { loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../helpers/made-frames.js";
 import { storedFrame } from "../../helpers/stored-frame.js";
 
@@ -98,17 +99,62 @@ t.test("filters at the same time keep their memories apart, with more of them th
   for (const [nth, { frame }] of frames.entries()) t.same(await clouds[nth], await filtered(frame), frame.name);
 });
 
-t.test("a thread that crashes while it measures costs nothing but time", async (t) => {
+t.test("parts measure again where a point lies in the threshold's doubt", async (t) => {
   const pool = new ToldPool(t, 2);
   const filter = new SplitFilter(pool, 1);
-  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
-  const crash = join(faultFolder, "crash-1");
-  pool.before = (name) => {
-    if (name === "measureLines" && pool.count("measureLines") === 1) writeFileSync(crash, "");
-  };
+  const path = join(t.testdir(), "run.cap");
+  for (const made of await doubtfulFrames(17)) {
+    pool.names.splice(0);
+    const { source, frame } = storedFrame(path, made);
+    t.same(await filter.run(source, background), await filtered(frame), frame.name);
+    t.equal(pool.count("planAgain"), 1);
+    t.equal(pool.count("measureLines"), 14, "53 lines in parts of 8, twice");
+  }
+});
+
+t.test("a thread that crashes at any part costs nothing but time", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const [doubtful] = await doubtfulFrames(17);
+  for (const name of [
+    "layOutFilter",
+    "loadLines",
+    "planFilter",
+    "measureLines",
+    "markLines",
+    "planAgain",
+    "finishFilter",
+  ] as const) {
+    const pool = new ToldPool(t, 2);
+    const filter = new SplitFilter(pool, 1);
+    const made = { planAgain: doubtful, finishFilter: surfaceFrame(3, 40, 40) }[name as string];
+    const { source, frame } = storedFrame(path, made ?? surfaceFrame(3, 120, 90));
+    const crash = join(faultFolder, "crash-1");
+    pool.before = (begun) => {
+      if (begun === name && pool.count(name) === 1) writeFileSync(crash, "");
+    };
+    t.same(await filter.run(source, background), await filtered(frame), name);
+    t.ok(existsSync(`${crash}-taken`), name);
+    unlinkSync(`${crash}-taken`);
+    t.same(pool.reports, ["worker_crashed"], name);
+  }
+});
+
+t.test("parts that are loaded are verified as a whole", async (t) => {
+  const filter = new SplitFilter(new ToldPool(t, 2), 1);
+  const path = join(t.testdir(), "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(3, 120, 90));
+  const bytes = readFileSync(path);
+  const { offset } = source.batches[1] as (typeof source.batches)[number];
+  for (const at of [source.batches[0]?.offset as number, offset + 1_000, offset + 40 * 240 - 1]) {
+    const flipped = Buffer.from(bytes);
+    flipped[at] = (flipped[at] as number) ^ 4;
+    writeFileSync(path, flipped);
+    await t.rejects(filter.run(source, background), { code: "capture_damaged", message: /does not match its CRC/ });
+  }
+  writeFileSync(path, bytes.subarray(0, offset + 5_000));
+  await t.rejects(filter.run(source, background), { code: "capture_damaged", message: /ends within/ });
+  writeFileSync(path, bytes);
   t.same(await filter.run(source, background), await filtered(frame));
-  t.ok(existsSync(`${crash}-taken`));
-  t.same(pool.reports, ["worker_crashed"]);
 });
 
 t.test("what fails for good fails the whole, drops the other parts, and leaves the next filter alone", async (t) => {

@@ -7,7 +7,7 @@
 
 import { f32At, f64At, i32At, setF64 } from "./linear-memory.js";
 import { STRIDE, WIDTH, ZS } from "../kernels/neighbour-search.js";
-import { COUNT, DEVIATION, MEAN, OPEN } from "../kernels/outlier-statistics.js";
+import { COUNT, COUNTED, DEVIATION, MEAN, OPEN } from "../kernels/outlier-statistics.js";
 
 export function approximateSums(
   grid: i32,
@@ -28,6 +28,7 @@ export function approximateSums(
   let squares = f64x2.splat(0);
   let count = 0;
   let open = 0;
+  let positive = 0;
   let sum: f64 = 0;
   let square: f64 = 0;
   for (let line = firstLine; line < endLine; line++) {
@@ -38,6 +39,7 @@ export function approximateSums(
         const d = v128.load(<usize>(distances + ((line * width + column) << 2)));
         const counted = v128.and(valid, f32x4.gt(d, zero));
         count += popcnt(i32x4.bitmask(valid));
+        positive += popcnt(i32x4.bitmask(counted));
         open += popcnt(i32x4.bitmask(v128.and(valid, f32x4.lt(d, zero))));
         const kept = v128.and(d, counted);
         const low = f64x2.promote_low_f32x4(kept);
@@ -54,6 +56,7 @@ export function approximateSums(
       const distance = itemBytes == 4 ? f32At(distances, at) : f64At(distances, at);
       count++;
       if (distance > 0) {
+        positive++;
         sum += distance;
         square += (distance - around) * (distance - around);
       } else if (distance < 0) {
@@ -65,4 +68,5 @@ export function approximateSums(
   setF64(statistics, MEAN, sum + f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1));
   setF64(statistics, DEVIATION, square + f64x2.extract_lane(squares, 0) + f64x2.extract_lane(squares, 1));
   setF64(statistics, OPEN, <f64>open);
+  setF64(statistics, COUNTED, <f64>positive);
 }

@@ -12,12 +12,13 @@ import { LINES, meanDistance, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-
 
 const STD_RATIO: f64 = 2.0;
 
-/** Results of a pass over the distances (f64): number of points, their mean and standard deviation, points whose search is open. */
+/** Results of a pass over the distances (f64): number of points, mean and standard deviation, points whose search is open, points with d > 0. */
 export const COUNT: i32 = 0;
 export const MEAN: i32 = 1;
 export const DEVIATION: i32 = 2;
 export const OPEN: i32 = 3;
-export const STATISTICS_WORDS: i32 = 4;
+export const COUNTED: i32 = 4;
+export const STATISTICS_WORDS: i32 = 5;
 
 /** Outcomes of `markInliers`. */
 export const DECIDED: i32 = 0;
@@ -89,13 +90,20 @@ function setBit(mask: i32, at: i32): void {
   setU8(mask, byte, u8At(mask, byte) | (1 << (at & 7)));
 }
 
-/** Exact mean distances of the points whose distance is negative. */
-export function measureOpen(grid: i32, best: i32, distances: i32, itemBytes: i32, work: i32): void {
+/** Exact mean distances of those points of some lines whose distance is negative. */
+export function measureOpen(
+  grid: i32,
+  best: i32,
+  distances: i32,
+  itemBytes: i32,
+  firstLine: i32,
+  endLine: i32,
+  work: i32,
+): void {
   const width = i32At(grid, WIDTH);
-  const height = i32At(grid, LINES);
   const stride = i32At(grid, STRIDE);
   const zs = i32At(grid, ZS);
-  for (let line: i32 = 0; line < height; line++) {
+  for (let line: i32 = firstLine; line < endLine; line++) {
     for (let column: i32 = 0; column < width; column++) {
       if (f32At(zs, line * stride + column) === Infinity) continue;
       const at = line * width + column;
@@ -128,12 +136,14 @@ export function approximateSums(
   let sum: f64 = 0.0;
   let squares: f64 = 0.0;
   let open: f64 = 0.0;
+  let counted: f64 = 0.0;
   for (let line: i32 = firstLine; line < endLine; line++) {
     for (let column: i32 = 0; column < width; column++) {
       if (f32At(zs, line * stride + column) === Infinity) continue;
       const distance = itemAt(distances, itemBytes, line * width + column);
       count += 1.0;
       if (distance > 0.0) {
+        counted += 1.0;
         sum += distance;
         squares += (distance - around) * (distance - around);
       } else if (distance < 0.0) {
@@ -145,6 +155,7 @@ export function approximateSums(
   setF64(statistics, MEAN, sum);
   setF64(statistics, DEVIATION, squares);
   setF64(statistics, OPEN, open);
+  setF64(statistics, COUNTED, counted);
 }
 
 /** Decides one position, as `markInliers` says. */

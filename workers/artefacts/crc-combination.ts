@@ -1,0 +1,33 @@
+/**
+ * The CRC-32 of bytes of whose parts it is known. A CRC is a polynomial over GF(2) modulo P (ISO 3309; RFC 1952, section 8), bit 31 of the
+ * word for x^0: that of A followed by n bytes B is crc(A) x^(8n) + crc(B) modulo P. Beginning and end of the register are inverted, and
+ * so cancel out. (Method: M. Adler's `crc32_combine` of zlib.)
+ */
+
+/** P without x^32. */
+const POLYNOMIAL = 0xedb88320;
+const ONE = 0x8000_0000;
+/** x^8. */
+const BYTE = 0x0080_0000;
+
+/** @returns the CRC-32 of bytes followed by others, from those of both */
+export function combineCrc32(crc: number, nextCrc: number, nextLengthBytes: number): number {
+  let power = BYTE;
+  let shift = ONE;
+  for (let rest = nextLengthBytes; rest > 0; rest = Math.floor(rest / 2)) {
+    if (rest % 2 === 1) shift = product(shift, power);
+    power = product(power, power);
+  }
+  return (product(crc, shift) ^ nextCrc) >>> 0;
+}
+
+/** Of two polynomials, modulo P. */
+function product(one: number, other: number): number {
+  let sum = 0;
+  let multiple = other;
+  for (let bit = ONE; bit !== 0; bit >>>= 1) {
+    if ((one & bit) !== 0) sum ^= multiple;
+    multiple = (multiple & 1) === 0 ? multiple >>> 1 : (multiple >>> 1) ^ POLYNOMIAL;
+  }
+  return sum >>> 0;
+}
