@@ -9,7 +9,16 @@ import {
   TILES_HIGH,
   TILES_WIDE,
 } from "./kernels/neighbour-search.js";
-import { COUNT, COUNTED, DECIDED, DEVIATION, MEAN, OPEN, STATISTICS_WORDS } from "./kernels/outlier-statistics.js";
+import {
+  COUNT,
+  COUNTED,
+  DECIDED,
+  DEVIATION,
+  MEAN,
+  OPEN,
+  SPREAD,
+  STATISTICS_WORDS,
+} from "./kernels/outlier-statistics.js";
 import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
 import { countBits } from "./line-counts.js";
 import { boundThreshold, type DistanceSums, type ThresholdBounds, total } from "./outlier-threshold.js";
@@ -153,15 +162,20 @@ function sumLines(
     );
     return memory.doubles(scratch, STATISTICS_WORDS).slice();
   };
+  const wordOf = (words: Float64Array, word: number): number => words[word] as number;
   const sums = sumUp(0);
-  const [points, sum, counted, open] = [COUNT, MEAN, COUNTED, OPEN].map((word) => sums[word] as number) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [sum, counted] = [wordOf(sums, MEAN), wordOf(sums, COUNTED)];
   const around = counted > 0 ? sum / counted : 0;
-  return { points, counted, open, sum, around, squares: sumUp(around)[DEVIATION] as number };
+  const centred = sumUp(around);
+  return {
+    points: wordOf(sums, COUNT),
+    counted,
+    open: wordOf(sums, OPEN),
+    sum,
+    around,
+    squares: wordOf(centred, DEVIATION),
+    spread: wordOf(centred, SPREAD),
+  };
 }
 
 function measureWhole(memory: KernelMemory, plan: FilterPlan): DistanceSums {

@@ -11,9 +11,11 @@ export interface DistanceSums {
   counted: number;
   open: number;
   sum: number;
-  /** Σ (d - around)². */
   around: number;
+  /** Σ (d - around)². */
   squares: number;
+  /** Σ d |d - around|. */
+  spread: number;
 }
 
 /** The exact threshold lies between `low` and `high`; distances are within `error` of themselves. */
@@ -23,7 +25,15 @@ export interface ThresholdBounds {
   error: number;
 }
 
+/** With less deviation, as a share of the root mean square, rounding has too much of a part in it. */
+const LEAST_DEVIATION = 1e-4;
+
 /**
+ * Distances that are each off by a share e of themselves at most move the mean m by that share of it. They move the deviation s, the norm of
+ * d - m by sqrt(n - 1), by no more than that share of their root mean square r; and, since the root is concave, by no more than their components
+ * along d - m do, whose sum is e Σ d |d - m| / (n - 1) s, and half of e² r² / s: that is less where few points lie far off. Which holds of
+ * points that are all summed.
+ *
  * @param parts without open points
  * @param error largest relative error of a distance
  */
@@ -35,12 +45,18 @@ export function boundThreshold(parts: readonly DistanceSums[], error: number): T
     return squares + offset * (2 * (sum - counted * around) + counted * offset);
   });
   const deviation = Math.sqrt(Math.max(0, squares) / (points - 1));
+  const rootMeanSquare = Math.sqrt(mean * mean + deviation * deviation);
+  const spread = total(parts, ({ around, sum, spread }) => spread + Math.abs(around - mean) * sum) / points;
+  const along = (spread + 0.5 * error * rootMeanSquare ** 2) / deviation;
+  const isAlong =
+    deviation > LEAST_DEVIATION * rootMeanSquare && parts.every(({ points, counted }) => points === counted);
+  const share = mean + 2 * (isAlong ? Math.min(along, rootMeanSquare) : rootMeanSquare);
+  // The rounding of the sums: points * 2^-53 of themselves, here and where the exact threshold is computed, whatever their order; and what
+  // that of a part's sum makes of its offset, which is as much of the root mean square.
+  const rounding = points * 2 ** -51 * (mean + 2 * rootMeanSquare);
+  // One in a hundred more for the products of errors, and for n in place of n - 1.
+  const doubt = 1.01 * error * share + rounding;
   const threshold = mean + 2 * deviation;
-  // Mean and deviation of values that are each off by a share of themselves: the mean by that share of it, the deviation by that
-  // share of their root mean square. The other term is the rounding of the sums: points * 2^-53 of themselves, here and where the exact
-  // threshold is computed, whatever their order; and what that of a part's sum makes of its offset, which is as much of the root mean square.
-  const rounding = points * 2 ** -51;
-  const doubt = (1.01 * error + rounding) * (mean + 2 * Math.sqrt(mean * mean + deviation * deviation));
   return { low: threshold - doubt, high: threshold + doubt, error };
 }
 

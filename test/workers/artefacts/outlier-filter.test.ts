@@ -11,7 +11,16 @@ import {
   TILE_MAXIMA,
   TILE_MINIMA,
 } from "../../../workers/artefacts/kernels/neighbour-search.js";
-import { DECIDED } from "../../../workers/artefacts/kernels/outlier-statistics.js";
+import {
+  COUNT,
+  COUNTED,
+  DECIDED,
+  DEVIATION,
+  MEAN,
+  OPEN,
+  SPREAD,
+  STATISTICS_WORDS,
+} from "../../../workers/artefacts/kernels/outlier-statistics.js";
 import {
   boundTiles,
   filterOutliers,
@@ -247,6 +256,42 @@ t.test(
     }
   },
 );
+
+t.test("both kernels sum up the same distances, but for rounding", async (t) => {
+  const random = createRandom(14);
+  const [width, lines] = [53, 31];
+  const values = Array.from({ length: width * lines }, () => (random.chance(0.4) ? Number.NaN : 1));
+  const distances = values.map(() => Math.fround(random.pick([0, -1, 0.3, 1, random.next()])));
+  for (const itemBytes of [4, 8] as const) {
+    for (const around of [0, 0.4]) {
+      const found: number[][] = [];
+      for (const [, memory] of kernels) {
+        const grid = await loadFrame(memory, frameOf("sums", "f32", { width, lines }, values));
+        const at = memory.allocate(8 * width * lines);
+        (itemBytes === 4 ? memory.singles(at, distances.length) : memory.doubles(at, distances.length)).set(distances);
+        const sums = memory.allocate(8 * STATISTICS_WORDS);
+        memory.kernels.approximateSums(grid.address, at, itemBytes, 3, 29, around, sums);
+        found.push([...memory.doubles(sums, STATISTICS_WORDS)]);
+      }
+      const some = distances.filter((_, nth) => nth >= 3 * width && nth < 29 * width && values[nth] === 1);
+      const positive = some.filter((d) => d > 0);
+      const total = (of: (d: number) => number): number => positive.reduce((sum, d) => sum + of(d), 0);
+      const wanted: number[] = [];
+      wanted[COUNT] = some.length;
+      wanted[COUNTED] = positive.length;
+      wanted[OPEN] = some.filter((d) => d < 0).length;
+      wanted[MEAN] = total((d) => d);
+      wanted[DEVIATION] = total((d) => (d - around) ** 2);
+      wanted[SPREAD] = total((d) => d * Math.abs(d - around));
+      for (const sums of found) {
+        t.ok(
+          sums.every((sum, word) => Math.abs(sum - (wanted[word] as number)) < 1e-9),
+          `${sums} and ${wanted}`,
+        );
+      }
+    }
+  }
+});
 
 t.test("approximate distances are right within their error, also of points far off a surface", async (t) => {
   const random = createRandom(21);

@@ -7,7 +7,7 @@
 
 import { f32At, f64At, i32At, setF64 } from "./linear-memory.js";
 import { STRIDE, WIDTH, ZS } from "../kernels/neighbour-search.js";
-import { COUNT, COUNTED, DEVIATION, MEAN, OPEN } from "../kernels/outlier-statistics.js";
+import { COUNT, COUNTED, DEVIATION, MEAN, OPEN, SPREAD } from "../kernels/outlier-statistics.js";
 
 export function approximateSums(
   grid: i32,
@@ -26,11 +26,13 @@ export function approximateSums(
   const shift = f64x2.splat(around);
   let sums = f64x2.splat(0);
   let squares = f64x2.splat(0);
+  let spreads = f64x2.splat(0);
   let count = 0;
   let open = 0;
   let positive = 0;
   let sum: f64 = 0;
   let square: f64 = 0;
+  let spread: f64 = 0;
   for (let line = firstLine; line < endLine; line++) {
     let column = 0;
     if (itemBytes == 4) {
@@ -48,6 +50,7 @@ export function approximateSums(
         const fromLow = v128.and(f64x2.sub(low, shift), i64x2.extend_low_i32x4_s(counted));
         const fromHigh = v128.and(f64x2.sub(high, shift), i64x2.extend_high_i32x4_s(counted));
         squares = f64x2.add(squares, f64x2.add(f64x2.mul(fromLow, fromLow), f64x2.mul(fromHigh, fromHigh)));
+        spreads = f64x2.add(spreads, f64x2.add(f64x2.mul(low, f64x2.abs(fromLow)), f64x2.mul(high, f64x2.abs(fromHigh))));
       }
     }
     for (; column < width; column++) {
@@ -59,6 +62,7 @@ export function approximateSums(
         positive++;
         sum += distance;
         square += (distance - around) * (distance - around);
+        spread += distance * Math.abs(distance - around);
       } else if (distance < 0) {
         open++;
       }
@@ -67,6 +71,7 @@ export function approximateSums(
   setF64(statistics, COUNT, <f64>count);
   setF64(statistics, MEAN, sum + f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1));
   setF64(statistics, DEVIATION, square + f64x2.extract_lane(squares, 0) + f64x2.extract_lane(squares, 1));
+  setF64(statistics, SPREAD, spread + f64x2.extract_lane(spreads, 0) + f64x2.extract_lane(spreads, 1));
   setF64(statistics, OPEN, <f64>open);
   setF64(statistics, COUNTED, <f64>positive);
 }

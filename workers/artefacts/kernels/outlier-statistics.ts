@@ -12,13 +12,14 @@ import { LINES, meanDistance, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-
 
 const STD_RATIO: f64 = 2.0;
 
-/** Results of a pass over the distances (f64): number of points, mean and standard deviation, points whose search is open, points with d > 0. */
+/** Results of a pass over the distances (f64): number of points, mean and standard deviation, points whose search is open, points with d > 0, Σ d |d - mean|. */
 export const COUNT: i32 = 0;
 export const MEAN: i32 = 1;
 export const DEVIATION: i32 = 2;
 export const OPEN: i32 = 3;
 export const COUNTED: i32 = 4;
-export const STATISTICS_WORDS: i32 = 5;
+export const SPREAD: i32 = 5;
+export const STATISTICS_WORDS: i32 = 6;
 
 /** Outcomes of `markInliers`. */
 export const DECIDED: i32 = 0;
@@ -137,6 +138,7 @@ export function approximateSums(
   let squares: f64 = 0.0;
   let open: f64 = 0.0;
   let counted: f64 = 0.0;
+  let spread: f64 = 0.0;
   for (let line: i32 = firstLine; line < endLine; line++) {
     for (let column: i32 = 0; column < width; column++) {
       if (f32At(zs, line * stride + column) === Infinity) continue;
@@ -146,6 +148,7 @@ export function approximateSums(
         counted += 1.0;
         sum += distance;
         squares += (distance - around) * (distance - around);
+        spread += distance * Math.abs(distance - around);
       } else if (distance < 0.0) {
         open += 1.0;
       }
@@ -156,6 +159,7 @@ export function approximateSums(
   setF64(statistics, DEVIATION, squares);
   setF64(statistics, OPEN, open);
   setF64(statistics, COUNTED, counted);
+  setF64(statistics, SPREAD, spread);
 }
 
 /** Decides one position, as `markInliers` says. */

@@ -1,0 +1,71 @@
+import t from "tap";
+import { createRandom, type Random } from "../../../core/random.js";
+import { boundThreshold, type DistanceSums } from "../../../workers/artefacts/outlier-threshold.js";
+
+function sumsOf(distances: readonly number[]): DistanceSums {
+  const counted = distances.filter((d) => d > 0);
+  const sum = counted.reduce((total, d) => total + d, 0);
+  const around = counted.length > 0 ? sum / counted.length : 0;
+  const squares = counted.reduce((total, d) => total + (d - around) ** 2, 0);
+  const spread = counted.reduce((total, d) => total + d * Math.abs(d - around), 0);
+  return { points: distances.length, counted: counted.length, open: 0, sum, around, squares, spread };
+}
+
+/** As the filter defines it, in the order of its sums. */
+function threshold(distances: readonly number[]): { mean: number; threshold: number } {
+  let sum = 0;
+  for (const d of distances) if (d > 0) sum += d;
+  const mean = sum / distances.length;
+  let squares = 0;
+  for (const d of distances) if (d > 0) squares += (d - mean) * (d - mean);
+  return { mean, threshold: mean + 2 * Math.sqrt(squares / (distances.length - 1)) };
+}
+
+function inParts(random: Random, distances: readonly number[], count: number): DistanceSums[] {
+  const ends = Array.from({ length: count - 1 }, () => random.integer(0, distances.length)).sort((a, b) => a - b);
+  return [...ends, distances.length].map((end, nth) => sumsOf(distances.slice(ends[nth - 1] ?? 0, end)));
+}
+
+t.test("the threshold of whatever distances these may stand for lies within the bounds", async (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_125);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  for (let nth = 0; nth < 400; nth++) {
+    const points = random.integer(2_000, 4_000);
+    const spread = random.pick([0, 1e-9, 1e-5, 1e-3, 0.1, 0.5]);
+    const farShare = random.pick([0, 0.001, 0.05]);
+    const zeroShare = random.pick([0, 0, 0, 0.01, 0.9]);
+    const error = random.pick([0, 1e-14, 3e-7, 1e-4]);
+    const distances = Array.from({ length: points }, () => {
+      if (random.chance(zeroShare)) return 0;
+      const d = 0.2 * (1 + spread * random.normal()) + (random.chance(farShare) ? 5 * random.next() : 0);
+      return Math.max(1e-3, d);
+    });
+    const { mean } = threshold(distances);
+    const { low, high } = boundThreshold(inParts(random, distances, random.integer(1, 9)), error);
+    // At random; all farther from the mean, or nearer to it; and all of them more, or less.
+    for (const way of ["random", "apart", "together", "more", "less"] as const) {
+      const exact = distances.map((d) => {
+        const side = way === "more" || d > mean ? 1 : -1;
+        const sign = { random: random.chance(0.5) ? 1 : -1, apart: side, together: -side, more: 1, less: -1 }[way];
+        return d / (1 - sign * error);
+      });
+      const { threshold: found } = threshold(exact);
+      if (!(low <= found && found <= high)) {
+        t.fail(`${nth}, ${way}, error ${error}: ${found} is not between ${low} and ${high}`);
+      }
+    }
+  }
+});
+
+t.test("points far off leave less doubt than as many that differ", async (t) => {
+  const random = createRandom(3);
+  const error = 3e-7;
+  const doubtOf = (distances: readonly number[]): number => {
+    const { low, high } = boundThreshold([sumsOf(distances)], error);
+    return (high - low) / 2 / error;
+  };
+  const few = Array.from({ length: 50_000 }, (_, at) => (at % 200 === 0 ? 0.4 : 0.2 + random.normal() * 1e-4));
+  // Without regard to how distances differ it is the mean and twice the root mean square: 3 means at least.
+  t.ok(doubtOf(few) < 2 * threshold(few).mean, `${doubtOf(few)}`);
+});
