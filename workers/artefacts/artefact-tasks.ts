@@ -2,8 +2,9 @@
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
  * - filter: 4 n for z, 4 n for distances and n / 8 for the mask; 8 n more where distances in f32 do not decide, 29 n where heights are noise
- * - the parts of a filter (filter-parts.ts): the same memory, which they share, and n / 4 for masks of their own in place of n / 8; 64 KiB
- *   raw, or one line, 1 KiB, and 60 KiB where distances in f32 do not decide, for each part of lines, twice
+ * - the parts of a filter (filter-parts.ts): the same memory, which they share, with n / 4 for masks of their own, and again where distances in
+ *   f32 do not decide; twice for each part of lines 64 KiB raw, or one line, and what it measures with: 2 KiB, or else 44 KiB, up to 190
+ *   where lines lie far closer together than columns
  * - heightMap, luminance: 2 MiB, or six lines where these are more, and the picture twice
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, twice where
  *   there is no WebAssembly; a byte for each position, 256 KiB, or a line, and its part of the mask

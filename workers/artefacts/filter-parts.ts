@@ -54,10 +54,11 @@ export interface PlannedFilter {
   marking: Scratches;
 }
 
-/** Parts of lines that there may be, those that go again among them, and how many lines each has at most. */
+/** How often lines are measured and marked at most, those that go again among them, and how many are marked at a time. */
 export interface PartSizes {
-  parts: number;
-  partLines: number;
+  measured: number;
+  marked: number;
+  markedLines: number;
 }
 
 /** The filter's mask, and how many points of every line it keeps. */
@@ -161,9 +162,9 @@ export function withLineCounts(mask: OutlierMask, { width, lines }: { width: num
   return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
 }
 
-function planned(memory: KernelMemory, plan: FilterPlan, { parts, partLines }: PartSizes): PlannedFilter {
-  const measuring = layOut(memory, scratchBytes(memory, plan), parts);
-  const marking = layOut(memory, MARKING_BYTES + maskBytes(plan.grid.width, partLines), parts);
+function planned(memory: KernelMemory, plan: FilterPlan, { measured, marked, markedLines }: PartSizes): PlannedFilter {
+  const measuring = layOut(memory, scratchBytes(memory, plan), measured);
+  const marking = layOut(memory, MARKING_BYTES + maskBytes(plan.grid.width, markedLines), marked);
   return { plan, measuring, marking, usedBytes: memory.usedBytes };
 }
 

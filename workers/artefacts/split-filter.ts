@@ -6,13 +6,13 @@
  */
 import type { ArtefactPool, RunOptions } from "./artefact-pool.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
-import type { FilteredCloud, LineRange, MarkedLines, PlannedFilter, Scratches } from "./filter-parts.js";
+import type { FilteredCloud, LineRange, MarkedLines, PartSizes, PlannedFilter, Scratches } from "./filter-parts.js";
 import type { FrameSource } from "./frame-source.js";
 import { hasWasmKernels, newSharedMemory, type SharedMemory } from "./kernel-memory.js";
 import { boundsOf, maskBytes } from "./outlier-filter.js";
 import { type DistanceSums, total } from "./outlier-threshold.js";
 
-/** With fewer positions it takes a thread some milliseconds, and more threads help little. */
+/** With fewer positions it takes a thread some milliseconds, and more threads help little. With half of it a part is worth its message. */
 const LEAST_POSITIONS = 100_000;
 /** So many parts of lines for every thread: to measure some is harder than others, and the last should not take long; the rest is soon done. */
 const MEASURED_PER_THREAD = 8;
@@ -43,7 +43,7 @@ export class SplitFilter {
     const isSplit = this.#pool.threads > 1 && lines > 1 && width * lines >= this.#leastPositions;
     if (!isSplit || !(await hasWasmKernels())) return this.#pool.run("filter", frame, options);
     const memory = this.#memories.pop() ?? newSharedMemory();
-    const run = new SplitRun(this.#pool, frame, memory, options);
+    const run = new SplitRun(this.#pool, frame, memory, this.#leastPositions / 2, options);
     const cloud = await run.cloud();
     const isKept = run.isQuiet && run.usedBytes <= KEPT_MEMORY_BYTES;
     if (isKept && this.#memories.length < this.#pool.threads) this.#memories.push(memory);
@@ -57,20 +57,21 @@ class SplitRun {
   readonly #frame: FrameSource;
   readonly #memory: SharedMemory;
   readonly #options: RunOptions;
-  /** Parts for measuring and for the rest, and what is laid out for the former. */
+  /** Parts for measuring, and for the rest. */
   readonly #measured: readonly LineRange[];
   readonly #others: readonly LineRange[];
   usedBytes = 0;
   /** False: a thread that was lost may be at it still. */
   isQuiet = true;
 
-  constructor(pool: Pool, frame: FrameSource, memory: SharedMemory, options: RunOptions) {
+  constructor(pool: Pool, frame: FrameSource, memory: SharedMemory, leastPartPositions: number, options: RunOptions) {
     this.#pool = pool;
     this.#frame = frame;
     this.#memory = memory;
     this.#options = options;
-    const { lines } = frame.geometry;
-    this.#measured = lineRanges(lines, pool.threads * MEASURED_PER_THREAD);
+    const { width, lines } = frame.geometry;
+    const worthwhile = Math.max(pool.threads, Math.floor((width * lines) / leastPartPositions));
+    this.#measured = lineRanges(lines, Math.min(worthwhile, pool.threads * MEASURED_PER_THREAD));
     this.#others = lineRanges(lines, pool.threads * OTHERS_PER_THREAD);
   }
 
@@ -125,10 +126,13 @@ class SplitRun {
     return { bits, lineCounts, inliers, points: total(sums, ({ points }) => points) };
   }
 
-  /** Parts as their scratches are to be laid out. */
-  #sizes() {
-    const parts = Math.max(this.#measured.length, this.#others.length) * ATTEMPTS;
-    return { parts, partLines: Math.max(...this.#others.map(({ firstLine, endLine }) => endLine - firstLine)) };
+  /** What is to be laid out for parts. */
+  #sizes(): PartSizes {
+    return {
+      measured: this.#measured.length * ATTEMPTS,
+      marked: this.#others.length * ATTEMPTS,
+      markedLines: Math.max(...this.#others.map(({ firstLine, endLine }) => endLine - firstLine)),
+    };
   }
 
   /** The frame has been taken on: a full queue does not refuse what is left of it. */
