@@ -14,9 +14,9 @@ import { type DistanceSums, total } from "./outlier-threshold.js";
 
 /** With fewer positions it takes a thread some milliseconds, and more threads help little. With half of it a part is worth its message. */
 const LEAST_POSITIONS = 100_000;
-/** So many parts of lines for every thread: to measure some is harder than others, and the last should not take long; the rest is soon done. */
-const MEASURED_PER_THREAD = 8;
+/** Loading and marking go in so many parts for every thread. Of measuring, where some are harder, the last are so small. */
 const OTHERS_PER_THREAD = 2;
+const LAST_PER_THREAD = 16;
 const MOST_PARTS = 64;
 /** A part goes again once (artefact-pool.ts). */
 const ATTEMPTS = 2;
@@ -70,9 +70,12 @@ class SplitRun {
     this.#memory = memory;
     this.#options = options;
     const { width, lines } = frame.geometry;
-    const worthwhile = Math.max(pool.threads, Math.floor((width * lines) / leastPartPositions));
-    this.#measured = lineRanges(lines, Math.min(worthwhile, pool.threads * MEASURED_PER_THREAD));
-    this.#others = lineRanges(lines, pool.threads * OTHERS_PER_THREAD);
+    const { threads } = pool;
+    const leastLines = Math.max(lines / Math.min(LAST_PER_THREAD * threads, MOST_PARTS), leastPartPositions / width);
+    // Each takes half of what would be every thread's share of the rest: few messages, and none has long to wait for the last.
+    this.#measured = lineRanges(lines, (rest) => Math.max(leastLines, rest / (2 * threads)));
+    const otherLines = lines / Math.min(OTHERS_PER_THREAD * threads, MOST_PARTS);
+    this.#others = lineRanges(lines, () => otherLines);
   }
 
   async cloud(): Promise<FilteredCloud> {
@@ -166,12 +169,13 @@ class SplitRun {
   }
 }
 
-/** At most so many parts of about as many lines, whose borders are divisible by 8. */
-function lineRanges(lines: number, most: number): LineRange[] {
-  const partLines = 8 * Math.ceil(lines / Math.min(most, MOST_PARTS) / 8);
-  const count = Math.ceil(lines / partLines);
-  return Array.from({ length: count }, (_, nth) => ({
-    firstLine: nth * partLines,
-    endLine: Math.min(lines, (nth + 1) * partLines),
-  }));
+/** Parts whose borders are divisible by 8, of about as many lines as the function says of those that are left. */
+function lineRanges(lines: number, partLines: (rest: number) => number): LineRange[] {
+  const ranges: LineRange[] = [];
+  for (let firstLine = 0; firstLine < lines; ) {
+    const endLine = Math.min(lines, firstLine + 8 * Math.ceil(partLines(lines - firstLine) / 8));
+    ranges.push({ firstLine, endLine });
+    firstLine = endLine;
+  }
+  return ranges;
 }

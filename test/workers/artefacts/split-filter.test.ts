@@ -108,7 +108,7 @@ t.test("parts measure again where a point lies in the threshold's doubt", async 
     const { source, frame } = storedFrame(path, made);
     t.same(await filter.run(source, background), await filtered(frame), frame.name);
     t.equal(pool.count("planAgain"), 1);
-    t.equal(pool.count("measureLines"), 14, "53 lines in parts of 8, twice");
+    t.equal(pool.count("measureLines"), 10, "53 lines in five parts, twice");
   }
 });
 
