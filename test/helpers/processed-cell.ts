@@ -5,6 +5,7 @@ import type { FileSystem, StoreFile } from "../../storage/file-system.js";
 import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
 import { frameSource } from "../../workers/artefacts/frame-source.js";
 import { frameOf, type MadeFrame, surfaceFrame } from "./made-frames.js";
+import { memoryFile } from "./memory-file.js";
 import { RecordedCell } from "./recorded-cell.js";
 
 const T0_US = Date.UTC(2026, 0, 31, 12) * 1000;
@@ -139,14 +140,6 @@ class GrowingFile {
   }
 
   open(): StoreFile {
-    const bytes = this.bytes();
-    return {
-      read: async (into: Uint8Array, position: number) => {
-        const part = bytes.subarray(position, position + into.length);
-        into.set(part);
-        return part.length;
-      },
-      close: async () => {},
-    } as StoreFile;
+    return memoryFile(this.bytes());
   }
 }

@@ -24,6 +24,7 @@ import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../stor
 import { View } from "../../storage/view.js";
 import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
+import { memoryFile } from "./memory-file.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
@@ -156,16 +157,9 @@ export class RecordedCell {
     const file = this.files.get(path);
     if (file === undefined) throw new FileSystemError("ENOENT", "open", path);
     this.openFiles++;
-    return {
-      read: async (into: Uint8Array, position: number) => {
-        const part = file.subarray(position, position + into.length);
-        into.set(part);
-        return part.length;
-      },
-      close: async () => {
-        this.openFiles--;
-      },
-    } as StoreFile;
+    return memoryFile(file, () => {
+      this.openFiles--;
+    });
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import { type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
-import { type FileSystem, readFully, type StoreFile } from "../../storage/file-system.js";
+import { type FileSystem, readFullySync, type StoreFile } from "../../storage/file-system.js";
 import type { GridGeometry } from "./grid-layout.js";
 import type { LineSource } from "./line-blocks.js";
 import { damagedCapture, openStored } from "./stored-bytes.js";
@@ -29,11 +29,9 @@ export interface FrameReader {
   close(): Promise<void>;
 }
 
-/** Bytes that a task reads at a time: lines are asked for one by one. */
-const READ_AHEAD_BYTES = 512 * 1024;
-
 /**
- * Opens a frame for reading into the memory that `bytesAt` views.
+ * Opens a frame for reading into the memory that `bytesAt` views. Reads block: a thread has one task, which waits for the bytes in any case, and a
+ * read that goes through another thread takes ten times as long as the page cache does.
  *
  * @param checkedFrom first line of those whose CRC is wanted
  * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane of
@@ -53,12 +51,12 @@ export async function openFrame(
   const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes);
   return {
     heights: async (firstLine, count, at) => {
-      await heights.read(firstLine, count, bytesAt(at, count * heightBytes));
+      heights.read(firstLine, count, bytesAt(at, count * heightBytes));
       if (checkedFrom === 0 && heights.checkedLines === source.geometry.lines) verifyHeights(source, heights.crc32);
     },
     heightsCrc32: () => heights.crc32,
     luminance: async (firstLine, count, at) => {
-      await lights.read(firstLine, count, bytesAt(at, count * luminanceBytes));
+      lights.read(firstLine, count, bytesAt(at, count * luminanceBytes));
     },
     close: () => file.close(),
   };
@@ -78,9 +76,6 @@ class PlaneReader {
   readonly #offsetInBatch: (batch: LineBatch) => number;
   /** First line of every batch. */
   readonly #firstLines: number[] = [];
-  #ahead: Uint8Array = new Uint8Array(0);
-  #aheadFirst = 0;
-  #aheadEnd = 0;
   /** End of the lines that the CRC covers, when all reads so far began where the last one ended; null: there is no need of it. */
   #checkedLines: number | null;
   #crc = 0;
@@ -112,32 +107,23 @@ class PlaneReader {
     return this.#crc;
   }
 
-  async read(firstLine: number, count: number, into: Uint8Array): Promise<void> {
+  read(firstLine: number, count: number, into: Uint8Array): void {
     for (let done = 0; done < count; ) {
-      const line = firstLine + done;
-      if (line < this.#aheadFirst || line >= this.#aheadEnd) await this.#readAhead(line);
-      const taken = Math.min(count - done, this.#aheadEnd - line);
-      const from = (line - this.#aheadFirst) * this.#lineBytes;
-      into.set(this.#ahead.subarray(from, from + taken * this.#lineBytes), done * this.#lineBytes);
-      done += taken;
+      const nth = this.#batchOf(firstLine + done);
+      const batch = this.#source.batches[nth] as LineBatch;
+      const inBatch = firstLine + done - (this.#firstLines[nth] as number);
+      const lines = Math.min(count - done, batch.lineCount - inBatch);
+      const part = into.subarray(done * this.#lineBytes, (done + lines) * this.#lineBytes);
+      const offset = batch.offset + this.#offsetInBatch(batch) + inBatch * this.#lineBytes;
+      const readBytes = readFullySync(this.#file, part, offset);
+      if (readBytes < part.length) {
+        throw damagedCapture(this.#source.path, offset + readBytes, "the file ends within stored bytes");
+      }
+      done += lines;
     }
     if (firstLine !== this.#checkedLines) return;
     this.#crc = crc32(into, this.#crc);
     this.#checkedLines += count;
-  }
-
-  async #readAhead(line: number): Promise<void> {
-    const nth = this.#batchOf(line);
-    const batch = this.#source.batches[nth] as LineBatch;
-    const inBatch = line - (this.#firstLines[nth] as number);
-    const lines = Math.min(batch.lineCount - inBatch, Math.max(1, Math.floor(READ_AHEAD_BYTES / this.#lineBytes)));
-    const bytes = lines * this.#lineBytes;
-    if (this.#ahead.length < bytes) this.#ahead = new Uint8Array(bytes);
-    const offset = batch.offset + this.#offsetInBatch(batch) + inBatch * this.#lineBytes;
-    const count = await readFully(this.#file, this.#ahead.subarray(0, bytes), offset);
-    if (count < bytes) throw damagedCapture(this.#source.path, offset + count, "the file ends within stored bytes");
-    this.#aheadFirst = line;
-    this.#aheadEnd = line + lines;
   }
 
   #batchOf(line: number): number {
