@@ -6,6 +6,7 @@ import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/re
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
+import { startPlainPosts } from "../peers/plain-posts.js";
 
 const RUNS = { smoke: 60, full: 2_000 };
 const WEBHOOKS = { smoke: 5, full: 200 };
@@ -16,7 +17,9 @@ const PACED_EVENTS_PER_SECOND = 5;
 /** Sent at once when a slice begins: more deliveries than can be made within it. */
 const FLAT_OUT_EVENTS = { smoke: 10, full: 60 };
 const DETAILS = 64;
-const LOADS = ["quiet", "paced", "flat-out"] as const;
+/** Receivers are other machines: here they have the cores when nothing of the cell's own machine wants them. */
+const RECEIVERS_NICE = 19;
+const LOADS = ["quiet", "paced", "flat-out", "plain-loop"] as const;
 const GOAL = "p99 of reads beside deliveries at most 2 times the quiet one";
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
@@ -26,7 +29,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     for (const closer of closers.splice(0).reverse()) await closer();
   };
   try {
-    const receivers = await startDeliveryReceivers(context, WEBHOOKS[size]);
+    const receivers = await startDeliveryReceivers(context, WEBHOOKS[size], RECEIVERS_NICE);
     closers.push(() => receivers.stop());
     const service = await startService(context);
     closers.push(() => service.stop());
@@ -39,6 +42,12 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const ids = await fillRuns(client, random, programs, RUNS[size], 8);
     await allCompleted(service.url, ids.length);
     const webhookIds = await subscribe(service.url, receivers.urls);
+    const first = await receivers.figures();
+    await produceEvents(client, random, program, 1);
+    await receivers.received(first, 1);
+    const body = await settled(service.url, webhookIds);
+    const posts = startPlainPosts(receivers.urls);
+    closers.push(() => posts.close());
     const detailIds = Array.from({ length: DETAILS }, () => random.pick(ids));
     const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
 
@@ -57,10 +66,12 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       const stop = new AbortController();
       const pacing = load === "paced" ? pace(stop.signal) : undefined;
       if (load === "flat-out") await produceEvents(client, random, program, FLAT_OUT_EVENTS[size]);
+      const posting = load === "plain-loop" ? posts.post(body, FLAT_OUT_EVENTS[size]) : undefined;
       await slices.read(service.url, detailIds, count);
       if (load === "quiet") return;
       stop.abort();
       const events = (await pacing) ?? FLAT_OUT_EVENTS[size];
+      await posting;
       const { total, lastMs } = await receivers.received(before, events);
       slices.addLoad("deliveries 1/s", total, (lastMs - startMs) / 1000);
       await settled(service.url, webhookIds);
@@ -83,12 +94,14 @@ export const readsDuringDeliveries: Benchmark = {
     `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts ` +
     "when it was meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of " +
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
-    `and beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins. Reader, producer, receivers and service share the machine's cores.`,
+    `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the reader's process whose ` +
+    `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores; the receivers, which stand for other machines, have the lowest priority on them.`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "no deliveries" },
     { name: "paced", description: `${PACED_EVENTS_PER_SECOND} events to ${WEBHOOKS.full} webhooks a second` },
     { name: "flat-out", description: "as many deliveries as the dispatcher makes" },
+    { name: "plain-loop", description: "as many posts by somebody else" },
   ],
   peer: "quiet",
   goals: [
