@@ -30,12 +30,14 @@ export interface MadeFilesOptions {
   capturePathOf(runId: string): string;
   /** Bound of the pieces that are kept for the next client. */
   keptBytes: number;
+  /** For tests: another size of the pieces of a PLY. */
+  pieceBytes?: number;
 }
 
 /** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
-const PIECE_BYTES = 1024 * 1024;
+const PIECE_BYTES = 4 * 1024 * 1024;
 /** Pieces that are not kept come and go a few at a time. */
-const KEPT_MEMORIES = 8;
+const KEPT_MEMORIES = 4;
 
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
@@ -65,7 +67,8 @@ export class MadeFiles {
       throw new Error(`of frame ${frame.id} there are ${lines} lines, and its ${format} has ${counts.length}`);
     }
     const head = plyHeader(frame.id, planes, cloud.points, mask !== null);
-    const linesPerPiece = Math.max(1, Math.floor(PIECE_BYTES / (width * vertexBytes(planes))));
+    const { pieceBytes = PIECE_BYTES } = this.#options;
+    const linesPerPiece = Math.max(1, Math.floor(pieceBytes / (width * vertexBytes(planes))));
     const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);

@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 const TMPFS = "/dev/shm";
 /** Of a piece at most, as the service makes them. */
-const PIECE_BYTES = 1024 * 1024;
+const PIECE_BYTES = 4 * 1024 * 1024;
 
 /** All pieces of the cloud, one after the other, each in the memory that `memoryOf` gives: alone, until all are made. */
 async function buildPieces(frame: MadeFrame, memoryOf: (nth: number) => Promise<KernelMemory>): Promise<Uint8Array[]> {

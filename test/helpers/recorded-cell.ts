@@ -28,6 +28,8 @@ import { memoryFile } from "./memory-file.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
+/** Small frames have several. */
+const PIECE_BYTES = 1024 * 1024;
 
 /**
  * The front over a view, fed with changes as the recorder would write them, at times that the test chooses, and without a disk: every
@@ -141,7 +143,13 @@ export class RecordedCell {
       view: this.view,
       openStoredSlices: open,
       // Nothing is kept: a test sees what is made.
-      madeFiles: new MadeFiles({ make, open, capturePathOf, keptBytes: options.keptBytes ?? 1 }),
+      madeFiles: new MadeFiles({
+        make,
+        open,
+        capturePathOf,
+        keptBytes: options.keptBytes ?? 1,
+        pieceBytes: PIECE_BYTES,
+      }),
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
       request: (request, gone) => this.request(request, gone),

@@ -15,12 +15,12 @@ import { storedFrame } from "../helpers/stored-frame.js";
 
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9);
 t.comment(`TEST_SEED=${seed}`);
-const WIDTH = 300;
+const WIDTH = 1_200;
 const LINES = 1_400;
 const CLIENTS = 6;
 const READS = 60;
 /** Of one piece and a half: those that are read push each other out. */
-const KEPT_BYTES = 2_400_000;
+const KEPT_BYTES = 9_000_000;
 
 t.test(
   "pieces in memory that others have used: every client has its own bytes, however they come and go",

@@ -20,14 +20,16 @@ export function decodeShorts(
   const infinity = f32x4.splat(Infinity);
   const zero = f32x4.splat(0);
   const firstCode = i32x4.splat(codeCount > 0 ? i32At(codes, 0) : -0x8000_0000);
+  const secondCode = codeCount > 1 ? i32x4.splat(i32At(codes, 1)) : firstCode;
   // Between two heights that are finite all are.
   const isFinite = isFiniteAt(-signBit, scale, offset) && isFiniteAt(0xffff - signBit, scale, offset);
   let at = 0;
-  if (isFinite && codeCount <= 1) {
+  if (isFinite && codeCount <= 2) {
     for (; at + 4 <= count; at += 4) {
       const values = i32x4.sub(v128.xor(v128.load_ext<u16>(<usize>(raw + (at << 1))), signs), signs);
       const z = heightsOf(values, scales, offsets);
-      v128.store(<usize>(zs + (at << 2)), v128.bitselect(infinity, z, i32x4.eq(values, firstCode)));
+      const invalid = v128.or(i32x4.eq(values, firstCode), i32x4.eq(values, secondCode));
+      v128.store(<usize>(zs + (at << 2)), v128.bitselect(infinity, z, invalid));
     }
   }
   for (; at + 4 <= count; at += 4) {
