@@ -94,7 +94,7 @@ export const readsDuringDeliveries: Benchmark = {
     `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts ` +
     "when it was meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of " +
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
-    `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the reader's process whose ` +
+    `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the benchmark's process whose ` +
     `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores; the receivers, which stand for other machines, have the lowest priority on them.`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [

@@ -1,26 +1,34 @@
-import { Agent, get } from "node:http";
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import { runOpenLoop } from "../harness/open-loop.js";
 import { machineCpuSeconds } from "./process-cpu.js";
+import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-thread.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
 export const READS_PER_SECOND = 200;
 /** Above it a read waits for a core, whatever the service does. */
 const SATURATED = 0.95;
 
-/** Reads the whole answer; only 200 counts. */
-function read(url: string, agent: Agent): Promise<void> {
-  return new Promise((resolve, reject) => {
-    get(url, { agent }, (response) => {
-      response.on("error", reject);
-      response.on("end", () => {
-        if (response.statusCode === 200) resolve();
-        else reject(new Error(`GET ${url} answered ${response.statusCode}`));
-      });
-      response.resume();
-    }).on("error", reject);
-  });
+/**
+ * A thread of its own: what the benchmark does beside it (a producer of captures, say) makes garbage, whose collections, of up to 25 ms, and turns of
+ * the event loop would be latency of the reads.
+ */
+let reader: Worker | undefined;
+
+async function readInThread(command: ReadCommand): Promise<ReadFigures> {
+  reader ??= new Worker(new URL("./read-thread.js", import.meta.url));
+  // Only while it reads does it keep the process.
+  reader.ref();
+  try {
+    const answered = once(reader, "message");
+    reader.postMessage(command);
+    const [answer] = (await answered) as [ReadAnswer];
+    if ("error" in answer) throw new Error(answer.error);
+    return answer;
+  } finally {
+    reader.unref();
+  }
 }
 
 /** What the slices of one contestant in one round gave, together. */
@@ -39,28 +47,15 @@ export class ReadSlices {
 
   /** Reads lists and details in turn at a fixed rate. */
   async read(url: string, ids: readonly string[], count: number): Promise<void> {
-    const agent = new Agent({ keepAlive: true });
     const before = machineCpuSeconds();
-    try {
-      const { seconds, lateSends } = await runOpenLoop({
-        ratePerSecond: READS_PER_SECOND,
-        count,
-        latency: this.#all,
-        send: async (index, intendedMs) => {
-          const isList = index % 2 === 0;
-          const sentMs = performance.now();
-          await read(isList ? `${url}/runs?limit=50` : `${url}/runs/${ids[index % ids.length]}`, agent);
-          const endMs = performance.now();
-          (isList ? this.#lists : this.#details).record((endMs - intendedMs) * 1e6);
-          this.#sent.record((endMs - sentMs) * 1e6);
-        },
-      });
-      this.#count += count;
-      this.#seconds += seconds;
-      this.#lateSends += lateSends;
-    } finally {
-      agent.destroy();
-    }
+    const figures = await readInThread({ url, ids, count, ratePerSecond: READS_PER_SECOND });
+    for (const data of [figures.lists, figures.details]) this.#all.add(data);
+    this.#lists.add(figures.lists);
+    this.#details.add(figures.details);
+    this.#sent.add(figures.sent);
+    this.#count += count;
+    this.#seconds += figures.seconds;
+    this.#lateSends += figures.lateSends;
     const after = machineCpuSeconds();
     this.#busySeconds += after.busy - before.busy;
     this.#cpuSeconds += after.all - before.all;

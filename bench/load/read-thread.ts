@@ -1,0 +1,77 @@
+/** The thread of `ReadSlices`: its messages are `ReadCommand` and `ReadFigures`, or what went wrong. */
+import { Agent, get } from "node:http";
+import { parentPort } from "node:worker_threads";
+import { type LatencyData, LatencyHistogram } from "../harness/latency-histogram.js";
+import { runOpenLoop } from "../harness/open-loop.js";
+
+export interface ReadCommand {
+  url: string;
+  /** Of runs whose details are read in turn. */
+  ids: readonly string[];
+  count: number;
+  ratePerSecond: number;
+}
+
+export interface ReadFigures {
+  seconds: number;
+  lateSends: number;
+  /** From the intended instants, of lists and details. */
+  lists: LatencyData;
+  details: LatencyData;
+  /** From when they were sent indeed: without what the reader itself waited for a core. */
+  sent: LatencyData;
+}
+
+export type ReadAnswer = ReadFigures | { error: string };
+
+const port = parentPort;
+if (port === null) throw new Error("read-thread is a worker's entry");
+
+/** Reads the whole answer; only 200 counts. */
+function read(url: string, agent: Agent): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent }, (response) => {
+      response.on("error", reject);
+      response.on("end", () => {
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`GET ${url} answered ${response.statusCode}`));
+      });
+      response.resume();
+    }).on("error", reject);
+  });
+}
+
+async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise<ReadFigures> {
+  const [all, lists, details, sent] = [1, 2, 3, 4].map(() => new LatencyHistogram()) as [
+    LatencyHistogram,
+    LatencyHistogram,
+    LatencyHistogram,
+    LatencyHistogram,
+  ];
+  const agent = new Agent({ keepAlive: true });
+  try {
+    const { seconds, lateSends } = await runOpenLoop({
+      ratePerSecond,
+      count,
+      latency: all,
+      send: async (index, intendedMs) => {
+        const isList = index % 2 === 0;
+        const sentMs = performance.now();
+        await read(isList ? `${url}/runs?limit=50` : `${url}/runs/${ids[index % ids.length]}`, agent);
+        const endMs = performance.now();
+        (isList ? lists : details).record((endMs - intendedMs) * 1e6);
+        sent.record((endMs - sentMs) * 1e6);
+      },
+    });
+    return { seconds, lateSends, lists: lists.toData(), details: details.toData(), sent: sent.toData() };
+  } finally {
+    agent.destroy();
+  }
+}
+
+port.on("message", (command: ReadCommand) => {
+  readAll(command).then(
+    (figures) => port.postMessage(figures satisfies ReadAnswer),
+    (error: Error) => port.postMessage({ error: error.message } satisfies ReadAnswer),
+  );
+});
