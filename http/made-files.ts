@@ -9,7 +9,7 @@ import type { RunState } from "../core/run-state.js";
 import type { MadePiece, TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
 import { csvHeader } from "../workers/artefacts/csv-encoder.js";
 import { frameSource } from "../workers/artefacts/frame-source.js";
-import { lendMemory, type SharedMemory } from "../workers/artefacts/kernel-memory.js";
+import { lendMemory, newSharedMemory, type SharedMemory } from "../workers/artefacts/kernel-memory.js";
 import { ROWS_PER_STRETCH, type SeriesSource } from "../workers/artefacts/series-source.js";
 import { MadePieces, type Piece } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
@@ -36,13 +36,11 @@ export interface MadeFilesOptions {
 
 /** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
 const PIECE_BYTES = 4 * 1024 * 1024;
-/** Pieces that are not kept come and go a few at a time. */
-const KEPT_MEMORIES = 4;
 
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
-  /** Of pieces that nobody reads any more. */
+  /** Of pieces that nobody reads any more, as many as there were pieces at a time at most. */
   readonly #memories: SharedMemory[] = [];
 
   constructor(options: MadeFilesOptions) {
@@ -80,9 +78,9 @@ export class MadeFiles {
       const make = async (own: PieceRequest): Promise<Piece> => {
         await this.#verify(`${frame.id} ${format}`, path, extents, own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        const lent = this.#memories.pop();
-        const input = { frame: task, mask, firstLine, endLine, ...(lent && { lent }) };
-        return this.#lentPiece(await this.#options.make("packPoints", input, own));
+        return this.#pieceInMemory((lent) =>
+          this.#options.make("packPoints", { frame: task, mask, firstLine, endLine, lent }, own),
+        );
       };
       return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make, use);
     };
@@ -137,15 +135,40 @@ export class MadeFiles {
     return this.#pieces.get(key, makeChecked, use, signal);
   }
 
-  /** Its memory serves the next piece once nobody reads it: fresh memory costs a fault of each of its pages, as much as packing into it. */
-  #lentPiece({ bytes, memory }: MadePiece): Piece {
-    if (memory === null) return { bytes };
+  /**
+   * A piece in memory that serves the next one once nobody reads it: fresh memory costs a fault of each of its pages, as much as packing into it, and
+   * no collector knows how large it is.
+   */
+  async #pieceInMemory(make: (lent: SharedMemory) => Promise<MadePiece>): Promise<Piece> {
+    const lent = this.#freeMemory();
+    let made: MadePiece;
+    try {
+      made = await make(lent);
+    } catch (error) {
+      // A thread may be at it still, of whose result nobody wants to know.
+      this.#memories.push(lent);
+      throw error;
+    }
+    const { bytes, memory } = made;
+    const held = memory ?? lent;
     const release = (): void => {
-      if (this.#memories.length < KEPT_MEMORIES && lendMemory(memory)) this.#memories.push(memory);
+      this.#memories.push(held);
     };
-    if (bytes.buffer instanceof SharedArrayBuffer) return { bytes, heldBytes: memory.buffer.byteLength, release };
+    if (bytes.buffer instanceof SharedArrayBuffer) return { bytes, heldBytes: held.buffer.byteLength, release };
     release();
     return { bytes };
+  }
+
+  #freeMemory(): SharedMemory {
+    // Those that have been there longest are the likeliest to be free.
+    for (let at = 0; at < this.#memories.length; ) {
+      const memory = this.#memories[at] as SharedMemory;
+      const state = lendMemory(memory);
+      if (state === "taken") at++;
+      else this.#memories.splice(at, 1);
+      if (state === "ready") return memory;
+    }
+    return newSharedMemory();
   }
 
   /**

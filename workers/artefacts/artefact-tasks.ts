@@ -18,11 +18,12 @@ import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
 import { type FrameSource, openFrame } from "./frame-source.js";
 import {
-  claimMemory,
+  giveBackMemory,
   hasWasmKernels,
   joinMemory,
   type KernelMemory,
   type SharedMemory,
+  takeMemory,
   typeScriptKernels,
   wasmKernels,
 } from "./kernel-memory.js";
@@ -37,15 +38,15 @@ export interface PackPointsTask {
   mask: Extent | null;
   firstLine: number;
   endLine: number;
-  /** The memory of a piece that nobody reads any more, for this one. Without it, and where an attempt before may be at it still, a new one is made. */
-  lent?: SharedMemory;
+  /** For the piece, alone; where an attempt before may be at it still, a new one is made. */
+  lent: SharedMemory;
 }
 
 /** A piece of a file. */
 export interface MadePiece {
   /** In a buffer of their own, or in the memory. */
   bytes: Uint8Array;
-  /** Whoever takes the piece has it alone: he may lend it to a task as soon as nobody reads the bytes, or at once where they are not in it. */
+  /** That they are in, or that was not needed for them; null without WebAssembly. */
   memory: SharedMemory | null;
 }
 
@@ -116,14 +117,18 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunc
     const firstByte = Math.floor((firstLine * geometry.width) / 8);
     const endByte = Math.ceil((endLine * geometry.width) / 8);
     const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
-    const memory = (await hasWasmKernels()) ? claimMemory(lent) : null;
+    const memory = (await hasWasmKernels()) ? takeMemory(lent) : null;
     const kernels = memory === null ? await freshMemory() : await joinMemory(memory);
-    return withFrameIn(kernels, source, async (_, planeLines): Promise<MadePiece> => {
-      const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
-      const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
-      const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
-      return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
-    });
+    try {
+      return await withFrameIn(kernels, source, async (_, planeLines): Promise<MadePiece> => {
+        const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
+        const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
+        const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
+        return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
+      });
+    } finally {
+      if (memory !== null) giveBackMemory(memory);
+    }
   }
 
   return {

@@ -255,23 +255,39 @@ export function newSharedMemory(): SharedMemory {
   return new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
 }
 
-/** Where in a memory that is lent it is counted how often it was taken: an i32. */
-const CLAIMS = 0;
+/** Words (i32) of a memory that is lent, where nothing is placed: how often it was taken since, and how often given back. */
+const TAKEN = 0;
+const GIVEN_BACK = 1;
 
 /**
  * The memory that is lent, for its first taker since `lendMemory`; for others a new one. A task that goes again cannot know whether the thread that
  * had it before has ended.
  */
-export function claimMemory(lent: SharedMemory | undefined): SharedMemory {
-  if (lent !== undefined && Atomics.add(new Int32Array(lent.buffer, CLAIMS, 1), 0, 1) === 0) return lent;
-  const fresh = newSharedMemory();
-  new Int32Array(fresh.buffer, CLAIMS, 1)[0] = 1;
-  return fresh;
+export function takeMemory(lent: SharedMemory): SharedMemory {
+  if (Atomics.add(lendingWords(lent), TAKEN, 1) === 0) return lent;
+  return takeMemory(newSharedMemory());
 }
 
-/** Makes the memory ready for the next `claimMemory`; false, and it has to be left alone, where more than one has taken it before. */
-export function lendMemory(memory: SharedMemory): boolean {
-  return Atomics.compareExchange(new Int32Array(memory.buffer, CLAIMS, 1), 0, 1, 0) === 1;
+/** Whoever has taken it writes to it no more. */
+export function giveBackMemory(memory: SharedMemory): void {
+  Atomics.add(lendingWords(memory), GIVEN_BACK, 1);
+}
+
+/**
+ * Makes a memory ready for `takeMemory` again, if nobody writes to it. `lost`: it has been taken more than once, by a task that went again and may
+ * be at it still.
+ */
+export function lendMemory(memory: SharedMemory): "ready" | "taken" | "lost" {
+  const words = lendingWords(memory);
+  const taken = Atomics.load(words, TAKEN);
+  if (taken > 1) return "lost";
+  if (taken !== Atomics.load(words, GIVEN_BACK)) return "taken";
+  words.fill(0);
+  return "ready";
+}
+
+function lendingWords({ buffer }: SharedMemory): Int32Array {
+  return new Int32Array(buffer, 0, 2);
 }
 
 /**

@@ -11,7 +11,13 @@ import {
   poolSize,
   type TaskError,
 } from "../../../workers/artefacts/artefact-pool.js";
-import { lendMemory, type SharedMemory, typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import {
+  lendMemory,
+  newSharedMemory,
+  type SharedMemory,
+  takeMemory,
+  typeScriptKernels,
+} from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
 import { ArmedTimers } from "../../helpers/armed-timers.js";
@@ -71,25 +77,25 @@ t.test("every task gives what its function gives, from the stored bytes", async 
       counts.reduce((sum, count) => sum + count, 0),
       points,
     );
-    const { bytes: packed, memory: lent } = await pool.run(
-      "packPoints",
-      { ...cloud, firstLine: 0, endLine: 120 },
-      client,
-    );
+    const pack = (firstLine: number, endLine: number, lent = newSharedMemory()) =>
+      pool.run("packPoints", { ...cloud, firstLine, endLine, lent }, client);
+    const whole = await pack(0, 120);
+    const packed = Buffer.from(whole.bytes);
     t.equal(packed.length, points * vertexBytes(frame.planes));
-    const [first, second] = await Promise.all([
-      pool.run("packPoints", { ...cloud, firstLine: 0, endLine: 77 }, client),
-      pool.run("packPoints", { ...cloud, firstLine: 77, endLine: 120 }, client),
-    ]);
+    const [first, second] = await Promise.all([pack(0, 77), pack(77, 120)]);
     t.ok(Buffer.concat([first.bytes, second.bytes]).equals(packed), "parts joined are the whole");
-    const [before, memory] = [Buffer.from(packed), lent as SharedMemory];
-    const task = { ...cloud, firstLine: 0, endLine: 77, lent: memory };
-    const beside = await pool.run("packPoints", task, client);
-    t.ok(before.equals(packed), "a memory that was not given back is left alone");
-    t.ok(lendMemory(beside.memory as SharedMemory));
-    t.notOk(lendMemory(memory), "nor is it to be lent: another task has asked for it");
-    const again = await pool.run("packPoints", { ...task, lent: beside.memory as SharedMemory }, client);
+    const memory = first.memory as SharedMemory;
+    const beside = await pack(77, 120, memory);
+    t.ok(Buffer.from(beside.bytes).equals(Buffer.from(second.bytes)));
+    t.ok(packed.subarray(0, first.bytes.length).equals(first.bytes), "a memory that somebody has is left alone");
+    t.equal(lendMemory(memory), "lost", "and it is not lent again");
+    t.equal(lendMemory(second.memory as SharedMemory), "ready");
+    const again = await pack(0, 77, second.memory as SharedMemory);
     t.ok(Buffer.from(again.bytes).equals(Buffer.from(first.bytes)), "in a memory that was given back");
+    const fresh = newSharedMemory();
+    t.equal(lendMemory(fresh), "ready");
+    takeMemory(fresh);
+    t.equal(lendMemory(fresh), "taken");
   }
 
   const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));
