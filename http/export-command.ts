@@ -9,6 +9,7 @@ import { type DataDirectory, openDataDirectory } from "../storage/data-directory
 import { type FileSystem, FileSystemError, nodeFileSystem, writeFully } from "../storage/file-system.js";
 import { readRun, type StoredRun } from "../storage/read-run.js";
 import { StorageError } from "../storage/storage-error.js";
+import { inputOf } from "../workers/artefacts/artefact-pool.js";
 import { artefactTasks } from "../workers/artefacts/artefact-tasks.js";
 import type { ExportCommandOptions } from "./command-options.js";
 import { entryBody } from "./entry-body.js";
@@ -74,7 +75,7 @@ async function writeRun(
   const pathOf = (id: string, kind: CaptureKind): string => `${dataDirectory.capturesPath}/${capturePath(id, kind)}`;
   const open: OpenStoredSlices = (id, kind, slices) => reader.openSlices(pathOf(id, kind), slices);
   const tasks = artefactTasks(fileSystem);
-  const make: MakeArtefact = (name, input) => tasks[name](input);
+  const make: MakeArtefact = (name, input) => tasks[name](inputOf(input));
   const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
   const leftOut: string[] = [];
   let bytes = 0;

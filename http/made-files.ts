@@ -6,7 +6,8 @@ import { cloudOf, csvOf } from "../core/artefact.js";
 import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../core/capture.js";
 import { plyHeader, vertexBytes } from "../core/ply-header.js";
 import type { RunState } from "../core/run-state.js";
-import type { MadePiece, TaskInput, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
+import type { LateInput } from "../workers/artefacts/artefact-pool.js";
+import type { MadePiece, TaskName, TaskOutput } from "../workers/artefacts/artefact-tasks.js";
 import { csvHeader } from "../workers/artefacts/csv-encoder.js";
 import { frameSource } from "../workers/artefacts/frame-source.js";
 import { lendMemory, newSharedMemory, type SharedMemory } from "../workers/artefacts/kernel-memory.js";
@@ -19,7 +20,7 @@ import type { OpenStoredSlices } from "./stored-stream.js";
 /** Runs a task of the pool for a client that waits. @throws StorageError, ServiceError */
 export type MakeArtefact = <N extends TaskName>(
   name: N,
-  input: TaskInput<N>,
+  input: LateInput<N>,
   request: PieceRequest,
 ) => Promise<TaskOutput<N>>;
 
@@ -40,7 +41,7 @@ const PIECE_BYTES = 4 * 1024 * 1024;
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
-  /** Of pieces that nobody reads any more, as many as there were pieces at a time at most. */
+  /** Of pieces that nobody reads any more: as many as were kept and being made at a time. */
   readonly #memories: SharedMemory[] = [];
 
   constructor(options: MadeFilesOptions) {
@@ -78,8 +79,8 @@ export class MadeFiles {
       const make = async (own: PieceRequest): Promise<Piece> => {
         await this.#verify(`${frame.id} ${format}`, path, extents, own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return this.#pieceInMemory((lent) =>
-          this.#options.make("packPoints", { frame: task, mask, firstLine, endLine, lent }, own),
+        return this.#pieceInMemory((lend) =>
+          this.#options.make("packPoints", () => ({ frame: task, mask, firstLine, endLine, lent: lend() }), own),
         );
       };
       return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make, use);
@@ -139,18 +140,23 @@ export class MadeFiles {
    * A piece in memory that serves the next one once nobody reads it: fresh memory costs a fault of each of its pages, as much as packing into it, and
    * no collector knows how large it is.
    */
-  async #pieceInMemory(make: (lent: SharedMemory) => Promise<MadePiece>): Promise<Piece> {
-    const lent = this.#freeMemory();
+  async #pieceInMemory(make: (lend: () => SharedMemory) => Promise<MadePiece>): Promise<Piece> {
+    let lent: SharedMemory | undefined;
+    const lend = (): SharedMemory => {
+      lent = this.#freeMemory();
+      return lent;
+    };
     let made: MadePiece;
     try {
-      made = await make(lent);
+      made = await make(lend);
     } catch (error) {
       // A thread may be at it still, of whose result nobody wants to know.
-      this.#memories.push(lent);
+      if (lent !== undefined) this.#memories.push(lent);
       throw error;
     }
     const { bytes, memory } = made;
     const held = memory ?? lent;
+    if (held === undefined) return { bytes };
     const release = (): void => {
       this.#memories.push(held);
     };

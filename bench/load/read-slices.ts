@@ -49,7 +49,7 @@ export class ReadSlices {
   async read(url: string, ids: readonly string[], count: number): Promise<void> {
     const before = machineCpuSeconds();
     const figures = await readInThread({ url, ids, count, ratePerSecond: READS_PER_SECOND });
-    for (const data of [figures.lists, figures.details]) this.#all.add(data);
+    this.#all.add(figures.all);
     this.#lists.add(figures.lists);
     this.#details.add(figures.details);
     this.#sent.add(figures.sent);

@@ -15,7 +15,8 @@ export interface ReadCommand {
 export interface ReadFigures {
   seconds: number;
   lateSends: number;
-  /** From the intended instants, of lists and details. */
+  /** From the intended instants: of all reads, of lists and of details. */
+  all: LatencyData;
   lists: LatencyData;
   details: LatencyData;
   /** From when they were sent indeed: without what the reader itself waited for a core. */
@@ -42,12 +43,10 @@ function read(url: string, agent: Agent): Promise<void> {
 }
 
 async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise<ReadFigures> {
-  const [all, lists, details, sent] = [1, 2, 3, 4].map(() => new LatencyHistogram()) as [
-    LatencyHistogram,
-    LatencyHistogram,
-    LatencyHistogram,
-    LatencyHistogram,
-  ];
+  const all = new LatencyHistogram();
+  const lists = new LatencyHistogram();
+  const details = new LatencyHistogram();
+  const sent = new LatencyHistogram();
   const agent = new Agent({ keepAlive: true });
   try {
     const { seconds, lateSends } = await runOpenLoop({
@@ -63,7 +62,8 @@ async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise
         sent.record((endMs - sentMs) * 1e6);
       },
     });
-    return { seconds, lateSends, lists: lists.toData(), details: details.toData(), sent: sent.toData() };
+    const data = { all: all.toData(), lists: lists.toData(), details: details.toData(), sent: sent.toData() };
+    return { seconds, lateSends, ...data };
   } finally {
     agent.destroy();
   }

@@ -23,6 +23,7 @@ import { forEachRecord, type LogRecord, type RecordLocation } from "../../storag
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
 import { View } from "../../storage/view.js";
 import { encodeWebhookChange } from "../../storage/webhook-record.js";
+import { inputOf } from "../../workers/artefacts/artefact-pool.js";
 import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
 import { memoryFile } from "./memory-file.js";
 
@@ -67,7 +68,7 @@ export class RecordedCell {
     // They share a memory: one at a time.
     let last: Promise<unknown> = Promise.resolve();
     this.make = (name, input) => {
-      const done = last.then(() => tasks[name](input));
+      const done = last.then(() => tasks[name](inputOf(input)));
       last = done.catch(() => {});
       return done;
     };

@@ -63,8 +63,16 @@ const PATIENCE_MS = 2_000;
 /** What a turn of the background is taken for before there was one. */
 const FIRST_TURN_MS = 100;
 
+/** Or what makes it as soon as a thread is there for the task: what it takes hold of is not held while the task waits. */
+export type LateInput<N extends TaskName> = TaskInput<N> | (() => TaskInput<N>);
+
+export function inputOf<N extends TaskName>(input: LateInput<N>): TaskInput<N> {
+  return typeof input === "function" ? input() : input;
+}
+
 interface QueuedTask {
-  message: TaskMessage;
+  /** Called once, when a thread is there for it. */
+  message(): TaskMessage;
   priority: TaskPriority;
   isWanted: boolean;
   resolve(value: TaskOutput<TaskName>): void;
@@ -117,7 +125,7 @@ export class ArtefactPool {
   }
 
   /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `worker_crashed`, `worker_stuck`, or what the task itself said */
-  run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
+  run<N extends TaskName>(name: N, input: LateInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
     const { priority, signal, isContinued = false } = options;
     return new Promise((resolve, reject) => {
       const queue = this.#queues[priority];
@@ -131,7 +139,7 @@ export class ArtefactPool {
         finish();
       };
       const task: QueuedTask = {
-        message: { name, input },
+        message: () => ({ name, input: inputOf(input) }),
         priority,
         isWanted: true,
         resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
@@ -182,12 +190,13 @@ export class ArtefactPool {
 
   /** Never rejects. */
   async #execute(task: QueuedTask): Promise<void> {
-    const { name } = task.message;
+    const message = task.message();
+    const { name } = message;
     const { priority } = task;
     const startedMs = performance.now();
     let answer: TaskAnswer | undefined;
     for (let attempt = 1; answer === undefined; attempt++) {
-      const ended = await this.#attempt(task.message);
+      const ended = await this.#attempt(message);
       if (this.#isClosed) return task.reject(new TaskError(CLOSED));
       if (!("lost" in ended)) answer = ended;
       else {
@@ -199,7 +208,7 @@ export class ArtefactPool {
     const durationMs = performance.now() - startedMs;
     if (priority === "client") this.#clientMs += durationMs;
     else this.#backgroundMs = durationMs;
-    this.#options.onOutcome?.({ task: task.message, priority, error, durationMs });
+    this.#options.onOutcome?.({ task: message, priority, error, durationMs });
     if ("error" in answer) task.reject(new TaskError(answer.error));
     else task.resolve(answer.value);
   }

@@ -280,10 +280,12 @@ export function giveBackMemory(memory: SharedMemory): void {
 export function lendMemory(memory: SharedMemory): "ready" | "taken" | "lost" {
   const words = lendingWords(memory);
   const taken = Atomics.load(words, TAKEN);
+  // A task that nobody waits for any more may still be about to take it: no word of a memory that was not taken is written.
+  if (taken === 0) return "ready";
   if (taken > 1) return "lost";
-  if (taken !== Atomics.load(words, GIVEN_BACK)) return "taken";
-  words.fill(0);
-  return "ready";
+  if (Atomics.load(words, GIVEN_BACK) === 0) return "taken";
+  Atomics.store(words, GIVEN_BACK, 0);
+  return Atomics.compareExchange(words, TAKEN, 1, 0) === 1 ? "ready" : "lost";
 }
 
 function lendingWords({ buffer }: SharedMemory): Int32Array {

@@ -12,6 +12,7 @@ import {
   type TaskError,
 } from "../../../workers/artefacts/artefact-pool.js";
 import {
+  giveBackMemory,
   lendMemory,
   newSharedMemory,
   type SharedMemory,
@@ -96,6 +97,12 @@ t.test("every task gives what its function gives, from the stored bytes", async 
     t.equal(lendMemory(fresh), "ready");
     takeMemory(fresh);
     t.equal(lendMemory(fresh), "taken");
+    giveBackMemory(fresh);
+    t.equal(lendMemory(fresh), "ready");
+    t.equal(takeMemory(fresh), fresh, "of two tasks that have it, one is the first");
+    t.not(takeMemory(fresh), fresh);
+    giveBackMemory(fresh);
+    t.equal(lendMemory(fresh), "lost");
   }
 
   const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));
