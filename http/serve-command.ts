@@ -4,6 +4,7 @@ import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import { lowerV8ThreadPriority } from "../workers/thread-priority.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
@@ -17,6 +18,9 @@ import { SERVICE_VERSION } from "./service-version.js";
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
 const STOP_GRACE_MS = 7_000;
 
+/** As the threads that make formats: before them go only threads that clients and producers wait for. */
+const V8_THREADS_NICE = 10;
+
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {
   const keysPath = options["api-keys"];
@@ -26,6 +30,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     );
   }
   const keys = keysPath === null ? undefined : await readKeys(keysPath);
+  lowerV8ThreadPriority(V8_THREADS_NICE);
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
   const log = createServiceLog(options["log-level"], SERVICE_VERSION);

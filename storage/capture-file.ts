@@ -42,6 +42,8 @@ export class CaptureFile implements Durable {
   /** The store itself has taken, or is about to take, the file's name away. */
   #losesName = false;
   readonly #writes = new Set<Promise<void>>();
+  /** The last append's: a file is written by one thread at a time, as others would only spin on the file's lock. */
+  #lastWrite: Promise<void> = Promise.resolve();
   /** Appends so far, and how many of them are durable. */
   #appended = 0;
   #synced = 0;
@@ -75,11 +77,12 @@ export class CaptureFile implements Durable {
     this.#endOffset += payload.length;
     this.#appended++;
     this.#host.count(payload.length);
-    const write = this.#write(payload, extent.offset).then(() => {
+    const write = this.#write(payload, extent.offset, this.#opened(), this.#lastWrite).then(() => {
       this.#writes.delete(write);
       this.#host.count(-payload.length);
     });
     this.#writes.add(write);
+    this.#lastWrite = write;
     return extent;
   }
 
@@ -154,9 +157,15 @@ export class CaptureFile implements Durable {
   }
 
   /** Never rejects: the host knows of the failure. */
-  async #write(payload: Uint8Array, offset: number): Promise<void> {
+  async #write(
+    payload: Uint8Array,
+    offset: number,
+    opened: Promise<StoreFile>,
+    previous: Promise<void>,
+  ): Promise<void> {
     try {
-      const file = await this.#opened();
+      const file = await opened;
+      await previous;
       await this.#host.room.attempt(() => {
         // Of another attempt: something else may have failed while this one waited for room.
         this.#host.assertWorking();

@@ -1,6 +1,6 @@
 import { getPriority, setPriority } from "node:os";
 import { basename } from "node:path";
-import { linkTarget } from "../storage/file-system.js";
+import { linkTarget, namesIn } from "../storage/file-system.js";
 
 /**
  * Lowers the priority of the calling thread alone, so that where cores are short the threads that clients and producers wait for go first.
@@ -18,5 +18,36 @@ export function lowerThreadPriority(nice: number): boolean {
   } catch {
     // Without /proc, or where a sandbox forbids it: everything works as before, only with equal turns.
     return false;
+  }
+}
+
+/** Threads that V8 has for collections and compilations, unless the command line says otherwise (node --v8-pool-size). */
+const V8_THREADS = 4;
+
+/**
+ * Lowers the priority of V8's own threads, which mark and sweep garbage of all isolates and compile: work that seldom has to be done now,
+ * in stretches of milliseconds. Where cores are short, reads waited for them more than for anything else while captures came in.
+ * They are known by their age alone: at its start Node makes the platform's timer thread, then these, before any thread of libuv's.
+ * (`WorkerThreadsTaskRunner` in Node's src/node_platform.cc.)
+ *
+ * @param nice as of `lowerThreadPriority`
+ * @returns how many were lowered
+ */
+export function lowerV8ThreadPriority(nice: number): number {
+  if (process.platform !== "linux") return 0;
+  // Who says how many there are has settled what they are to have.
+  if ([...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((option) => option.includes("v8-pool-size"))) return 0;
+  try {
+    const [main, , ...others] = namesIn("/proc/self/task")
+      .map(Number)
+      .sort((a, b) => a - b);
+    // Thread ids begin anew when the system runs out of them: their order says nothing then.
+    if (main !== process.pid) return 0;
+    const threads = others.slice(0, V8_THREADS);
+    for (const id of threads) setPriority(id, Math.max(getPriority(id), nice));
+    return threads.length;
+  } catch {
+    // As above.
+    return 0;
   }
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { lowerV8ThreadPriority } from "../../workers/thread-priority.js";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { machineCpuSeconds } from "./process-cpu.js";
@@ -17,7 +18,11 @@ const SATURATED = 0.95;
 let reader: Worker | undefined;
 
 async function readInThread(command: ReadCommand): Promise<ReadFigures> {
-  reader ??= new Worker(new URL("./read-thread.js", import.meta.url));
+  if (reader === undefined) {
+    // Collections of the benchmark's own garbage have the cores when nothing that is measured wants them.
+    lowerV8ThreadPriority(19);
+    reader = new Worker(new URL("./read-thread.js", import.meta.url));
+  }
   // Only while it reads does it keep the process.
   reader.ref();
   try {

@@ -147,6 +147,46 @@ t.test("short writes are continued, and a write of nothing fails", async (t) => 
   await t.rejects(file.whenWritten(), { code: "capture_failed", message: /wrote nothing/ });
 });
 
+t.test("what is large is written in pieces, one after another in a file", async (t) => {
+  const disk = await createDisk();
+  const writes: { path: string; position: number; lengthBytes: number }[] = [];
+  let underWay = 0;
+  let mostUnderWay = 0;
+  const open = disk.open.bind(disk);
+  disk.open = async (path, mode) => {
+    const file = await open(path, mode);
+    const write = file.write.bind(file);
+    file.write = async (bytes, position) => {
+      writes.push({ path, position, lengthBytes: bytes.length });
+      mostUnderWay = Math.max(mostUnderWay, ++underWay);
+      return write(bytes, position).finally(() => {
+        underWay--;
+      });
+    };
+    return file;
+  };
+  const store = openStore(disk);
+  const file = store.file(runId(), "capture", 0);
+  const lengths = [600_000, 0, 5, 1_048_576, 262_144];
+  const extents = lengths.map((length) => file.append(createRandom(SEED).bytes(length)));
+  await file.makeDurable();
+  const lengthBytes = lengths.reduce((sum, length) => sum + length, 0);
+  t.equal(disk.bytesOf(file.path).length, lengthBytes);
+  t.same(await verifyExtents(disk, file.path, extents), []);
+  t.ok(
+    writes.every((write) => write.lengthBytes <= 262_144),
+    "no write is larger than a piece",
+  );
+  t.equal(writes.length, 3 + 1 + 4 + 1);
+  t.equal(mostUnderWay, 1);
+  let end = 0;
+  for (const write of writes) {
+    t.equal(write.position, end, "each begins where the one before ended");
+    end += write.lengthBytes;
+  }
+  await store.close();
+});
+
 t.test("many runs at once keep few descriptors, and each finds its bytes", async (t) => {
   const disk = await createDisk();
   let open = 0;
