@@ -139,14 +139,23 @@ function isHeader(segment: Uint8Array, offset: number): boolean {
 /**
  * True when all that was damaged is one of the two copies of a segment's header, and it is there no more: the file has been written anew
  * since, by a recovery or by compaction, from the other copy.
+ *
+ * @param countsForNothing whether the rest of the damage is none that anything can tell, such as a last record that a recovery has cut as a torn tail
  */
-export function isHealed(disk: SimulatedDisk, { path, before, after }: StoreDamage): boolean {
+export function isHealed(
+  disk: SimulatedDisk,
+  { path, before, after }: StoreDamage,
+  countsForNothing: (rest: StoreDamage) => boolean,
+): boolean {
   if (!path.endsWith(".seg") || after === null || decodeSegmentHeader(after).header === null) return false;
-  const [headerBefore, headerAfter] = [before, after].map((bytes) => bytes.subarray(0, SEGMENT_HEADER_BYTES));
-  if (Buffer.compare(before.subarray(SEGMENT_HEADER_BYTES), after.subarray(SEGMENT_HEADER_BYTES)) !== 0) return false;
-  if (Buffer.compare(headerBefore as Uint8Array, headerAfter as Uint8Array) === 0) return false;
+  const headerBefore = before.subarray(0, SEGMENT_HEADER_BYTES);
+  const headerAfter = after.subarray(0, SEGMENT_HEADER_BYTES);
+  const rest = Buffer.concat([headerBefore, after.subarray(SEGMENT_HEADER_BYTES)]);
+  if (Buffer.compare(before, rest) !== 0 && !countsForNothing({ path, before, after: rest, what: "the rest" }))
+    return false;
+  if (Buffer.compare(headerBefore, headerAfter) === 0) return false;
   const now = disk.has(path) ? disk.bytesOf(path).subarray(0, SEGMENT_HEADER_BYTES) : undefined;
-  return now === undefined || Buffer.compare(now, headerAfter as Uint8Array) !== 0;
+  return now === undefined || Buffer.compare(now, headerAfter) !== 0;
 }
 
 /**

@@ -401,14 +401,14 @@ class StoreSimulation {
     this.#report.counts.damages++;
     const sequence = Number(/(\d+)\.snap$/.exec(disk.paths().find(isSnapshot) ?? "")?.[1] ?? 0);
     const hasOtherFiles = (await disk.readDirectory(`${DIRECTORY}/captures`)).length > 0;
-    const { isDamage, keptSequence } = expectedOf(damage, {
-      ...{ bases, doubled, hasOtherFiles },
-      snapshotSequence: sequence,
-    });
+    const context: LossContext = { bases, doubled, hasOtherFiles, snapshotSequence: sequence };
+    const { isDamage, keptSequence } = expectedOf(damage, context);
     if (isDamage === false) this.#report.counts.untold++;
+    const countsForNothing = (rest: StoreDamage): boolean => expectedOf(rest, context).isDamage === false;
     const judge = async (when: string): Promise<void> => {
       const { ok, findings } = await checkDisk(disk, DIRECTORY);
-      if (isDamage && ok && !isHealed(disk, damage)) this.#faults.push(`check ${when} does not see ${damage.what}`);
+      if (isDamage && ok && !isHealed(disk, damage, countsForNothing))
+        this.#faults.push(`check ${when} does not see ${damage.what}`);
       // With a tombstone that was cut off its captures are missing: that is told, and no more than can be.
       const tooMuch = findings.filter(({ code }) => FAULTS.has(code));
       if (isDamage === false && tooMuch.length > 0)
