@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { runResponse } from "../core/run-response.js";
+import { ownUtf8 } from "../core/utf8.js";
 import type { View } from "../storage/view.js";
 import { keptBytes } from "./compressed-reply.js";
 import { jsonBytesReply, type Reply } from "./reply.js";
@@ -80,7 +81,7 @@ export class RunDocuments {
     // Without deliveries at once: a run that has not ended changes in place with the next batch.
     const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
     const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
-    const json = bytesOf(JSON.stringify(runResponse(run, baseUrl, named)));
+    const json = ownUtf8(JSON.stringify(runResponse(run, baseUrl, named)));
     const webhookRenames = named.length === 0 ? null : this.#view.webhookRenames;
     const { updatedAtUs } = run;
     const reply = jsonBytesReply(json, true);
@@ -105,13 +106,6 @@ export class RunDocuments {
     }
     return documents;
   }
-}
-
-/** In memory of its own: a part of a shared piece would keep all of that piece. */
-function bytesOf(text: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
-  bytes.write(text);
-  return bytes;
 }
 
 function ofAddress(documents: readonly RunDocument[], baseUrl: string): RunDocument | undefined {

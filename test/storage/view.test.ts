@@ -158,6 +158,16 @@ t.test("what is unknown is told apart from what was deleted", async (t) => {
   }
 });
 
+t.test("a list entry that is kept holds no memory beside its own", async (t) => {
+  const view = grow(500).log.open();
+  for (const kept of ["made", "kept"]) {
+    const { runs } = await view.listRuns({ offset: 0, limit: 50 }, "");
+    t.ok(runs.length > 20, `${runs.length} runs`);
+    const others = runs.filter((json) => json.buffer.byteLength !== json.byteLength);
+    t.equal(others.length, 0, `of ${runs.length} that were ${kept} these are parts of shared pieces`);
+  }
+});
+
 t.test("an empty log is an empty view", async (t) => {
   const view = new PlainLog().open();
   t.same(await view.listRuns({ offset: 0, limit: 50 }, ""), { total: 0, runs: [], isWhole: true });
