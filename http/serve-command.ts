@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
+import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import { lowerV8ThreadPriority } from "../workers/thread-priority.js";
@@ -31,6 +32,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
   }
   const keys = keysPath === null ? undefined : await readKeys(keysPath);
   lowerV8ThreadPriority(V8_THREADS_NICE);
+  letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
   const log = createServiceLog(options["log-level"], SERVICE_VERSION);
