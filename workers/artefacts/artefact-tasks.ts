@@ -5,7 +5,7 @@
  * - the parts of a filter (filter-parts.ts): the same memory, which they share, with n / 4 for masks of their own, and again where distances in
  *   f32 do not decide; twice for each part of lines 64 KiB raw, or one line, and what it measures with: 2 KiB, or else 44 KiB, up to 190
  *   where lines lie far closer together than columns
- * - heightMap, luminance: 2 MiB, or six lines where these are more, and the picture twice
+ * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and the picture twice
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, twice where
  *   there is no WebAssembly; a byte for each position, 256 KiB, or a line, and its part of the mask
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, twice, and as text, twice

@@ -5,13 +5,14 @@
  * IDAT. Pictures of height and luminance have little else that deflate could find, and this is several times as fast as zlib's fastest.
  * assembly/strip-coding.ts does it; without WebAssembly zlib codes the strips.
  *
- * Memory: some three times a strip (256 KiB, or one line), 288 KiB of codes, and the picture as it is coded so far, twice at the end. The room
+ * Memory: some three times a strip (448 KiB at most, or one line), 288 KiB of codes, and the picture as it is coded so far, twice at the end. The room
  * that is reserved for it is that of its samples.
  */
 import { constants, crc32, deflateSync } from "node:zlib";
 import type { KernelMemory } from "./kernel-memory.js";
 
-const STRIP_BYTES = 256 * 1024;
+/** At most: fewer strips have fewer codes to make, and a longer one has its samples no more in the cache beside its pairs of codes. */
+const STRIP_BYTES = 448 * 1024;
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** Length, type and CRC of a chunk. */
 const CHUNK_BYTES = 12;
@@ -139,7 +140,8 @@ class StripCoder {
     this.#memory = memory;
     this.#bytesPerPixel = bitDepth / 8;
     this.#lineBytes = width * this.#bytesPerPixel;
-    this.linesPerStrip = Math.min(height, Math.max(1, Math.floor(STRIP_BYTES / (this.#lineBytes + 1))));
+    const mostLines = Math.max(1, Math.floor(STRIP_BYTES / (this.#lineBytes + 1)));
+    this.linesPerStrip = Math.ceil(height / Math.ceil(height / mostLines));
     // Zeros before each line, for the filters; room behind it, for reads of 16 bytes and writes of 14.
     this.pitch = Math.ceil((this.#lineBytes + 16) / 16) * 16;
     this.samplesAt = memory.allocate(this.pitch * this.linesPerStrip + 32) + 16;

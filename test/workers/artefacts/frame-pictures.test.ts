@@ -96,7 +96,8 @@ function smallFrames(): MadeFrame[] {
   // Of 200 lines in one strip every eighth tells what the code is made for.
   const rare = all(0).map((_, at) => 30_000 + (Math.floor(at / 300) % 8 === 4 ? 0 : random.integer(-9_000, 9_000)));
   frames.push(frameOf("values that the lines looked at have not", "u16", size, rare, { invalid: [0] }));
-  frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 500));
+  // The last has strips between the first and the last one.
+  frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 1_000));
   return frames;
 }
 
