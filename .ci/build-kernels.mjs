@@ -20,7 +20,10 @@ function sourceDigest() {
   return hash.digest("hex");
 }
 
-/** Sources as AssemblyScript takes them: its own of that name where there is one, no type-only imports, no extension in module names. */
+/**
+ * Sources as AssemblyScript takes them: its own of that name where there is one, no type-only imports, no extension in module names, and
+ * comparisons made numbers as it does that.
+ */
 function readSource(name, baseDirectory) {
   const path = join(baseDirectory, name);
   const own = path.replace(`${folder}/kernels/`, `${folder}/assembly/`);
@@ -28,6 +31,7 @@ function readSource(name, baseDirectory) {
   if (!existsSync(source)) return null;
   return readFileSync(source, "utf8")
     .replaceAll(/\btype [fi]\d+,\s*/g, "")
+    .replaceAll(/\bNumber\(/g, "i32(")
     .replaceAll(/(from "\.[^"]*)\.js"/g, '$1"');
 }
 

@@ -21,7 +21,7 @@ import {
 } from "./kernels/outlier-statistics.js";
 import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
 import { countBits } from "./line-counts.js";
-import { boundThreshold, type DistanceSums, type ThresholdBounds, total } from "./outlier-threshold.js";
+import { boundThreshold, type DistanceSums, sumsAround, type ThresholdBounds, total } from "./outlier-threshold.js";
 
 /**
  * Largest relative error of a distance by the way that it is measured; null: by the exact threshold alone. Of the lanes it is 5 roundings of f32
@@ -47,6 +47,8 @@ const TRIED_POINTS = 256;
 const NOISE_WORK = 100;
 /** For fewer than these the tree is not worth planting. */
 const LEAST_OPEN_FOR_TREE = 64;
+/** Distances that the mean is guessed from before they are summed around it. */
+const SAMPLED_DISTANCES = 1_024;
 /** The lanes' plan of offsets lies behind the scratch of the search and 48 bytes: 12 bytes each. */
 const LANES_SCRATCH_BYTES = SCRATCH_BYTES + 48 + 12 * LANE_OFFSETS;
 
@@ -149,33 +151,53 @@ export function measureLines(
   return sumLines(memory, plan, scratch, firstLine, endLine);
 }
 
+/** One pass where a sample has told the mean well enough, else two: the second around the mean that the first has found. */
 function sumLines(
   memory: KernelMemory,
-  { grid, way, distances }: FilterPlan,
+  plan: FilterPlan,
   scratch: number,
   firstLine: number,
   endLine: number,
 ): DistanceSums {
-  const sumUp = (around: number): Float64Array => {
+  const { grid, way, distances } = plan;
+  const sumUp = (around: number): DistanceSums => {
     memory.kernels.approximateSums(
       ...([grid.address, distances, itemBytesOf(way), firstLine, endLine, around, scratch] as const),
     );
-    return memory.doubles(scratch, STATISTICS_WORDS).slice();
+    const words = memory.doubles(scratch, STATISTICS_WORDS);
+    const wordOf = (word: number): number => words[word] as number;
+    return {
+      points: wordOf(COUNT),
+      counted: wordOf(COUNTED),
+      open: wordOf(OPEN),
+      sum: wordOf(MEAN),
+      around,
+      squares: wordOf(DEVIATION),
+      spread: wordOf(SPREAD),
+    };
   };
-  const wordOf = (words: Float64Array, word: number): number => words[word] as number;
-  const sums = sumUp(0);
-  const [sum, counted] = [wordOf(sums, MEAN), wordOf(sums, COUNTED)];
-  const around = counted > 0 ? sum / counted : 0;
-  const centred = sumUp(around);
-  return {
-    points: wordOf(sums, COUNT),
-    counted,
-    open: wordOf(sums, OPEN),
-    sum,
-    around,
-    squares: wordOf(centred, DEVIATION),
-    spread: wordOf(centred, SPREAD),
-  };
+  const sums = sumUp(sampledMean(memory, plan, firstLine, endLine));
+  const mean = sums.counted > 0 ? sums.sum / sums.counted : 0;
+  return sumsAround(mean, sums) ?? sumUp(mean);
+}
+
+/** The mean of some of the lines' distances; 0 when there is none among them. */
+function sampledMean(memory: KernelMemory, plan: FilterPlan, firstLine: number, endLine: number): number {
+  const { zs, stride, width, lines } = plan.grid;
+  const heights = memory.singles(zs, stride * lines);
+  const items = [plan.distances, width * lines] as const;
+  const distances = itemBytesOf(plan.way) === 4 ? memory.singles(...items) : memory.doubles(...items);
+  const step = Math.max(1, Math.floor(((endLine - firstLine) * width) / SAMPLED_DISTANCES));
+  let sum = 0;
+  let counted = 0;
+  for (let at = firstLine * width; at < endLine * width; at += step) {
+    const line = Math.floor(at / width);
+    const distance = distances[at] as number;
+    if (heights[line * stride + at - line * width] === Number.POSITIVE_INFINITY || !(distance > 0)) continue;
+    sum += distance;
+    counted++;
+  }
+  return counted > 0 ? sum / counted : 0;
 }
 
 function measureWhole(memory: KernelMemory, plan: FilterPlan): DistanceSums {

@@ -28,6 +28,9 @@ export interface ThresholdBounds {
 /** With less deviation, as a share of the root mean square, rounding has too much of a part in it. */
 const LEAST_DEVIATION = 1e-4;
 
+/** Of squares around anything but the mean, the share that its distance from the mean may have: rounding grows by little more than as much. */
+const GREATEST_SHARE_APART = 1 / 64;
+
 /**
  * Distances that are each off by a share e of themselves at most move the mean m by that share of it. They move the deviation s, the norm of
  * d - m by sqrt(n - 1), by no more than that share of their root mean square r; and, since the root is concave, by no more than their components
@@ -58,6 +61,17 @@ export function boundThreshold(parts: readonly DistanceSums[], error: number): T
   const doubt = 1.01 * error * share + rounding;
   const threshold = mean + 2 * deviation;
   return { low: threshold - doubt, high: threshold + doubt, error };
+}
+
+/**
+ * The same sums around their mean; null where they are around something so far from it that too much would cancel out. The spread comes out as
+ * much greater as the two are apart at most, which only adds to the doubt.
+ */
+export function sumsAround(mean: number, sums: DistanceSums): DistanceSums | null {
+  const offset = Math.abs(sums.around - mean);
+  const apart = sums.counted * offset * offset;
+  if (apart > GREATEST_SHARE_APART * sums.squares) return null;
+  return { ...sums, around: mean, squares: sums.squares - apart, spread: sums.spread + offset * sums.sum };
 }
 
 export function total<T>(parts: readonly T[], of: (part: T) => number): number {

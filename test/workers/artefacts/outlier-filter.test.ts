@@ -7,6 +7,7 @@ import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../work
 import { NEAR_ERROR } from "../../../workers/artefacts/kernels/near-distances.js";
 import {
   GRID_WORDS,
+  OFFSET_COUNT,
   SCRATCH_BYTES,
   TILE_MAXIMA,
   TILE_MINIMA,
@@ -308,6 +309,9 @@ t.test("approximate distances are right within their error, also of points far o
     made("points farther off than tiles are looked at", () => rough() + far(400)),
     made("points beside shadows", (column, line) => (column % 50 < 9 || line % 40 < 5 ? Number.NaN : rough() + far(6))),
     made("points off a plane, all ties", () => (random.chance(0.01) ? random.integer(1, 4) : 0)),
+    made("a surface half as rough as its pitch", () => random.normal() * 0.05 + far(8)),
+    made("a surface as rough as its pitch", () => random.normal() * 0.1 + far(8)),
+    made("a surface twice as rough as its pitch", () => (random.chance(0.2) ? Number.NaN : random.normal() * 0.2)),
     made("columns three times as far apart as lines", () => rough() + far(2), { xPitchMm: 0.21 }),
     made("lines three times as far apart as columns", () => rough() + far(2), { xPitchMm: 0.023 }),
   ]) {
@@ -339,6 +343,43 @@ t.test("approximate distances are right within their error, also of points far o
     }
   }
 });
+
+t.test(
+  "near distances are right within their error wherever the table of positions ends, by both kernels",
+  async (t) => {
+    const random = createRandom(22);
+    const [width, lines] = [130, 61];
+    for (const [name, roughMm] of [
+      ["smooth", 0.01],
+      ["as rough as its pitch", 0.1],
+      ["rougher", 0.3],
+    ] as const) {
+      const values = Array.from({ length: width * lines }, () =>
+        random.chance(0.1) ? Number.NaN : random.normal() * roughMm + (random.chance(0.01) ? 5 * random.next() : 0),
+      );
+      const frame = frameOf(name, "f32", { width, lines }, values);
+      for (const [kernel, memory] of kernels) {
+        const grid = await loadFrame(memory, frame);
+        boundTiles(memory, grid, 0, lines);
+        const [nearAt, exactAt] = [memory.allocate(8 * width * lines), memory.allocate(8 * width * lines)];
+        const scratch = memory.allocate(memory.kernels.nearScratchBytes(grid.address));
+        memory.kernels.measureExactly(grid.address, scratch, exactAt, 0, lines, 1e9);
+        for (const offsets of [21, 25, 29, 60, 100, 101, 160]) {
+          memory.words(grid.address, GRID_WORDS)[OFFSET_COUNT] = offsets;
+          memory.kernels.measureNear(grid.address, scratch, nearAt, 0, lines, 1e9);
+          const exact = memory.doubles(exactAt, width * lines);
+          const worst = memory
+            .doubles(nearAt, width * lines)
+            .reduce(
+              (most, d, at) => (Number.isNaN(values[at]) ? most : Math.max(most, Math.abs(d / exact[at]! - 1))),
+              0,
+            );
+          t.ok(worst <= NEAR_ERROR, `${kernel}: ${name}, ${offsets} positions: off by ${worst}`);
+        }
+      }
+    }
+  },
+);
 
 t.test("golden point sets of seeded surfaces", async (t) => {
   for (const [frame, points, inliers, sha256] of GOLDEN) {

@@ -1,11 +1,14 @@
 import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
-import { boundThreshold, type DistanceSums } from "../../../workers/artefacts/outlier-threshold.js";
+import { boundThreshold, type DistanceSums, sumsAround } from "../../../workers/artefacts/outlier-threshold.js";
 
-function sumsOf(distances: readonly number[]): DistanceSums {
+/** Around the mean, or around a guess of it that is off by some deviations. */
+function sumsOf(distances: readonly number[], offDeviations = 0): DistanceSums {
   const counted = distances.filter((d) => d > 0);
   const sum = counted.reduce((total, d) => total + d, 0);
-  const around = counted.length > 0 ? sum / counted.length : 0;
+  const mean = counted.length > 0 ? sum / counted.length : 0;
+  const deviation = Math.sqrt(counted.reduce((total, d) => total + (d - mean) ** 2, 0) / Math.max(1, counted.length));
+  const around = mean + offDeviations * deviation;
   const squares = counted.reduce((total, d) => total + (d - around) ** 2, 0);
   const spread = counted.reduce((total, d) => total + d * Math.abs(d - around), 0);
   return { points: distances.length, counted: counted.length, open: 0, sum, around, squares, spread };
@@ -23,7 +26,11 @@ function threshold(distances: readonly number[]): { mean: number; threshold: num
 
 function inParts(random: Random, distances: readonly number[], count: number): DistanceSums[] {
   const ends = Array.from({ length: count - 1 }, () => random.integer(0, distances.length)).sort((a, b) => a - b);
-  return [...ends, distances.length].map((end, nth) => sumsOf(distances.slice(ends[nth - 1] ?? 0, end)));
+  return [...ends, distances.length].map((end, nth) => {
+    const part = distances.slice(ends[nth - 1] ?? 0, end);
+    const sums = sumsOf(part, random.pick([0, -0.12, 0.1]));
+    return sumsAround(sums.counted > 0 ? sums.sum / sums.counted : 0, sums) ?? sumsOf(part);
+  });
 }
 
 t.test("the threshold of whatever distances these may stand for lies within the bounds", async (t) => {
@@ -68,4 +75,16 @@ t.test("points far off leave less doubt than as many that differ", async (t) => 
   const few = Array.from({ length: 50_000 }, (_, at) => (at % 200 === 0 ? 0.4 : 0.2 + random.normal() * 1e-4));
   // Without regard to how distances differ it is the mean and twice the root mean square: 3 means at least.
   t.ok(doubtOf(few) < 2 * threshold(few).mean, `${doubtOf(few)}`);
+});
+
+t.test("sums around a guess are those around the mean, unless the guess was far off", async (t) => {
+  const random = createRandom(31);
+  const distances = Array.from({ length: 5_000 }, () => 0.2 + 0.05 * random.normal());
+  const wanted = sumsOf(distances);
+  const near = sumsAround(wanted.around, sumsOf(distances, 0.1));
+  t.equal(near?.around, wanted.around);
+  t.ok(Math.abs((near?.squares ?? 0) / wanted.squares - 1) < 1e-12, `${near?.squares} and ${wanted.squares}`);
+  t.ok((near?.spread ?? 0) >= wanted.spread && (near?.spread ?? 0) < 1.3 * wanted.spread, "a bound of the spread");
+  t.equal(sumsAround(wanted.around, sumsOf(distances, 0.2)), null, "too far off");
+  t.same(sumsAround(0, sumsOf([0, 0])), { ...sumsOf([0, 0]), around: 0 }, "nothing is counted");
 });

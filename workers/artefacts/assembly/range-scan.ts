@@ -24,6 +24,10 @@ export function nextWithin(lowest: i32, highest: i32, first: i32, last: i32, z: 
   return last + 1;
 }
 
+@inline export function nextLevel(points: i32, first: i32, last: i32, z: f64, limit: f64): i32 {
+  return nextWithin(points, points, first, last, z, limit);
+}
+
 export function nextNear(px: i32, py: i32, pz: i32, first: i32, end: i32, x: f64, y: f64, z: f64, limit: f64): i32 {
   // An f32 that has overflowed is no reason to pass over anything.
   const limits = f32x4.splat(limit > 1e38 ? Infinity : <f32>(limit * CAUTION));

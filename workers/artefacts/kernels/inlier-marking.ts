@@ -1,6 +1,6 @@
 /** The mask from approximate distances. assembly/inlier-marking.ts is the same for eight at a time. */
-import { type f64, type i32, i32At } from "./linear-memory.js";
-import { WIDTH } from "./neighbour-search.js";
+import { type f64, type i32, i32At, setU8, u8At, viewDoubles, viewSingles } from "./linear-memory.js";
+import { STRIDE, WIDTH, ZS } from "./neighbour-search.js";
 import { DECIDED, markInlier, UNDECIDED } from "./outlier-statistics.js";
 
 /**
@@ -24,8 +24,20 @@ export function markInliers(
   const width = i32At(grid, WIDTH);
   const surelyBelow = low * (1.0 - error);
   const surelyAbove = high * (1.0 + error);
+  const singles = viewSingles();
+  const doubles = viewDoubles();
   for (let line: i32 = firstLine; line < endLine; line++) {
+    const zs = (i32At(grid, ZS) >> 2) + line * i32At(grid, STRIDE);
     for (let column: i32 = 0; column < width; column++) {
+      if ((singles[zs + column] as f64) === Infinity) continue;
+      const at = line * width + column;
+      let distance: f64 = 0.0;
+      if (itemBytes === 4) distance = singles[(distances >> 2) + at] as f64;
+      else distance = doubles[(distances >> 3) + at] as f64;
+      if (distance > 0.0 && distance < surelyBelow) {
+        setU8(mask, at >> 3, u8At(mask, at >> 3) | (1 << (at & 7)));
+        continue;
+      }
       const outcome = markInlier(
         grid,
         best,

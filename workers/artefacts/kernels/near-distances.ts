@@ -6,17 +6,7 @@
  * Two neighbours are as far from one as from the other, so each distance is computed once, line by line, and kept until the line has gone by that
  * both lie in. A band of columns after the other, so that what is kept fits into the first cache.
  */
-import {
-  type f64,
-  f64At,
-  type i32,
-  i32At,
-  setI32,
-  squareRoot,
-  viewDoubles,
-  viewSingles,
-  viewWords,
-} from "./linear-memory.js";
+import { type f64, f64At, type i32, i32At, setI32, viewDoubles, viewSingles, viewWords } from "./linear-memory.js";
 import {
   meanDistance,
   NEIGHBOURS,
@@ -33,6 +23,7 @@ import {
   YS,
   ZS,
 } from "./neighbour-search.js";
+import { meanOfWidening, WIDENING_BYTES } from "./widening-distances.js";
 
 /** Entries of the offset table that are looked at: one more than count. Each is followed by the opposite one, or follows it. */
 const NEAR: i32 = NEIGHBOURS + 1;
@@ -43,7 +34,8 @@ const PITCH: i32 = BAND + 2 * PADDING;
 /** Where the kept distances of a line of the band, and of the one that lies another, are to be found: (i32) for every entry. */
 const PLACES: i32 = SCRATCH_BYTES;
 const SQUARES: i32 = PLACES + 4 * NEAR;
-const ROOTS: i32 = SQUARES + 8 * PAIRS * PITCH;
+const WIDENING: i32 = SQUARES + 8 * PAIRS * PITCH;
+const ROOTS: i32 = WIDENING + WIDENING_BYTES;
 
 /**
  * Largest relative error: some 50 roundings of f64. Where the largest of 20 is left out of their sum it is no more than half of it.
@@ -123,7 +115,7 @@ function keepRoots(grid: i32, best: i32, reach: i32, firstColumn: i32, endColumn
     const end = columnStep < 0 ? endColumn - columnStep : endColumn;
     for (let column = columnStep > 0 ? firstColumn - columnStep : firstColumn; column < end; column++) {
       const dz = (singles[others + column] as f64) - (singles[zs + column] as f64);
-      doubles[roots + column] = squareRoot((doubles[squares + column] as f64) + squaredDy + dz * dz);
+      doubles[roots + column] = Math.sqrt((doubles[squares + column] as f64) + squaredDy + dz * dz);
     }
   }
 }
@@ -144,45 +136,60 @@ function measureBand(
   const zs = (i32At(grid, ZS) >> 2) + line * i32At(grid, STRIDE);
   const out = (distances >> 3) + line * i32At(grid, WIDTH);
   const places = (best + PLACES) >> 2;
+  // An import is looked up wherever it is named: not in the inner loop.
+  const unresolved = UNRESOLVED;
+  const near = NEAR;
+  const parts: f64 = NEIGHBOURS + 1;
   let limit: f64 = -1.0;
   if (i32At(grid, OFFSET_COUNT) > NEAR) {
-    limit = squareRoot(f64At(i32At(grid, OFFSET_BOUNDS), NEAR));
+    limit = Math.sqrt(f64At(i32At(grid, OFFSET_BOUNDS), NEAR));
     keepRoots(grid, best, reach, firstColumn, endColumn, line);
     placeRoots(grid, best, reach, firstColumn, line);
   }
   for (let column = firstColumn; column < endColumn; column++) {
     if ((singles[zs + column] as f64) === Infinity) continue;
-    let distance: f64 = UNRESOLVED;
+    let distance = unresolved;
     if (limit >= 0.0) {
       let sum: f64 = 0.0;
-      // Without a branch, which would be taken at random: twice the larger of two is their sum and what they differ by.
       let largest: f64 = 0.0;
-      let nth: i32 = 0;
-      while (nth < NEAR) {
+      let far: i32 = 0;
+      // Without a branch, which would be taken at random: twice the larger of two is their sum and what they differ by. Of four at a time, as
+      // each waits for the one before.
+      for (let nth: i32 = 0; nth < near; nth += 4) {
         const one = doubles[(words[places + nth] as i32) + column] as f64;
         const other = doubles[(words[places + nth + 1] as i32) + column] as f64;
-        if (one > limit || other > limit) break;
+        const third = doubles[(words[places + nth + 2] as i32) + column] as f64;
+        const fourth = doubles[(words[places + nth + 3] as i32) + column] as f64;
+        far += Number(one > limit) + Number(other > limit) + Number(third > limit) + Number(fourth > limit);
         const both = one + other;
+        const last = third + fourth;
         const larger = 0.5 * (both + Math.abs(one - other));
-        sum += both;
-        largest = 0.5 * (largest + larger + Math.abs(largest - larger));
-        nth += 2;
+        const largerOfLast = 0.5 * (last + Math.abs(third - fourth));
+        const largestOfFour = 0.5 * (larger + largerOfLast + Math.abs(larger - largerOfLast));
+        sum += both + last;
+        largest = 0.5 * (largest + largestOfFour + Math.abs(largest - largestOfFour));
       }
-      if (nth === NEAR) {
-        if (sum - largest >= largest) distance = (sum - largest) / (NEIGHBOURS + 1);
-      } else {
-        let far: i32 = 0;
-        for (; nth < NEAR && far < 2; nth++) {
-          const root = doubles[(words[places + nth] as i32) + column] as f64;
-          if (root > limit) far++;
-          else sum += root;
-        }
-        if (far === 1) distance = sum / (NEIGHBOURS + 1);
-      }
+      // Not where the largest outweighs the others, or is infinite: there the sum has lost them.
+      if (far < 2 && sum - largest >= largest) distance = (sum - largest) / parts;
+      else if (far === 1) distance = meanWithin(best, column, limit);
+      else distance = meanOfWidening(grid, best + WIDENING, best + PLACES, NEAR, column, line);
     }
     if (distance < 0.0) distance = meanDistance(grid, best, column, line, work);
     doubles[out + column] = distance;
   }
+}
+
+/** The mean of the near distances without the one that is farther than the limit. */
+function meanWithin(best: i32, column: i32, limit: f64): f64 {
+  const doubles = viewDoubles();
+  const words = viewWords();
+  const places = (best + PLACES) >> 2;
+  let sum: f64 = 0.0;
+  for (let nth: i32 = 0; nth < NEAR; nth++) {
+    const root = doubles[(words[places + nth] as i32) + column] as f64;
+    if (root <= limit) sum += root;
+  }
+  return sum / (NEIGHBOURS + 1);
 }
 
 /** Where the distances of column 0 are kept: to the positions that lie on from it, and of those that it lies on from. */

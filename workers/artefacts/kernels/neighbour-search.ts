@@ -27,7 +27,7 @@ import {
   viewSingles,
   viewWords,
 } from "./linear-memory.js";
-import { gapToRange, nextWithin } from "./range-scan.js";
+import { gapToRange, nextLevel, nextWithin } from "./range-scan.js";
 
 /** Neighbours that count, beside the point itself. */
 export const NEIGHBOURS: i32 = 19;
@@ -298,13 +298,13 @@ function searchTile(grid: i32, best: i32, column: i32, row: i32, tileColumn: i32
     if (squaredDy >= worst) continue;
     const base = line * stride;
     const points = zs + (base << 2);
-    let at = nextWithin(points, points, firstColumn, firstColumn + 7, z, worst - squaredDy);
+    let at = nextLevel(points, firstColumn, firstColumn + 7, z, worst - squaredDy);
     while (at < firstColumn + 8) {
       const dz = f32At(points, at) - z;
       const dx = f32At(xs, at) - x;
       const distance = dx * dx + squaredDy + dz * dz;
       if (distance < worst && base + at !== here) worst = insertDistance(best, distance);
-      at = nextWithin(points, points, at + 1, firstColumn + 7, z, worst - squaredDy);
+      at = nextLevel(points, at + 1, firstColumn + 7, z, worst - squaredDy);
     }
   }
   return worst;

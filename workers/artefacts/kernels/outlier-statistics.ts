@@ -7,7 +7,20 @@
  *
  * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
  */
-import { f32At, type f64, f64At, type i32, i32At, setF32, setF64, setU8, squareRoot, u8At } from "./linear-memory.js";
+import {
+  f32At,
+  type f64,
+  f64At,
+  type i32,
+  i32At,
+  setF32,
+  setF64,
+  setU8,
+  squareRoot,
+  u8At,
+  viewDoubles,
+  viewSingles,
+} from "./linear-memory.js";
 import { LINES, meanDistance, STRIDE, UNRESOLVED, WIDTH, ZS } from "./neighbour-search.js";
 
 const STD_RATIO: f64 = 2.0;
@@ -132,7 +145,8 @@ export function approximateSums(
 ): void {
   const width = i32At(grid, WIDTH);
   const stride = i32At(grid, STRIDE);
-  const zs = i32At(grid, ZS);
+  const singles = viewSingles();
+  const doubles = viewDoubles();
   let count: f64 = 0.0;
   let sum: f64 = 0.0;
   let squares: f64 = 0.0;
@@ -140,9 +154,13 @@ export function approximateSums(
   let counted: f64 = 0.0;
   let spread: f64 = 0.0;
   for (let line: i32 = firstLine; line < endLine; line++) {
+    const zs = (i32At(grid, ZS) >> 2) + line * stride;
     for (let column: i32 = 0; column < width; column++) {
-      if (f32At(zs, line * stride + column) === Infinity) continue;
-      const distance = itemAt(distances, itemBytes, line * width + column);
+      if ((singles[zs + column] as f64) === Infinity) continue;
+      const at = line * width + column;
+      let distance: f64 = 0.0;
+      if (itemBytes === 4) distance = singles[(distances >> 2) + at] as f64;
+      else distance = doubles[(distances >> 3) + at] as f64;
       count += 1.0;
       if (distance > 0.0) {
         counted += 1.0;
