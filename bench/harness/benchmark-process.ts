@@ -6,12 +6,12 @@
 import { findBenchmark } from "../benchmarks/registry.js";
 import type { BenchmarkContext } from "./benchmark.js";
 import type { MeasuredBenchmark } from "./result.js";
-import { runRounds } from "./rounds.js";
+import { disturbedNotes, type RoundPlan, runRounds } from "./rounds.js";
 import { sendToRunner } from "./runner-channel.js";
 
 export interface BenchmarkJob extends Omit<BenchmarkContext, "log"> {
   name: string;
-  rounds: { warmup: number; measured: number };
+  rounds: RoundPlan;
 }
 
 async function run(job: BenchmarkJob): Promise<void> {
@@ -26,10 +26,17 @@ async function run(job: BenchmarkJob): Promise<void> {
   const opened = await benchmark.open({ ...job, log });
   let contestants: MeasuredBenchmark["contestants"];
   try {
-    contestants = await runRounds(benchmark, opened, job.rounds, (round, contestant, { value, seconds }) => {
-      const label = round < 0 ? "warm-up" : `round ${round + 1}/${job.rounds.measured}`;
-      log(`${label} ${contestant}: ${value.toPrecision(4)} ${unit} in ${seconds.toFixed(2)} s`);
-    });
+    contestants = await runRounds(
+      benchmark,
+      opened,
+      job.rounds,
+      (round, contestant, { value, seconds, stolenShare = 0 }) => {
+        const label = round < 0 ? "warm-up" : `round ${round + 1}/${job.rounds.measured}`;
+        const stolen =
+          stolenShare === 0 ? "" : `, ${(stolenShare * 100).toFixed(1)} % of the cores' time taken by the host`;
+        log(`${label} ${contestant}: ${value.toPrecision(4)} ${unit} in ${seconds.toFixed(2)} s${stolen}`);
+      },
+    );
   } finally {
     await opened.close();
   }
@@ -38,7 +45,7 @@ async function run(job: BenchmarkJob): Promise<void> {
     name: job.name,
     startedAt,
     seconds,
-    notes: opened.notes,
+    notes: [...opened.notes, ...disturbedNotes(contestants)],
     missing: [...(opened.missing ?? [])],
     contestants,
   };

@@ -27,6 +27,8 @@ export interface RoundSample {
   value: number;
   /** How long the measured part took. */
   seconds: number;
+  /** Of the time of all cores, what the machine's host took while this was measured; of the whole turn where the benchmark does not say. */
+  stolenShare?: number;
   latency?: LatencyData;
   /** Further figures, by name with unit last; reported as medians. */
   details?: Record<string, number>;

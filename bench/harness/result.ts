@@ -120,6 +120,7 @@ const LATENCY_SUMMARY = record({
 const SAMPLE = record(
   { value: NUMBER, seconds: NUMBER },
   {
+    stolenShare: NUMBER,
     latency: LATENCY_DATA,
     details: { type: "object", additionalProperties: NUMBER },
     warnings: { type: "array", items: STRING },
@@ -175,7 +176,7 @@ export const RESULT_SCHEMA = record({
             details: { type: "object", additionalProperties: NUMBER },
             warnings: { type: "array", items: record({ text: STRING, rounds: { type: "integer" } }) },
           },
-          { latency: LATENCY_SUMMARY },
+          { latency: LATENCY_SUMMARY, disturbed: { type: "array", items: SAMPLE } },
         ),
       },
       pairs: {

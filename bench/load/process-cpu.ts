@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs";
-
-/** USER_HZ: the unit of the times in /proc, 100 on every Linux architecture that Node runs on. */
-const TICKS_PER_SECOND = 100;
+import { TICKS_PER_SECOND } from "../harness/machine-cpu.js";
 
 /** proc(5), /proc/[pid]/stat: fields 14 to 17 are utime, stime, cutime, cstime; field 2 may hold blanks and brackets. */
 function statTicks(pid: number | "self"): number[] {
@@ -20,15 +18,4 @@ export function cpuSecondsOf(pid: number): number {
 export function cpuSecondsOfEndedChildren(): number {
   const [, , user = 0, system = 0] = statTicks("self");
   return (user + system) / TICKS_PER_SECOND;
-}
-
-/** CPU time of the whole machine so far, all cores, in seconds: proc(5), /proc/stat, line `cpu`; stolen time counts as busy. */
-export function machineCpuSeconds(): { busy: number; all: number } {
-  const [first = ""] = readFileSync("/proc/stat", "utf8").split("\n");
-  const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = first
-    .split(/\s+/)
-    .slice(1)
-    .map(Number);
-  const busy = (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND;
-  return { busy, all: busy + (idle + iowait) / TICKS_PER_SECOND };
 }

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { lowerV8ThreadPriority } from "../../workers/thread-priority.js";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import { machineCpuSeconds } from "./process-cpu.js";
+import { machineCpuSeconds } from "../harness/machine-cpu.js";
 import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-thread.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
@@ -47,6 +47,7 @@ export class ReadSlices {
   #seconds = 0;
   #lateSends = 0;
   #busySeconds = 0;
+  #stolenSeconds = 0;
   #cpuSeconds = 0;
   readonly #loads = new Map<string, { amount: number; seconds: number }>();
 
@@ -63,6 +64,7 @@ export class ReadSlices {
     this.#lateSends += figures.lateSends;
     const after = machineCpuSeconds();
     this.#busySeconds += after.busy - before.busy;
+    this.#stolenSeconds += after.stolen - before.stolen;
     this.#cpuSeconds += after.all - before.all;
   }
 
@@ -81,6 +83,7 @@ export class ReadSlices {
     return {
       value: p99Ms(this.#all),
       seconds: this.#seconds,
+      stolenShare: this.#stolenSeconds / this.#cpuSeconds,
       latency: this.#all.toData(),
       details: {
         "list p50 ms": this.#lists.percentileNs(0.5) / 1e6,

@@ -9,9 +9,10 @@ import { runInProcess } from "../../bench/harness/child-runner.js";
 import { compareReports } from "../../bench/harness/comparison.js";
 import { LatencyHistogram } from "../../bench/harness/latency-histogram.js";
 import { describeMachine, judgeFdatasync, type Machine } from "../../bench/harness/machine.js";
+import { machineCpuSeconds, stolenShare } from "../../bench/harness/machine-cpu.js";
 import { runOpenLoop } from "../../bench/harness/open-loop.js";
 import { type BenchReport, type MeasuredBenchmark, parseReport } from "../../bench/harness/result.js";
-import { runRounds } from "../../bench/harness/rounds.js";
+import { disturbedNotes, runRounds } from "../../bench/harness/rounds.js";
 import { failedBenchmark, judgeGoal, summarizeBenchmark } from "../../bench/harness/summary.js";
 import { htmlReport } from "../../bench/report/html-report.js";
 import { niceTicks } from "../../bench/report/svg-plots.js";
@@ -109,6 +110,74 @@ t.test("contestants alternate, each once a round, warm-up apart, and the first p
       [2, [6, 7, 10]],
     ],
   );
+});
+
+t.test(
+  "a round that the machine's host has disturbed is measured again, of all contestants and not without end",
+  async (t) => {
+    /** What the host takes of each turn's second, in order: the benchmark's own word for one of them goes before. */
+    const stolen = [0.03, 0, 0.5, 0.01, 0.015, 0.015, 0.021, 0.021, 0, 0.4];
+    const cpu = { busy: 0, stolen: 0, all: 0 };
+    let turn = 0;
+    const runner = async () => {
+      cpu.all++;
+      cpu.stolen += stolen[turn] ?? 0;
+      turn++;
+      return { value: turn, seconds: 1, ...(turn === 10 && { stolenShare: 0 }) };
+    };
+    const opened: OpenBenchmark = {
+      runners: { ours: runner, peer: runner },
+      notes: [],
+      close: () => Promise.resolve(),
+    };
+    const rounds: number[] = [];
+    const plan = { warmup: 1, measured: 3, again: 1 };
+    const results = await runRounds(
+      BENCHMARK,
+      opened,
+      plan,
+      (round) => rounds.push(round),
+      () => ({ ...cpu }),
+    );
+    t.strictSame(rounds, [-1, -1, 0, 0, 0, 0, 1, 1, 2, 2]);
+    const warning = "the host took over 2 % of the cores' time";
+    t.match(results, [
+      {
+        warmup: [{ value: 2 }],
+        disturbed: [{ value: 3, stolenShare: 0.5 }],
+        rounds: [{ value: 5 }, { value: 8, warnings: [warning] }, { value: 9 }],
+      },
+      {
+        warmup: [{ value: 1, stolenShare: 0.03 }],
+        disturbed: [{ value: 4 }],
+        rounds: [{ value: 6 }, { value: 7, warnings: [warning] }, { value: 10, stolenShare: 0 }],
+      },
+    ]);
+    t.strictSame(
+      results.flatMap((result) => result.rounds.map((sample) => sample.warnings?.length ?? 0)),
+      [0, 1, 0, 0, 1, 0],
+    );
+    t.strictSame(disturbedNotes(results), [
+      "rounds measured again, since the host took over 2 % of the cores' time from a contestant: 1",
+    ]);
+    t.strictSame(disturbedNotes([{ name: "ours", warmup: [], rounds: [] }]), []);
+    const all = report(OURS, PEER);
+    const told = {
+      ...all,
+      benchmarks: [summarizeBenchmark(BENCHMARK, { ...measured(OURS, PEER), contestants: results })],
+    };
+    t.strictSame(parseReport(JSON.stringify(told), "r.json").benchmarks[0]?.contestants[0]?.disturbed?.length, 1);
+    t.match(benchmarkText(told.benchmarks[0]!), /warning: ours, in 1 rounds: the host took over 2 %/);
+  },
+);
+
+t.test("what the host has taken is a share of all cores' time, and nothing where the system does not tell", (t) => {
+  const before = { busy: 10, stolen: 1, all: 20 };
+  t.equal(stolenShare(before, { busy: 12, stolen: 1.5, all: 30 }), 0.05);
+  t.equal(stolenShare({ busy: 0, stolen: 0, all: 0 }, { busy: 0, stolen: 0, all: 0 }), 0);
+  const { busy, stolen, all } = machineCpuSeconds();
+  t.ok(stolen <= busy && busy <= all, "this machine's own");
+  t.end();
 });
 
 t.test("a round that measured nothing, or a contestant without a runner, is an error", async (t) => {

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+
+/** USER_HZ: the unit of the times in /proc, 100 on every Linux architecture that Node runs on. */
+export const TICKS_PER_SECOND = 100;
+
+/** CPU time of the whole machine since its start, all cores together, in seconds. */
+export interface MachineCpu {
+  busy: number;
+  /** Of `busy`: a virtual machine's cores had work, and its host gave their time to somebody else, or had set a limit to it. */
+  stolen: number;
+  all: number;
+}
+
+/** proc(5), /proc/stat, line `cpu`; to 10 ms a core. All 0 where the system does not tell. */
+export function machineCpuSeconds(): MachineCpu {
+  let text: string;
+  try {
+    text = readFileSync("/proc/stat", "utf8");
+  } catch {
+    return { busy: 0, stolen: 0, all: 0 };
+  }
+  const [first = ""] = text.split("\n");
+  const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = first
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  const busy = (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND;
+  return { busy, stolen: steal / TICKS_PER_SECOND, all: busy + (idle + iowait) / TICKS_PER_SECOND };
+}
+
+/** What the host took between the two, as a share of all cores' time. */
+export function stolenShare(before: MachineCpu, after: MachineCpu): number {
+  const all = after.all - before.all;
+  return all > 0 ? (after.stolen - before.stolen) / all : 0;
+}
