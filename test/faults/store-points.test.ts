@@ -19,12 +19,16 @@ interface Outcome {
 }
 
 /** The same history again and again, struck at one operation after the other until it comes to its end before; then the next one. */
-async function strikeEverywhere(kind: Strike["kind"], mode: (typeof CRASH_MODES)[number]): Promise<Outcome> {
+async function strikeEverywhere(
+  kind: Strike["kind"],
+  mode: (typeof CRASH_MODES)[number],
+  restarts = false,
+): Promise<Outcome> {
   const outcome: Outcome = { points: 0, faults: [], reports: [] };
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
     for (let after = first; ; after += STRIDE) {
-      const report = await simulateStore(seed, { strike: { place: "any", after, kind }, mode, steps: STEPS });
-      if ((report.crashes.idle ?? 0) === 2) break;
+      const report = await simulateStore(seed, { strike: { place: "any", after, kind }, mode, restarts, steps: STEPS });
+      if (report.crashes.idle === report.counts.lives) break;
       outcome.points++;
       outcome.reports.push(report);
       outcome.faults.push(...report.faults.map((fault) => `${kind} at ${after} of seed ${seed}, ${mode}: ${fault}`));
@@ -68,6 +72,19 @@ t.test(
     t.comment(`${outcome.points} failed syncs: ${judged(outcome)}`);
   },
 );
+
+for (const kind of ["sync", "write"] as const) {
+  t.test(
+    `a failure of every ${kind}, a restart that finds in memory what the disk never got, and a power cut later: nothing is lost`,
+    async (t) => {
+      const outcome = await strikeEverywhere(kind, "drop", true);
+      t.same(outcome.faults.slice(0, 5), []);
+      t.ok(outcome.points > (SEEDS * 35) / STRIDE);
+      t.ok(total(outcome, "restarts") > 0.5 * outcome.points, "most of them end the recording");
+      t.comment(`${outcome.points} failures, ${total(outcome, "restarts")} restarts: ${judged(outcome)}`);
+    },
+  );
+}
 
 t.test("a failure of every operation that writes", async (t) => {
   const outcome = await strikeEverywhere("write", "drop");

@@ -3,4 +3,4 @@ import { simulateStores } from "./simulated-stores.js";
 
 const [first, count, mostFailed] = process.argv.slice(2).map(Number);
 if (first === undefined || count === undefined) throw new Error("which seeds?");
-console.log(JSON.stringify(await simulateStores(first, count, mostFailed)));
+console.log(JSON.stringify(await simulateStores(first, count, { mostFailed })));

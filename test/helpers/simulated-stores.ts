@@ -12,7 +12,7 @@ export function noStores(): SimulatedStores {
   return {
     seeds: 0,
     failed: [],
-    counts: { ...counts, fullDisks: 0, unreadable: 0, damages: 0, untold: 0, ...upkeep },
+    counts: { ...counts, fullDisks: 0, restarts: 0, unreadable: 0, damages: 0, untold: 0, ...upkeep },
     crashes: {},
     errors: {},
   };
@@ -29,10 +29,14 @@ export function addStores(sum: SimulatedStores, one: SimulatedStores): void {
 }
 
 /** Simulates the stores of `count` seeds from the first one on; ends early when `mostFailed` have failed. */
-export async function simulateStores(first: number, count: number, mostFailed = 10): Promise<SimulatedStores> {
+export async function simulateStores(
+  first: number,
+  count: number,
+  { mostFailed = 10, restarts = true } = {},
+): Promise<SimulatedStores> {
   const sum = noStores();
   for (let seed = first; seed < first + count && sum.failed.length < mostFailed; seed++) {
-    const { faults, ...counts } = await simulateStore(seed);
+    const { faults, ...counts } = await simulateStore(seed, null, restarts);
     addStores(sum, { seeds: 1, failed: faults.length > 0 ? [{ seed, faults }] : [], ...counts });
   }
   return sum;

@@ -168,8 +168,11 @@ export class StoreLife {
     await this.#recorder?.stop();
   }
 
-  /** The disk as the next life finds it. */
-  end(mode: (typeof CRASH_MODES)[number]): SimulatedDisk {
+  /**
+   * The disk as the next life finds it: as a power cut leaves it in this mode; with "restart", as a process that had failed leaves it, whose machine goes
+   * on. Then the next life reads what a failed sync left in memory alone, and a later power cut takes it.
+   */
+  end(mode: (typeof CRASH_MODES)[number] | "restart"): SimulatedDisk {
     this.#isEnded = true;
     this.#front?.close();
     if (this.ready !== null && (this.struck === null || this.isFull) && this.#options.isWhole) {
@@ -178,7 +181,8 @@ export class StoreLife {
     if (this.ready !== null && this.hasFailed && (this.struck === null || this.isFull))
       this.faults.push("the recorder failed, and nothing befell it");
     if (this.#hasFailedSync && !this.hasFailed) this.faults.push("a failed sync did not end the recorder");
-    return this.#options.strike?.kind === "kill" ? this.disk.kill() : this.disk.crash(mode, this.#options.random);
+    const isRestart = mode === "restart" || this.#options.strike?.kind === "kill";
+    return isRestart ? this.disk.kill() : this.disk.crash(mode, this.#options.random);
   }
 
   #befall(operation: DiskOperation): DiskFault | undefined {

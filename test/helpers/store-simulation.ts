@@ -55,6 +55,8 @@ export interface SimulationCounts {
     refused: number;
     removedRuns: number;
     fullDisks: number;
+    /** Lives that had failed, after which the service was started again while the machine went on. */
+    restarts: number;
     /** Openings that an error of a read ended. */
     unreadable: number;
     /** Stores that were damaged at the end, each in one place. */
@@ -77,6 +79,8 @@ export interface SimulationCounts {
 export interface SimulationPlan {
   strike: Strike;
   mode: (typeof CRASH_MODES)[number];
+  /** What failed without the machine is restarted without a power cut. */
+  restarts?: boolean;
   steps: number;
 }
 
@@ -84,8 +88,13 @@ export interface SimulationPlan {
  * One random history of a store on a simulated disk: lives of its recorder one after another, each ended by something, judged by a model
  * that knows what was sent and what was answered. The same seed is the same history.
  */
-export async function simulateStore(seed: number, plan: SimulationPlan | null = null): Promise<SimulationReport> {
-  return await new StoreSimulation(seed, plan).run();
+export async function simulateStore(
+  seed: number,
+  plan: SimulationPlan | null = null,
+  /** False: a power cut follows each failure, as in the histories that found faults before there were restarts. */
+  restarts = true,
+): Promise<SimulationReport> {
+  return await new StoreSimulation(seed, plan, restarts).run();
 }
 
 class StoreSimulation {
@@ -104,6 +113,7 @@ class StoreSimulation {
       ...{
         removedRuns: 0,
         fullDisks: 0,
+        restarts: 0,
         unreadable: 0,
         damages: 0,
         untold: 0,
@@ -119,8 +129,12 @@ class StoreSimulation {
   #hasCrashed = false;
   #wallUs = 1_795_000_000 * SECOND_US;
 
-  constructor(seed: number, plan: SimulationPlan | null) {
+  /** Of its own: what it decides leaves all else of a history as it is. */
+  readonly #restarts: Random | null;
+
+  constructor(seed: number, plan: SimulationPlan | null, restarts: boolean) {
     this.#plan = plan;
+    this.#restarts = restarts ? createRandom(seed + 1_000_000_007) : null;
     const random = createRandom(seed);
     this.#random = random;
     const names = ["controller", "head-1", "head-2"].slice(0, random.integer(1, 3));
@@ -137,6 +151,8 @@ class StoreSimulation {
       await this.#live(this.#plan?.strike ?? this.#strike());
     }
     if (this.#faults.length === 0) await this.#live(null);
+    // Behind it comes the first power cut since the failure: another opening shows what that took.
+    if (this.#faults.length === 0 && this.#plan?.restarts === true) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
     counts.records = this.#ledger.records;
@@ -363,8 +379,17 @@ class StoreSimulation {
     if (life.isFull) this.#report.counts.fullDisks++;
     else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
-    this.#disk = life.end(this.#plan?.mode ?? this.#random.pick(CRASH_MODES));
+    const mode = this.#plan?.mode ?? this.#random.pick(CRASH_MODES);
+    const isRestart = this.#isRestarted(life);
+    if (isRestart) counts.restarts++;
+    this.#disk = life.end(isRestart ? "restart" : mode);
     this.#faults.push(...life.faults);
+  }
+
+  /** A service that has failed is started again: the machine need not have been switched off for it. */
+  #isRestarted(life: StoreLife): boolean {
+    if (life.isDead || !life.hasFailed) return false;
+    return this.#plan?.restarts ?? this.#restarts?.chance(0.6) ?? false;
   }
 
   /** A crash alone leaves nothing that the store's own check finds fault with. */
