@@ -22,6 +22,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 
+const beginMs = performance.now();
 const tapOutput = "dist/test-output.tap";
 const isTerminal = process.stdout.isTTY;
 const { ok, failedFiles, tap } = await runTestFiles(files, {
@@ -76,7 +77,7 @@ counts.failed = Math.max(counts.failed, failedFiles);
 const slowest = secondsOfFiles.sort(([a], [b]) => b - a).slice(0, 12);
 const sumSeconds = secondsOfFiles.reduce((sum, [seconds]) => sum + seconds, 0);
 console.log(
-  `${secondsOfFiles.length} files, ${sumSeconds.toFixed(0)} s one after another; longest: ` +
+  `${secondsOfFiles.length} files in ${((performance.now() - beginMs) / 1000).toFixed(0)} s, ${sumSeconds.toFixed(0)} s one after another; longest: ` +
     slowest.map(([seconds, path]) => `${path.replace(/^.*dist\/test\//, "")} ${seconds.toFixed(0)} s`).join(", "),
 );
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

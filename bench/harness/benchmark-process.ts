@@ -45,7 +45,7 @@ async function run(job: BenchmarkJob): Promise<void> {
     name: job.name,
     startedAt,
     seconds,
-    notes: [...opened.notes, ...disturbedNotes(contestants)],
+    notes: [...opened.notes, ...disturbedNotes(contestants, unit)],
     missing: [...(opened.missing ?? [])],
     contestants,
   };

@@ -1,5 +1,6 @@
 import type { Benchmark, OpenBenchmark, RoundSample } from "./benchmark.js";
 import { type MachineCpu, machineCpuSeconds, stolenShare } from "./machine-cpu.js";
+import { median } from "./statistics.js";
 
 /**
  * A round in which the host took more of the cores' time from one of the contestants is not of them. A virtual machine that may use so much CPU time in
@@ -76,10 +77,18 @@ export async function runRounds(
   return results;
 }
 
-/** What a reader of the figures must know of rounds that were measured again. */
-export function disturbedNotes([first]: readonly ContestantRounds[]): string[] {
-  const count = first?.disturbed?.length ?? 0;
-  return count === 0 ? [] : [`rounds measured again, since ${DISTURBED} from a contestant: ${count}`];
+/** What a reader of the figures must know of rounds that were measured again: also what they had measured, since nothing is to be hidden in them. */
+export function disturbedNotes(results: readonly ContestantRounds[], unit: string): string[] {
+  const count = results[0]?.disturbed?.length ?? 0;
+  if (count === 0) return [];
+  const medians = results.map(({ name, rounds, disturbed = [] }) => {
+    const medianOf = (samples: readonly RoundSample[]): string =>
+      median(samples.map(({ value }) => value)).toPrecision(4);
+    return `${name} ${medianOf(disturbed)} (${medianOf([...rounds, ...disturbed])})`;
+  });
+  return [
+    `rounds measured again, since ${DISTURBED} from a contestant: ${count}; medians of them (and of all together), ${unit}: ${medians.join(", ")}`,
+  ];
 }
 
 function isDisturbed({ stolenShare: share = 0 }: RoundSample): boolean {

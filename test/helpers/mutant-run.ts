@@ -7,6 +7,8 @@ export interface MutantRun {
   mutant: Mutant;
   /** What said that something is wrong; null when nothing did. */
   killedBy: string | null;
+  /** Killed by nothing else than that it came to no end. */
+  isHang: boolean;
   seconds: number;
 }
 
@@ -18,9 +20,8 @@ export function occurrences({ file, find }: Mutant): number {
 }
 
 /**
- * Runs what is to kill the mutant, with the mutant in it and in all processes that it starts, until something is wrong.
- *
- * @throws Error when it comes to no end: too slow is not the same as wrong
+ * Runs what is to kill the mutant, with the mutant in it and in all processes that it starts, until something is wrong: an assertion fails, it comes to
+ * no end in its time (`isHang`), or the process does not end well.
  */
 export async function runMutant(mutant: Mutant): Promise<MutantRun> {
   const { killer } = mutant;
@@ -64,9 +65,10 @@ export async function runMutant(mutant: Mutant): Promise<MutantRun> {
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   clearTimeout(timer);
   // A test that waits for what does not come any more: nobody would take that for a pass.
-  if (isTooSlow) killedBy ??= `no end within ${TIMEOUT_MS / 1_000} s`;
+  const isHang = isTooSlow && killedBy === null;
+  if (isHang) killedBy = `no end within ${TIMEOUT_MS / 1_000} s`;
   if (killedBy === null && code !== 0) killedBy = `the process ends: ${lastError}`;
-  return { mutant, killedBy, seconds: (performance.now() - begin) / 1_000 };
+  return { mutant, killedBy, isHang, seconds: (performance.now() - begin) / 1_000 };
 }
 
 function failedAssertion(line: string, test: string): string | null {
