@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import {
+  emptyPatternBreaches,
   fileSystemBreaches,
   folderBreaches,
   importCycles,
@@ -54,12 +55,27 @@ t.test("the repository", async (t) => {
     "no file that nobody imports",
   );
   t.same(nameBreaches(files.keys()), [], "names");
+  t.same(emptyPatternBreaches(files), [], "no assertion that cannot fail");
   t.test("top level", { skip: existsSync(".git") ? false : "not a git checkout" }, async (t) => {
     const tracked = execFileSync("git", ["ls-files"], { encoding: "utf8", maxBuffer: 1 << 24 })
       .split("\n")
       .filter((path) => path !== "");
     t.same(topLevelBreaches(tracked), []);
   });
+});
+
+t.test("a pattern that holds of anything is found, a call that is none is not", async (t) => {
+  const text = [
+    "t.match(found, { a: [] });",
+    't.match(found, [{ b: { c: {} } }], "what");',
+    "t.match(found, { a: { length: 0 }, b: [1], c: made([], {}) });",
+    "t.same(found, { a: [] });",
+    "text.match([]);",
+  ].join("\n");
+  t.same(emptyPatternBreaches(made({ "test/a.test.ts": text })), [
+    "test/a.test.ts:1: [] matches anything",
+    "test/a.test.ts:2: {} matches anything",
+  ]);
 });
 
 t.test("references are found where they are, and only there", async (t) => {

@@ -36,7 +36,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(intact.code, 0);
   t.match(JSON.parse(intact.stdout), {
     ok: true,
-    findings: [],
+    findings: { length: 0 },
     summary: { runs: RUNS, segments: 1, quarantineFiles: 0 },
   });
 
@@ -123,7 +123,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(await inspect("--sequence", "999999"), { code: 1, stdout: "", stderr: "no such record\n" });
   t.match(await inspect("--offset", "64"), { code: 1, stderr: /--offset needs --segment/ });
   const opening = await inspect("--segment", base, "--offset", "64");
-  t.match(opening.items, [{ type: "opening_state", content: { version: 1, producers: [] } }]);
+  t.match(opening.items, [{ type: "opening_state", content: { version: 1, producers: { length: 0 } } }]);
 
   // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
   const look = async () => {

@@ -145,7 +145,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   });
   t.test("the beginning of a run that has not ended", async (t) => {
     const exported = await exportWithout(data, running.id, deltaOf("run_created"));
-    t.match(exported, { code: 1, stdout: "", names: [] });
+    t.match(exported, { code: 1, stdout: "", names: { length: 0 } });
     t.match(exported.stderr, /^inspection-service: damage to the log took the record that run .* begins with.*\n$/);
     t.match(exported.stderr, /inspect --run prints it/);
   });
@@ -169,7 +169,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   });
   t.test("a run of which nothing is left", async (t) => {
     const exported = await exportWithout(data, nextId(), end);
-    t.match(exported, { code: 1, stdout: "", names: [] });
+    t.match(exported, { code: 1, stdout: "", names: { length: 0 } });
     t.match(
       exported.stderr,
       /no record of run .* can be read, and the log has lost records: meta\/.*, lost: \d+ to \d+\n$/,

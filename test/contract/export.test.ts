@@ -29,12 +29,8 @@ const LONG_NAME = `${"測".repeat(100)}.pdf`;
 
 /** Resolves when the frame has all its formats. */
 async function untilMade(client: ContractClient, frameId: string): Promise<void> {
-  for (let formats = 0; formats < FORMATS.length; ) {
-    const files = (await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: frameId } })) as {
-      available_formats: string[];
-    };
-    formats = files.available_formats.length;
-  }
+  const hasAll = (files: { available_formats: string[] }): boolean => files.available_formats.length === FORMATS.length;
+  await client.until("/sensor/frames/{frame_id}/files", hasAll, { path: { frame_id: frameId } });
 }
 
 t.test("export writes the interface's answers with relative links, and the bytes that are there", async (t) => {

@@ -99,7 +99,11 @@ t.test(
       status = 204;
       const { id } = failed.pop() as { id: string };
       const retried = await client().post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: id } });
-      t.match(retried, { status: "delivered", attempts: 3, attempt_history: [{ attempt_number: 3 }, {}, {}] });
+      t.match(retried, {
+        status: "delivered",
+        attempts: 3,
+        attempt_history: [3, 2, 1].map((nth) => ({ attempt_number: nth })),
+      });
       for (const [key, answer] of await answers()) first.set(key, answer);
       t.match(await service.end(), { code: 0 });
     }

@@ -118,6 +118,6 @@ t.test("a delivery whose run's record rots is an internal error to whoever wants
   t.match(again, { ...failed, attempt_history: [{ attempt_number: 1 }] }, "nothing was written over it");
   t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", one), {
     attempts: 2,
-    attempt_history: [{}, { attempt_number: 1 }],
+    attempt_history: [{ attempt_number: 2 }, { attempt_number: 1 }],
   });
 });

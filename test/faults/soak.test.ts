@@ -36,8 +36,8 @@ const WARM_UP_MS = isFullSize ? SOAK_MS / 3 : Number.POSITIVE_INFINITY;
 const SAMPLES = 120;
 
 /** How much memory may grow from the end of the warm-up (a third of the time) to the end, by the slope of all samples. */
-const MOST_HEAP_GROWTH = 24 * MIB;
-const MOST_RESIDENT_GROWTH = 96 * MIB;
+const MOST_HEAP_GROWTH = 12 * MIB;
+const MOST_RESIDENT_GROWTH = 64 * MIB;
 /** Open files of a kind above those at the end of the warm-up. */
 const MOST_FILES_MORE = 8;
 /** Reader and writer of captures, and the log's readers in the front and in the recorder, each keep so many open at most (defaults). */

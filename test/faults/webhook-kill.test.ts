@@ -117,6 +117,9 @@ t.test(
 
     // Nothing pending is left, and every end has its event at every receiver.
     const last = new ContractClient(t, service.port);
+    const newest = [...ended.keys()].at(-1);
+    const hasEnded = ({ status }: { status: string }): boolean => status === "completed" || status === "failed";
+    if (newest !== undefined) await last.until("/runs/{run_id}", hasEnded, { path: { run_id: newest } });
     const hooks = await last.get("/webhooks");
     let deliveries = 0;
     for (const { id } of hooks) {

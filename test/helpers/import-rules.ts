@@ -234,3 +234,37 @@ export function topLevelBreaches(trackedPaths: Iterable<string>): string[] {
     .filter((entry) => !entry.startsWith(".") && !TOP_LEVEL.includes(entry))
     .map((entry) => `${entry} at the top level`);
 }
+
+/**
+ * Patterns of `t.match` that hold of anything: an empty list or object in one is found in every list and object. `{ length: 0 }` is a list without items.
+ */
+export function emptyPatternBreaches(files: SourceFiles): string[] {
+  const breaches: string[] = [];
+  for (const [path, text] of files) {
+    if (!text.includes(".match(")) continue;
+    const source = ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true);
+    const look = (pattern: ts.Node): void => {
+      const isEmptyList = ts.isArrayLiteralExpression(pattern) && pattern.elements.length === 0;
+      const isEmptyObject = ts.isObjectLiteralExpression(pattern) && pattern.properties.length === 0;
+      if (isEmptyList || isEmptyObject) {
+        const { line } = source.getLineAndCharacterOfPosition(pattern.getStart());
+        breaches.push(`${path}:${line + 1}: ${pattern.getText()} matches anything`);
+      }
+      const isLiteral = ts.isArrayLiteralExpression(pattern) || ts.isObjectLiteralExpression(pattern);
+      if (isLiteral || ts.isPropertyAssignment(pattern)) ts.forEachChild(pattern, look);
+    };
+    const visit = (node: ts.Node): void => {
+      if (
+        ts.isCallExpression(node) &&
+        ts.isPropertyAccessExpression(node.expression) &&
+        node.expression.name.text === "match"
+      ) {
+        const pattern = node.arguments[1];
+        if (pattern !== undefined) look(pattern);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+  }
+  return breaches;
+}

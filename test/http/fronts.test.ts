@@ -183,7 +183,7 @@ onEveryFront(
       t.same(Object.keys(envelope), ["code", "message", "params", "trace_id", "retryable"]);
       t.match(envelope, {
         code: "internal_error",
-        params: {},
+        params: Object,
         retryable: true,
         trace_id: response?.headers["x-trace-id"] as string,
       });

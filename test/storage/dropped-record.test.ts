@@ -120,7 +120,7 @@ t.test("the numbers of a stretch count as covered: at a segment's start, in it, 
     rewrite(disk, 5, pieces);
     const opened = await openLog(disk);
     t.same(opened.names, without(...dropped));
-    t.match(opened.log.recovery, { findings: [], lostRecords: 0, corruptionCount: 0, lastSequence: 10 });
+    t.match(opened.log.recovery, { findings: { length: 0 }, lostRecords: 0, corruptionCount: 0, lastSequence: 10 });
     t.same(opened.openingNames, ALL.slice(0, 8), "opening states stay");
     await appendEach(opened.log, ["later"]);
     await opened.log.close();
@@ -133,7 +133,7 @@ t.test("a stretch proves its segment: as the newest one it is no tail, and the l
   rewrite(disk, 5, [5, stretch(6, 8)]);
   disk.removeFile(pathOf(9));
   const { log, names } = await openLog(disk);
-  t.match(log.recovery, { findings: [], provenSequence: 8, newSegmentBase: null });
+  t.match(log.recovery, { findings: { length: 0 }, provenSequence: 8, newSegmentBase: null });
   t.same(names, ["a", "b", "c", "d", "e"]);
   t.equal(log.nextSequence, 9);
 });

@@ -397,7 +397,7 @@ t.test("what is said to be durable and is there changes nothing of what is recov
       const copy = disk.copy();
       const first = await openLog(copy, { evidence: { sequence, source: "a snapshot" } });
       t.same(first.names, ["a", "b", "c", "d", "e"]);
-      t.match(first.log.recovery, { findings: [], corruptionCount: 0 });
+      t.match(first.log.recovery, { findings: { length: 0 }, corruptionCount: 0 });
       await appendEach(first.log, ["f"]);
       const again = await openLog(copy.kill());
       t.same(again.names, ["a", "b", "c", "d", "e", "f"]);

@@ -123,7 +123,7 @@ t.test("the new file has what stays as it was, and a record for each stretch of 
   t.match(readRecordHeader(new DataView(kept.buffer), SEGMENT_HEADER_BYTES), { ...opening }, "the opening state stays");
   await disk.rename(`${FIRST}.tmp`, FIRST);
   const { names, log } = await openLog(disk);
-  t.match(log.recovery, { findings: [], corruptionCount: 0 });
+  t.match(log.recovery, { findings: { length: 0 }, corruptionCount: 0 });
   t.same(names, ["b", "e", "f", "last of all", "elsewhere"]);
 });
 
@@ -156,7 +156,7 @@ t.test("marks and stretches join what goes; one alone stays as it is", async (t)
   await disk.rename(`${FIRST}.tmp`, FIRST);
   t.match(contentsOf(disk, FIRST)[0], [DROPPED, /\d/, "1 a,mark,b,c,mark,d"]);
   const { names, log } = await openLog(disk);
-  t.match(log.recovery, { findings: [], corruptionCount: 0 });
+  t.match(log.recovery, { findings: { length: 0 }, corruptionCount: 0 });
   t.same(names, ["last of all", "elsewhere"]);
 });
 

@@ -112,7 +112,7 @@ t.test(
     t.equal(manifestOf(recorder.run(runId)).length, ALL.length);
     t.same(recorder.run(runId).eventLog, []);
     await recorder.stop();
-    t.match(await checkDirectory(recorder.directory), { ok: true, findings: [] });
+    t.match(await checkDirectory(recorder.directory), { ok: true, findings: { length: 0 } });
     const bytes = readFileSync(pathOf(recorder, runId));
     for (const { offset } of [height.file, cloud.mask as Extent, rawCloud.lineCounts]) {
       const damaged = Buffer.from(bytes);
@@ -188,7 +188,10 @@ t.test(
       "step-1-cl_sweep.csv",
     ];
     t.match(before.eventLog, [
-      { eventType: "finalize_timeout", data: { open_jobs: [], open_frames: [], open_files: files } },
+      {
+        eventType: "finalize_timeout",
+        data: { open_jobs: { length: 0 }, open_frames: { length: 0 }, open_files: files },
+      },
     ]);
     const records = recorder.recordTimesUs.length;
     maker.allow();
@@ -200,7 +203,11 @@ t.test(
     t.same(reportOfRun(after), reportOfRun(before));
     t.same({ ...after, frames: [], series: [], updatedAtUs: 0 }, { ...before, frames: [], series: [], updatedAtUs: 0 });
     await recorder.stop();
-    t.match(await checkDirectory(recorder.directory), { ok: true, findings: [], summary: { captureFiles: 1 } });
+    t.match(await checkDirectory(recorder.directory), {
+      ok: true,
+      findings: { length: 0 },
+      summary: { captureFiles: 1 },
+    });
   },
 );
 
@@ -249,7 +256,7 @@ t.test("what is open at a stop is made at the next start, once, of runs that go 
     ].sort(),
   );
   await second.stop();
-  t.match(await checkDirectory(second.directory), { ok: true, findings: [] });
+  t.match(await checkDirectory(second.directory), { ok: true, findings: { length: 0 } });
   const idle = new NearMaker();
   const third = await RecorderHarness.start(t, recorder.directory, { artefacts: idle });
   await third.connect("somebody");
@@ -358,7 +365,7 @@ t.test("frames without a point, and without a line", async (t) => {
   t.match(cloudOf(frameOf(run, empty), "ply"), { points: 0, mask: { lengthBytes: 0 }, lineCounts: { lengthBytes: 0 } });
   t.same(run.eventLog, []);
   await recorder.stop();
-  t.match(await checkDirectory(recorder.directory), { ok: true, findings: [] });
+  t.match(await checkDirectory(recorder.directory), { ok: true, findings: { length: 0 } });
 });
 
 t.test("retention removes what is being processed: what comes back is dropped", async (t) => {
@@ -389,7 +396,11 @@ t.test("retention removes what is being processed: what comes back is dropped", 
     while (open().some((path) => path.includes(runId))) await new Promise<void>((resolve) => setImmediate(resolve));
   }
   await recorder.stop();
-  t.match(await checkDirectory(recorder.directory), { ok: true, findings: [], summary: { captureFiles: 0 } });
+  t.match(await checkDirectory(recorder.directory), {
+    ok: true,
+    findings: { length: 0 },
+    summary: { captureFiles: 0 },
+  });
 });
 
 t.test("what retention removes right behind a late artefact keeps it in the manifest", async (t) => {

@@ -71,7 +71,7 @@ t.test(`compaction at any moment changes no answer, live and after opening anew,
         [],
       );
       store = await CompactingStore.open(disk, SEGMENT_BYTES);
-      t.match(store.log.recovery, { findings: [], lostRecords: 0, corruptionCount: 0 });
+      t.match(store.log.recovery, { findings: { length: 0 }, lostRecords: 0, corruptionCount: 0 });
       await look(`round ${round}, opened anew`);
       t.equal(store.view.skippedRecords, 0);
       t.same(stateAnswers(store.state, history), state, "the state is what it was live") || t.bailout();

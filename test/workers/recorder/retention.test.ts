@@ -88,7 +88,7 @@ t.test(
     t.equal(isRemoved(recorder.run(second.id)), false);
     await raw.accept({ type: "cell.put" });
     await recorder.stop();
-    t.match(await checkDirectory(recorder.directory), { ok: true, findings: [] });
+    t.match(await checkDirectory(recorder.directory), { ok: true, findings: { length: 0 } });
   },
 );
 
@@ -186,7 +186,7 @@ t.test(
     t.notOk(existsSync(pathOf(again, run.id)));
     t.ok(existsSync(pathOf(again, other.id)));
     await again.stop();
-    t.match(await checkDirectory(directory), { ok: true, findings: [] });
+    t.match(await checkDirectory(directory), { ok: true, findings: { length: 0 } });
   },
 );
 

@@ -32,7 +32,7 @@ t.test("finalizing waits for jobs and frames, whoever ends them", async (t) => {
   t.equal(recorder.run(runId).status, "finalizing", "a frame is still open");
   await raw.accept({ type: "frame.end", id: frameId });
   await recorder.until(() => recorder.run(runId).status === "completed");
-  t.match(recorder.run(runId), { eventLog: [], frameIds: [frameId] });
+  t.match(recorder.run(runId), { eventLog: { length: 0 }, frameIds: [frameId] });
   t.equal(reportOfRun(recorder.run(runId))?.status, "passed");
   recorder.timers.advance(40_000);
   await raw.accept({ type: "cell.put" });

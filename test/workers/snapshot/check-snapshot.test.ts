@@ -43,11 +43,11 @@ t.test("an intact snapshot, an old one, and none: nothing is found", async (t) =
   const { disk, path } = await storeWithSnapshot(1);
   const sizeBytes = disk.bytesOf(path).length;
   const intact = await checked(disk);
-  t.match(intact, { ok: true, findings: [], summary: { damages: 0 } });
+  t.match(intact, { ok: true, findings: { length: 0 }, summary: { damages: 0 } });
   t.same(intact.snapshot, { file: path.slice("/data/".length), sizeBytes, verdict: "agrees" });
   disk.removeFile(path);
   const without = await checked(disk);
-  t.match(without, { ok: true, findings: [] });
+  t.match(without, { ok: true, findings: { length: 0 } });
   t.equal(without.snapshot, undefined);
 });
 
@@ -199,7 +199,7 @@ t.test("a snapshot that says something else than the log is a fault, whichever t
     });
     return copy;
   };
-  t.match(await checked(await forge(() => {})), { ok: true, findings: [] }, "unchanged");
+  t.match(await checked(await forge(() => {})), { ok: true, findings: { length: 0 } }, "unchanged");
   const changes: [string, RegExp, number][] = [
     ["viewRunTimes", /runs of the view/, 0],
     ["viewRecordOffsets", /runs of the view/, 0],
