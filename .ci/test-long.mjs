@@ -11,7 +11,7 @@ const files = readdirSync("dist/test", { recursive: true })
   .filter((path) => /\/(faults|fuzz)\//.test(path) || /\/test-size\.js"/.test(readFileSync(path, "utf8")))
   .filter((path) => words.length === 0 || words.some((word) => path.includes(word)));
 if (files.length === 0) {
-  console.error(`no test with a full size matches: ${words.join(" ")}`);
+  console.error(`no test with a full size, of faults or by fuzzing matches: ${words.join(" ")}`);
   process.exit(1);
 }
 const result = spawnSync(process.execPath, [".ci/test.mjs", ...files], {

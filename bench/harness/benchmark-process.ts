@@ -30,8 +30,8 @@ async function run(job: BenchmarkJob): Promise<void> {
       benchmark,
       opened,
       job.rounds,
-      (round, contestant, { value, seconds, stolenShare = 0 }) => {
-        const label = round < 0 ? "warm-up" : `round ${round + 1}/${job.rounds.measured}`;
+      (round, contestant, { value, seconds, stolenShare = 0 }, isAgain) => {
+        const label = round < 0 ? "warm-up" : `round ${round + 1}/${job.rounds.measured}${isAgain ? " again" : ""}`;
         const stolen =
           stolenShare === 0 ? "" : `, ${(stolenShare * 100).toFixed(1)} % of the cores' time taken by the host`;
         log(`${label} ${contestant}: ${value.toPrecision(4)} ${unit} in ${seconds.toFixed(2)} s${stolen}`);
@@ -45,7 +45,7 @@ async function run(job: BenchmarkJob): Promise<void> {
     name: job.name,
     startedAt,
     seconds,
-    notes: [...opened.notes, ...disturbedNotes(contestants, unit)],
+    notes: [...opened.notes, ...disturbedNotes(contestants, benchmark.peer)],
     missing: [...(opened.missing ?? [])],
     contestants,
   };

@@ -83,6 +83,16 @@ export function compareReports(now: BenchReport, saved: BenchReport, source: str
       warnings.push(`${benchmark.name} did not run in both`);
       continue;
     }
+    const dropsRounds = (result: typeof benchmark): boolean =>
+      result.contestants.some(
+        ({ rounds, disturbed }) =>
+          disturbed !== undefined || rounds.some(({ stolenShare }) => stolenShare !== undefined),
+      );
+    if (dropsRounds(benchmark) !== dropsRounds(former)) {
+      warnings.push(
+        `${benchmark.name}: only one of the two has measured rounds again in which the host took the cores`,
+      );
+    }
     const { better, unit, name } = benchmark.metric;
     const both = <T extends { contestant: string }>(here: T[], there: T[]): [T, T][] =>
       here.flatMap((row) => {

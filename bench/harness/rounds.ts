@@ -36,7 +36,7 @@ export async function runRounds(
   benchmark: Pick<Benchmark, "contestants" | "name">,
   opened: OpenBenchmark,
   plan: RoundPlan,
-  onRound: (round: number, contestant: string, sample: RoundSample) => void,
+  onRound: (round: number, contestant: string, sample: RoundSample, isAgain: boolean) => void,
   machine: () => MachineCpu = machineCpuSeconds,
 ): Promise<ContestantRounds[]> {
   const missing = new Set(opened.missing?.map(({ name }) => name));
@@ -54,6 +54,7 @@ export async function runRounds(
     return { ...sample, stolenShare: sample.stolenShare ?? stolenShare(before, machine()) };
   };
   let again = plan.again ?? 0;
+  let isAgain = false;
   for (let round = -plan.warmup; round < plan.measured; round++) {
     const count = results.length;
     const first = ((round % count) + count) % count;
@@ -62,9 +63,10 @@ export async function runRounds(
       const result = results[(first + turn) % count] as ContestantRounds;
       const sample = await measure(result.name);
       samples.set(result, sample);
-      onRound(round, result.name, sample);
+      onRound(round, result.name, sample, isAgain);
     }
     const isMeasuredAgain = round >= 0 && again > 0 && [...samples.values()].some(isDisturbed);
+    isAgain = isMeasuredAgain;
     for (const [result, sample] of samples) {
       if (round < 0) result.warmup.push(sample);
       else if (isMeasuredAgain) result.disturbed = [...(result.disturbed ?? []), sample];
@@ -78,16 +80,21 @@ export async function runRounds(
 }
 
 /** What a reader of the figures must know of rounds that were measured again: also what they had measured, since nothing is to be hidden in them. */
-export function disturbedNotes(results: readonly ContestantRounds[], unit: string): string[] {
+export function disturbedNotes(results: readonly ContestantRounds[], peer: string | null): string[] {
   const count = results[0]?.disturbed?.length ?? 0;
   if (count === 0) return [];
-  const medians = results.map(({ name, rounds, disturbed = [] }) => {
-    const medianOf = (samples: readonly RoundSample[]): string =>
-      median(samples.map(({ value }) => value)).toPrecision(4);
-    return `${name} ${medianOf(disturbed)} (${medianOf([...rounds, ...disturbed])})`;
+  const peers = results.find(({ name }) => name === peer);
+  const allOf = ({ rounds, disturbed = [] }: ContestantRounds): number[] =>
+    [...rounds, ...disturbed].map(({ value }) => value);
+  const text = (values: readonly number[]): string => String(Number(median(values).toPrecision(3)));
+  const medians = results.map((result) => {
+    if (peers === undefined) return `${result.name} ${text(allOf(result))}`;
+    const peerValues = allOf(peers);
+    return `${result.name} / ${peers.name} ${text(allOf(result).map((value, nth) => value / (peerValues[nth] as number)))}`;
   });
+  const ratios = medians.filter((_, nth) => results[nth] !== peers);
   return [
-    `rounds measured again, since ${DISTURBED} from a contestant: ${count}; medians of them (and of all together), ${unit}: ${medians.join(", ")}`,
+    `rounds measured again, since ${DISTURBED} from a contestant: ${count}; medians with these rounds among the others: ${ratios.join(", ")}`,
   ];
 }
 

@@ -76,14 +76,16 @@ export class ReadSlices {
 
   sample(): RoundSample {
     const p99Ms = (latency: LatencyHistogram): number => latency.percentileNs(0.99) / 1e6;
-    const busy = this.#busySeconds / this.#cpuSeconds;
+    // Nothing is known of either where the system does not tell of its cores.
+    const cpuSeconds = this.#cpuSeconds || 1;
+    const busy = this.#busySeconds / cpuSeconds;
     const warnings: string[] = [];
     if (this.#lateSends > this.#count / 100) warnings.push("the reader fell behind in over 1 % of its requests");
     if (busy > SATURATED) warnings.push("all cores were busy: reads waited for a core, not for the service");
     return {
       value: p99Ms(this.#all),
       seconds: this.#seconds,
-      stolenShare: this.#stolenSeconds / this.#cpuSeconds,
+      stolenShare: this.#stolenSeconds / cpuSeconds,
       latency: this.#all.toData(),
       details: {
         "list p50 ms": this.#lists.percentileNs(0.5) / 1e6,

@@ -130,13 +130,17 @@ t.test(
       notes: [],
       close: () => Promise.resolve(),
     };
+    const repeated: number[] = [];
     const rounds: number[] = [];
     const plan = { warmup: 1, measured: 3, again: 1 };
     const results = await runRounds(
       BENCHMARK,
       opened,
       plan,
-      (round) => rounds.push(round),
+      (round, _, __, isAgain) => {
+        if (isAgain) repeated.push(rounds.length);
+        rounds.push(round);
+      },
       () => ({ ...cpu }),
     );
     t.strictSame(rounds, [-1, -1, 0, 0, 0, 0, 1, 1, 2, 2]);
@@ -157,11 +161,13 @@ t.test(
       results.flatMap((result) => result.rounds.map((sample) => sample.warnings?.length ?? 0)),
       [0, 1, 0, 0, 1, 0],
     );
-    t.strictSame(disturbedNotes(results, "ms"), [
+    t.strictSame(disturbedNotes(results, "peer"), [
       "rounds measured again, since the host took over 2 % of the cores' time from a contestant: 1; " +
-        "medians of them (and of all together), ms: ours 3.000 (6.500), peer 4.000 (6.500)",
+        "medians with these rounds among the others: ours / peer 0.867",
     ]);
-    t.strictSame(disturbedNotes([{ name: "ours", warmup: [], rounds: [] }], "ms"), []);
+    t.match(disturbedNotes(results, null), [/: ours 6.5, peer 6.5$/]);
+    t.strictSame(disturbedNotes([{ name: "ours", warmup: [], rounds: [] }], null), []);
+    t.strictSame(repeated, [4, 5]);
     const all = report(OURS, PEER);
     const told = {
       ...all,
@@ -296,6 +302,12 @@ t.test("a comparison warns of another machine and of what ran only once", (t) =>
   const { warnings, rows } = compareReports(now, saved, "saved.json");
   t.equal(rows.length, 0);
   t.strictSame(warnings, ["CPU differs: Example CPU now, Other CPU in the saved run", "example did not run in both"]);
+  const told = report(OURS, PEER);
+  for (const round of told.benchmarks[0]?.contestants[0]?.rounds ?? []) round.stolenShare = 0;
+  t.match(compareReports(told, report(OURS, PEER), "saved.json").warnings, [
+    /^example: only one of the two has measured/,
+  ]);
+  t.strictSame(compareReports(told, told, "saved.json").warnings, []);
   t.end();
 });
 

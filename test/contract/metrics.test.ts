@@ -136,9 +136,11 @@ t.test("/metrics tells the size of captures: as they come, after a start, and wh
   const { id: ended } = await runWithCaptures(producer, 1);
   await producer.accept({ type: "run.finish", id: ended });
   const { id: active } = await runWithCaptures(producer, 2);
-  for (let left: number[] = [1]; left.some((value) => value !== 0); ) {
+  for (let left: number[] = [1]; left.some((value) => value > 0); ) {
     const text = await metricsText(service.port);
-    left = ["open_artefacts", "captures_pending_bytes"].map((name) => seriesValue(text, `inspection_${name}`) ?? 1);
+    left = ["open_artefacts", "captures_pending_bytes"].map(
+      (name) => seriesValue(text, `inspection_${name}`) ?? Number.NaN,
+    );
   }
   t.ok(sizeOf(ended) > 0);
   t.equal(await shown(service), sizeOf(ended) + sizeOf(active), "as they come");

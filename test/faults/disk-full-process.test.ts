@@ -39,16 +39,21 @@ async function startRun(t: Test, service: ServiceProcess) {
 
 const filePut = (runId: string, name: string) => ({ type: "file.put", run_id: runId, name, content_type: "a/b" });
 
+/** Far more than a busy machine takes for it: a bound for a failure, not a wait. */
+const SHOWN_WITHIN_MS = 20_000;
+
 async function filesOf(service: ServiceProcess, runId: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}/files`);
+  if (response.status !== 200) throw new Error(`GET /runs/${runId}/files: ${response.status}`);
   return ((await response.json()) as unknown[]).length;
 }
 
-/** Once there are at least so many: what was acknowledged is durable, and shows a moment later. */
+/** Once there are at least so many, since what was acknowledged is durable, and shows a moment later; or as many as there are in the end. */
 async function untilFiles(service: ServiceProcess, runId: string, least: number): Promise<number> {
+  const deadlineMs = performance.now() + SHOWN_WITHIN_MS;
   for (;;) {
     const files = await filesOf(service, runId);
-    if (files >= least) return files;
+    if (files >= least || performance.now() > deadlineMs) return files;
   }
 }
 

@@ -43,6 +43,7 @@ t.test("each mutant changes one place: where the code has changed, its text has 
 
 t.test("every fault that is seeded into the store is found", async (t) => {
   const mutants = chosen();
+  t.ok(mutants.length > 0, `a mutant's name contains ${ONLY}`);
   t.comment(
     isFullSize
       ? `all ${mutants.length} mutants`

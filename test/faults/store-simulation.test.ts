@@ -65,7 +65,7 @@ t.test(
       t.ok((crashes[place] ?? 0) > SEEDS / 10, `crashes within ${place}: ${crashes[place]}`);
       t.ok((errors[place] ?? 0) > SEEDS / 150, `errors within ${place}: ${errors[place]}`);
     }
-    t.ok(restarts > SEEDS / 5, "restarts that find in memory what the disk never got");
+    t.ok(restarts > SEEDS / 5, "restarts after failures, without a power cut");
     t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS && untold > 0);
   },
 );

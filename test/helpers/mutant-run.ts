@@ -43,7 +43,12 @@ export async function runMutant(mutant: Mutant): Promise<MutantRun> {
     },
   });
   const kill = (): void => {
-    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    } catch (error) {
+      // Nothing of the group is left.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
   };
   let killedBy: string | null = null;
   let test = "";

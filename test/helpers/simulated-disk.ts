@@ -269,7 +269,8 @@ export class SimulatedDisk implements FileSystem {
         try {
           this.#operation("datasync", path);
         } catch (error) {
-          inode.loseUnsynced();
+          // A sync that failed leaves in memory what the disk will never get. One that a crash fell into has failed for nobody.
+          if (!this.#isDead) inode.loseUnsynced();
           throw error;
         }
         inode.sync();

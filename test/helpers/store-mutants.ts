@@ -315,6 +315,23 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: CRASHES,
   },
   {
+    name: "records that are not proven count without being written anew, and a restart comes before the power cut",
+    file: "storage/recovery.js",
+    find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
+    replace: `if (newest?.isContinuable && newest.salt !== null) {
+        const { base, salt, tail } = newest;
+        const path = directory + "/" + newest.name;
+        const file = await fileSystem.open(path, "update");
+        for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+        report.lastSequence = tail.lastSequence;
+        const segment = { base, salt, path, file, endOffset: tail.endOffset };
+        const lastDataSequence = report.provenSequence;
+        return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
+    }
+    if (false) {`,
+    killer: "faults/store-points",
+  },
+  {
     name: "the tail is not copied into the new segment",
     file: "storage/recovery.js",
     find: "return await copyTail(options, newest, newest.salt, { file, path, salt, endOffset });",

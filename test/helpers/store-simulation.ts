@@ -126,10 +126,13 @@ class StoreSimulation {
     errors: {},
   };
   #disk = new SimulatedDisk();
+  /** The last life's end was one of the process or the machine: what it left the next may find half put right. */
   #hasCrashed = false;
+  /** Behind the last life there was no power cut, though it had failed. */
+  #isRestart = false;
   #wallUs = 1_795_000_000 * SECOND_US;
 
-  /** Of its own: what it decides leaves all else of a history as it is. */
+  /** Of its own, so that histories without restarts stay as they were. */
   readonly #restarts: Random | null;
 
   constructor(seed: number, plan: SimulationPlan | null, restarts: boolean) {
@@ -150,9 +153,10 @@ class StoreSimulation {
     for (let lives = this.#plan ? 1 : this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
       await this.#live(this.#plan?.strike ?? this.#strike());
     }
+    const isRestart = this.#isRestart;
     if (this.#faults.length === 0) await this.#live(null);
-    // Behind it comes the first power cut since the failure: another opening shows what that took.
-    if (this.#faults.length === 0 && this.#plan?.restarts === true) await this.#live(null);
+    // Behind it comes the first power cut since a failure that was only restarted from: another opening shows what that took.
+    if (this.#faults.length === 0 && isRestart) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
     counts.records = this.#ledger.records;
@@ -380,16 +384,20 @@ class StoreSimulation {
     else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
     const mode = this.#plan?.mode ?? this.#random.pick(CRASH_MODES);
-    const isRestart = this.#isRestarted(life);
-    if (isRestart) counts.restarts++;
-    this.#disk = life.end(isRestart ? "restart" : mode);
+    this.#isRestart = this.#restartsAfter(life);
+    if (this.#isRestart) {
+      counts.restarts++;
+      this.#hasCrashed = true;
+    }
+    this.#disk = life.end(this.#isRestart ? "restart" : mode);
     this.#faults.push(...life.faults);
   }
 
   /** A service that has failed is started again: the machine need not have been switched off for it. */
-  #isRestarted(life: StoreLife): boolean {
+  #restartsAfter(life: StoreLife): boolean {
     if (life.isDead || !life.hasFailed) return false;
-    return this.#plan?.restarts ?? this.#restarts?.chance(0.6) ?? false;
+    if (this.#plan !== null) return this.#plan.restarts ?? false;
+    return this.#restarts?.chance(0.6) ?? false;
   }
 
   /** A crash alone leaves nothing that the store's own check finds fault with. */
