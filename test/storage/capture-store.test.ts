@@ -255,10 +255,12 @@ t.test("slices of a file read as one, at any position and length", async (t) => 
   reader.close();
   await t.rejects(reader.read(0, 1), { message: /read after close/ });
   await t.rejects(captures.openSlices(`${file.path}x`, slices), { code: "capture_missing" });
-  disk.setBytes(file.path, stored.slice(0, 100));
+  // Within a slice: behind its end nobody tells where exactly a file ends.
+  const end = (slices.find(({ lengthBytes }) => lengthBytes > 1)?.offset ?? Number.NaN) + 1;
+  disk.setBytes(file.path, stored.slice(0, end));
   captures.close();
   const short = await captures.openSlices(file.path, slices);
-  await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: /ends at 100/ });
+  await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: new RegExp(`ends at ${end},`) });
   short.close();
 });
 
