@@ -20,6 +20,23 @@ const RECOVERY = "storage/recovery";
 const DAMAGE = "faults/log-damage";
 const FULL = "faults/disk-full";
 
+/** Recovery takes what it read behind the last proof as it is, which may be in memory alone. */
+const UNPROVEN_COUNT = {
+  file: "storage/recovery.js",
+  find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
+  replace: `if (newest?.isContinuable && newest.salt !== null) {
+      const { base, salt, tail } = newest;
+      const path = directory + "/" + newest.name;
+      const file = await fileSystem.open(path, "update");
+      for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+      report.lastSequence = tail.lastSequence;
+      const segment = { base, salt, path, file, endOffset: tail.endOffset };
+      const lastDataSequence = report.provenSequence;
+      return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
+  }
+  if (false) {`,
+};
+
 /**
  * The faults that a store is most likely to have, each of which would lose something or show something wrong only after a crash, on a
  * failing disk, or on a damaged one.
@@ -297,38 +314,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "1",
     killer: "storage/log",
   },
+  { ...UNPROVEN_COUNT, name: "records that are not proven count without being written anew", killer: CRASHES },
   {
-    name: "records that are not proven count without being written anew",
-    file: "storage/recovery.js",
-    find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
-    replace: `if (newest?.isContinuable && newest.salt !== null) {
-        const { base, salt, tail } = newest;
-        const path = directory + "/" + newest.name;
-        const file = await fileSystem.open(path, "update");
-        for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
-        report.lastSequence = tail.lastSequence;
-        const segment = { base, salt, path, file, endOffset: tail.endOffset };
-        const lastDataSequence = report.provenSequence;
-        return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
-    }
-    if (false) {`,
-    killer: CRASHES,
-  },
-  {
+    ...UNPROVEN_COUNT,
     name: "records that are not proven count without being written anew, and a restart comes before the power cut",
-    file: "storage/recovery.js",
-    find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
-    replace: `if (newest?.isContinuable && newest.salt !== null) {
-        const { base, salt, tail } = newest;
-        const path = directory + "/" + newest.name;
-        const file = await fileSystem.open(path, "update");
-        for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
-        report.lastSequence = tail.lastSequence;
-        const segment = { base, salt, path, file, endOffset: tail.endOffset };
-        const lastDataSequence = report.provenSequence;
-        return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
-    }
-    if (false) {`,
     killer: "faults/store-points",
   },
   {
