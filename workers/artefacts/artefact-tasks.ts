@@ -27,6 +27,7 @@ import {
   typeScriptKernels,
   wasmKernels,
 } from "./kernel-memory.js";
+import { MemoryNeed } from "./memory-need.js";
 import { filterOutliers } from "./outlier-filter.js";
 import { countCloudPoints, packCloud } from "./point-cloud.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "./series-source.js";
@@ -68,19 +69,17 @@ export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
 
 type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
 
-/** A memory that has grown beyond this for one frame is not kept for the next. */
-const KEPT_MEMORY_BYTES = 256 * 1024 * 1024;
-
 /** A piece that fills less of its memory is copied, so that a few points do not hold the room of all. */
 const LEAST_FILLED = 0.25;
 
 /** The tasks of one thread, which runs one at a time: they share a memory. */
-export function artefactTasks(fileSystem: FileSystem = nodeFileSystem): TaskFunctions {
+export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
   let memory: Promise<KernelMemory> | undefined;
   const freshMemory = async (): Promise<KernelMemory> => {
     memory ??= wasmKernels().catch(() => typeScriptKernels());
     const ready = await memory;
-    if (ready.buffer.byteLength > KEPT_MEMORY_BYTES) {
+    need.note(ready.usedBytes);
+    if (!need.isKept(ready.buffer.byteLength)) {
       memory = undefined;
       return freshMemory();
     }

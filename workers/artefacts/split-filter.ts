@@ -9,6 +9,7 @@ import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { FilteredCloud, LineRange, MarkedLines, PartSizes, PlannedFilter, Scratches } from "./filter-parts.js";
 import type { FrameSource } from "./frame-source.js";
 import { hasWasmKernels, newSharedMemory, type SharedMemory } from "./kernel-memory.js";
+import { MemoryNeed } from "./memory-need.js";
 import { boundsOf, maskBytes } from "./outlier-filter.js";
 import { type DistanceSums, total } from "./outlier-threshold.js";
 
@@ -20,8 +21,6 @@ const LAST_PER_THREAD = 16;
 const MOST_PARTS = 64;
 /** A part goes again once (artefact-pool.ts). */
 const ATTEMPTS = 2;
-/** A memory that has grown beyond this for one frame is not kept for the next. */
-const KEPT_MEMORY_BYTES = 256 * 1024 * 1024;
 
 type Pool = Pick<ArtefactPool, "run" | "threads">;
 
@@ -30,11 +29,13 @@ export class SplitFilter {
   readonly #leastPositions: number;
   /** Memories that no filter uses: as many as there were filters at a time at most, and no more than threads. */
   readonly #memories: SharedMemory[] = [];
+  readonly #need: MemoryNeed;
 
   /** @param leastPositions for tests: another size from which on a frame is split */
-  constructor(pool: Pool, leastPositions = LEAST_POSITIONS) {
+  constructor(pool: Pool, leastPositions = LEAST_POSITIONS, need = new MemoryNeed()) {
     this.#pool = pool;
     this.#leastPositions = leastPositions;
+    this.#need = need;
   }
 
   /** As the task `filter`, and by it where there is nothing to be split, or the threads have no WebAssembly. @throws as `ArtefactPool.run` */
@@ -45,7 +46,8 @@ export class SplitFilter {
     const memory = this.#memories.pop() ?? newSharedMemory();
     const run = new SplitRun(this.#pool, frame, memory, this.#leastPositions / 2, options);
     const cloud = await run.cloud();
-    const isKept = run.isQuiet && run.usedBytes <= KEPT_MEMORY_BYTES;
+    this.#need.note(run.usedBytes);
+    const isKept = run.isQuiet && this.#need.isKept(memory.buffer.byteLength);
     if (isKept && this.#memories.length < this.#pool.threads) this.#memories.push(memory);
     return cloud;
   }

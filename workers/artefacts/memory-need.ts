@@ -1,0 +1,37 @@
+export interface MemoryNeedOptions {
+  /** A memory that has not grown beyond this is kept for good. */
+  keptBytes: number;
+  /** A larger one for so long after the last frame that needed one: a head takes frames of one size for minutes. */
+  keptLargeMs: number;
+  nowMs: () => number;
+}
+
+const DEFAULTS: MemoryNeedOptions = {
+  keptBytes: 256 * 1024 * 1024,
+  keptLargeMs: 60_000,
+  nowMs: () => performance.now(),
+};
+
+/**
+ * When memories that grew for large frames are let go. To give back hundreds of megabytes takes the system tens of milliseconds, in which no
+ * thread of the process gets memory: once for every frame, that would delay readers more than making the formats does.
+ */
+export class MemoryNeed {
+  readonly #options: MemoryNeedOptions;
+  #largeAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: Partial<MemoryNeedOptions> = {}) {
+    this.#options = { ...DEFAULTS, ...options };
+  }
+
+  /** Notes what a frame has taken. */
+  note(usedBytes: number): void {
+    if (usedBytes > this.#options.keptBytes) this.#largeAtMs = this.#options.nowMs();
+  }
+
+  /** Whether a memory of this size is worth keeping for the next frame. */
+  isKept(memoryBytes: number): boolean {
+    const { keptBytes, keptLargeMs, nowMs } = this.#options;
+    return memoryBytes <= keptBytes || nowMs() - this.#largeAtMs < keptLargeMs;
+  }
+}
