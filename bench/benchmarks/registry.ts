@@ -1,6 +1,7 @@
 import type { Benchmark } from "../harness/benchmark.js";
 import { captureIngest } from "./capture-ingest.js";
 import { capturePaced } from "./capture-paced.js";
+import { commitsDuringCompaction } from "./commits-during-compaction.js";
 import { download20mb } from "./download-20mb.js";
 import { durableAppends } from "./durable-appends.js";
 import { fastifyListPage, fastifyRunDetail } from "./fastify-peer.js";
@@ -32,6 +33,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   durableAppends,
   captureIngest,
   capturePaced,
+  commitsDuringCompaction,
   readsDuringIngest,
   webhookDeliveries,
   webhookLatency,

@@ -20,11 +20,15 @@ export function startService(context: BenchmarkContext): Promise<ServiceProcess>
   return serveStore(context, join(context.directory, "store"));
 }
 
-/** As `startService`, on a data directory that may hold a store. */
-export async function serveStore(context: BenchmarkContext, dataDirectory: string): Promise<ServiceProcess> {
+/** As `startService`, on a data directory that may hold a store; `options` are further ones of `serve`. */
+export async function serveStore(
+  context: BenchmarkContext,
+  dataDirectory: string,
+  options: readonly string[] = [],
+): Promise<ServiceProcess> {
   const socketPath = join(context.socketDirectory, "cell.sock");
   const refusals: string[] = [];
-  const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath];
+  const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath, ...options];
   const server = await startServer("the service", args, context.profileDirectory);
   return {
     url: server.url,
