@@ -3,16 +3,17 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import {
-  emptyPatternBreaches,
   fileSystemBreaches,
   folderBreaches,
   importCycles,
+  loosePatternBreaches,
   nameBreaches,
   referencesOf,
   soleImportBreaches,
   topLevelBreaches,
   unusedFiles,
 } from "./helpers/import-rules.js";
+import { listOf } from "./helpers/list-of.js";
 
 /** Started by name, and so imported by nobody. Threads and processes that a `new URL(…)` names are found without this list. */
 const ENTRY_POINTS = {
@@ -55,7 +56,7 @@ t.test("the repository", async (t) => {
     "no file that nobody imports",
   );
   t.same(nameBreaches(files.keys()), [], "names");
-  t.same(emptyPatternBreaches(files), [], "no assertion that cannot fail");
+  t.same(loosePatternBreaches(files), [], "no assertion that cannot fail");
   t.test("top level", { skip: existsSync(".git") ? false : "not a git checkout" }, async (t) => {
     const tracked = execFileSync("git", ["ls-files"], { encoding: "utf8", maxBuffer: 1 << 24 })
       .split("\n")
@@ -64,17 +65,19 @@ t.test("the repository", async (t) => {
   });
 });
 
-t.test("a pattern that holds of anything is found, a call that is none is not", async (t) => {
+t.test("a pattern that holds of more than it says is found, a call that is none is not", async (t) => {
   const text = [
     "t.match(found, { a: [] });",
     't.match(found, [{ b: { c: {} } }], "what");',
-    "t.match(found, { a: { length: 0 }, b: [1], c: made([], {}) });",
+    "t.match(found, { a: { length: 0 }, b: listOf(1, { c: [2] }), c: made([], {}) });",
     "t.same(found, { a: [] });",
     "text.match([]);",
   ].join("\n");
-  t.same(emptyPatternBreaches(made({ "test/a.test.ts": text })), [
-    "test/a.test.ts:1: [] matches anything",
-    "test/a.test.ts:2: {} matches anything",
+  t.same(loosePatternBreaches(made({ "test/a.test.ts": text })), [
+    "test/a.test.ts:1: [] matches more than it says",
+    "test/a.test.ts:2: [{ b: { c: {} } }] matches more than it says",
+    "test/a.test.ts:2: {} matches more than it says",
+    "test/a.test.ts:3: [2] matches more than it says",
   ]);
 });
 
@@ -127,10 +130,10 @@ t.test("an import against the direction of the folders fails", async (t) => {
       t.equal(folderBreaches(files).length, allowed ? 0 : 1, `${from} → ${to}`);
     }
   }
-  t.match(folderBreaches(made({ "lib/x.ts": "" })), [/lib is no folder/]);
-  t.match(folderBreaches(made({ "core/x.ts": 'import "./gone.js";' })), [/not there/]);
-  t.match(folderBreaches(made({ "core/x.ts": 'import "../../elsewhere/x.js";' })), [/not there/]);
-  t.match(folderBreaches(made({ "http/x.ts": 'new URL("./gone.js", import.meta.url);' })), [/not there/]);
+  t.match(folderBreaches(made({ "lib/x.ts": "" })), listOf(/lib is no folder/));
+  t.match(folderBreaches(made({ "core/x.ts": 'import "./gone.js";' })), listOf(/not there/));
+  t.match(folderBreaches(made({ "core/x.ts": 'import "../../elsewhere/x.js";' })), listOf(/not there/));
+  t.match(folderBreaches(made({ "http/x.ts": 'new URL("./gone.js", import.meta.url);' })), listOf(/not there/));
 });
 
 t.test("an impure core fails", async (t) => {
@@ -138,7 +141,7 @@ t.test("an impure core fails", async (t) => {
     ...["node:fs", "fs", "node:fs/promises", "node:net", "node:http", "https", "node:tls", "node:dgram"],
     ...["node:worker_threads", "node:child_process", "child_process", "node:http2", "node:cluster"],
   ]) {
-    t.match(folderBreaches(made({ "core/x.ts": `import "${specifier}";` })), [/core is pure/], specifier);
+    t.match(folderBreaches(made({ "core/x.ts": `import "${specifier}";` })), listOf(/core is pure/), specifier);
   }
   t.same(folderBreaches(made({ "core/x.ts": 'import "node:buffer"; import "ajv";' })), []);
 });
@@ -146,14 +149,14 @@ t.test("an impure core fails", async (t) => {
 t.test("node:fs outside its seam fails", async (t) => {
   for (const specifier of ["node:fs", "fs", "node:fs/promises", "fs/promises"]) {
     for (const path of ["storage/log.ts", "workers/x.ts", "http/x.ts", "core/x.ts"]) {
-      t.match(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), [/only storage/]);
+      t.match(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), listOf(/only storage/));
     }
     for (const path of ["storage/file-system.ts", "bench/x.ts", "test/x.test.ts"]) {
       t.same(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), []);
     }
   }
-  t.match(fileSystemBreaches(made({ "http/x.ts": 'await import("node:fs");' })), [/only storage/], "dynamic");
-  t.match(fileSystemBreaches(made({ "http/x.ts": 'require("fs");' })), [/only storage/], "required");
+  t.match(fileSystemBreaches(made({ "http/x.ts": 'await import("node:fs");' })), listOf(/only storage/), "dynamic");
+  t.match(fileSystemBreaches(made({ "http/x.ts": 'require("fs");' })), listOf(/only storage/), "required");
 });
 
 t.test("a second importer of a server or the pool fails", async (t) => {
@@ -172,7 +175,7 @@ t.test("a second importer of a server or the pool fails", async (t) => {
 });
 
 t.test("a cycle fails", async (t) => {
-  t.match(importCycles(made({ "core/a.ts": 'import "./a.js";' })), ["core/a.ts → core/a.ts"]);
+  t.match(importCycles(made({ "core/a.ts": 'import "./a.js";' })), listOf("core/a.ts → core/a.ts"));
   const three = {
     "core/a.ts": 'import "./b.js";',
     "core/b.ts": 'import type { C } from "./c.js";',
@@ -204,10 +207,10 @@ t.test("a file that nobody imports fails", async (t) => {
 
 t.test("a name that says nothing, or is not kebab-case, fails", async (t) => {
   for (const name of ["core/index.ts", "test/utils.ts", "http/common.ts", "storage/helpers.ts", "test/utils.test.ts"]) {
-    t.match(nameBreaches([name]), [/says nothing/], name);
+    t.match(nameBreaches([name]), listOf(/says nothing/), name);
   }
   for (const name of ["core/runState.ts", "core/RunState.ts", "core/run_state.ts", "core/Sub/run.ts", "core/a.b.ts"]) {
-    t.match(nameBreaches([name]), [/kebab/], name);
+    t.match(nameBreaches([name]), listOf(/kebab/), name);
   }
   t.same(
     nameBreaches(["core/run-state.ts", "test/core/run-state.test.ts", "core/uuid-v7.ts", "test/helpers/x.ts"]),

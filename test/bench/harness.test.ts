@@ -17,6 +17,7 @@ import { failedBenchmark, judgeGoal, summarizeBenchmark } from "../../bench/harn
 import { htmlReport } from "../../bench/report/html-report.js";
 import { niceTicks } from "../../bench/report/svg-plots.js";
 import { benchmarkText, comparisonText, goalSummaryText, machineText } from "../../bench/report/text-report.js";
+import { listOf } from "../helpers/list-of.js";
 import { untilGone } from "../helpers/until-gone.js";
 
 const BENCHMARK: Benchmark = {
@@ -145,18 +146,21 @@ t.test(
     );
     t.strictSame(rounds, [-1, -1, 0, 0, 0, 0, 1, 1, 2, 2]);
     const warning = "the host took over 2 % of the cores' time";
-    t.match(results, [
-      {
-        warmup: [{ value: 2 }],
-        disturbed: [{ value: 3, stolenShare: 0.5 }],
-        rounds: [{ value: 5 }, { value: 8, warnings: [warning] }, { value: 9 }],
-      },
-      {
-        warmup: [{ value: 1, stolenShare: 0.03 }],
-        disturbed: [{ value: 4 }],
-        rounds: [{ value: 6 }, { value: 7, warnings: [warning] }, { value: 10, stolenShare: 0 }],
-      },
-    ]);
+    t.match(
+      results,
+      listOf(
+        {
+          warmup: listOf({ value: 2 }),
+          disturbed: listOf({ value: 3, stolenShare: 0.5 }),
+          rounds: listOf({ value: 5 }, { value: 8, warnings: listOf(warning) }, { value: 9 }),
+        },
+        {
+          warmup: listOf({ value: 1, stolenShare: 0.03 }),
+          disturbed: listOf({ value: 4 }),
+          rounds: listOf({ value: 6 }, { value: 7, warnings: listOf(warning) }, { value: 10, stolenShare: 0 }),
+        },
+      ),
+    );
     t.strictSame(
       results.flatMap((result) => result.rounds.map((sample) => sample.warnings?.length ?? 0)),
       [0, 1, 0, 0, 1, 0],
@@ -165,7 +169,7 @@ t.test(
       "rounds measured again, since the host took over 2 % of the cores' time from a contestant: 1; " +
         "medians with these rounds among the others: ours / peer 0.867",
     ]);
-    t.match(disturbedNotes(results, null), [/: ours 6.5, peer 6.5$/]);
+    t.match(disturbedNotes(results, null), listOf(/: ours 6.5, peer 6.5$/));
     t.strictSame(disturbedNotes([{ name: "ours", warmup: [], rounds: [] }], null), []);
     t.strictSame(repeated, [4, 5]);
     const all = report(OURS, PEER);
@@ -214,7 +218,7 @@ t.test("ratios are taken round by round, and goals judged by how far their media
   t.equal(result.contestants[0]?.details["CPU %"], 40);
   t.equal(result.contestants[0]?.latency?.count, 300);
   const [ratio, value] = result.goals;
-  t.match(ratio, { met: true, clear: false, values: [0.8, 0.9, 0.5] });
+  t.match(ratio, { met: true, clear: false, values: listOf(0.8, 0.9, 0.5) });
   t.ok(Math.abs((ratio?.margin ?? 0) - 1 / 7) < 1e-12, "0.8 is a seventh beyond 0.7");
   t.match(value, { met: true });
   t.ok(Math.abs((value?.margin ?? 0) - 0.2) < 1e-12, "80 is a fifth below 100");
@@ -237,8 +241,8 @@ t.test("a peer that is not installed is left out and named, and its goals are no
   );
   const result = summarizeBenchmark(BENCHMARK, { ...measured(OURS, PEER), contestants, missing });
   t.strictSame(result.pairs, []);
-  t.match(result.goals, [{ goal: { kind: "value" }, met: true }]);
-  t.match(result.unjudged, [{ kind: "ratio", peer: "peer" }]);
+  t.match(result.goals, listOf({ goal: { kind: "value" }, met: true }));
+  t.match(result.unjudged, listOf({ kind: "ratio", peer: "peer" }));
   const all = { ...report(OURS, PEER), benchmarks: [result] };
   t.strictSame(parseReport(JSON.stringify(all), "r.json"), JSON.parse(JSON.stringify(all)), "it is read back");
   const text = benchmarkText(result);
@@ -304,9 +308,10 @@ t.test("a comparison warns of another machine and of what ran only once", (t) =>
   t.strictSame(warnings, ["CPU differs: Example CPU now, Other CPU in the saved run", "example did not run in both"]);
   const told = report(OURS, PEER);
   for (const round of told.benchmarks[0]?.contestants[0]?.rounds ?? []) round.stolenShare = 0;
-  t.match(compareReports(told, report(OURS, PEER), "saved.json").warnings, [
-    /^example: only one of the two has measured/,
-  ]);
+  t.match(
+    compareReports(told, report(OURS, PEER), "saved.json").warnings,
+    listOf(/^example: only one of the two has measured/),
+  );
   t.strictSame(compareReports(told, told, "saved.json").warnings, []);
   t.end();
 });

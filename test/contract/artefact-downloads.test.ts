@@ -6,6 +6,7 @@ import { FRONTS } from "../../http/front-name.js";
 import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { listOf } from "../helpers/list-of.js";
 import { loadFrame, type MadeFrame, plainHeights } from "../helpers/made-frames.js";
 import { readPly } from "../helpers/ply-reader.js";
 import { readGreyPng } from "../helpers/png-reader.js";
@@ -210,7 +211,7 @@ onBothFronts("what there is not: a format, a step, a series, a frame", async (t,
   });
   for (const format of ["stl", "PLY", "ply.gz", ""]) {
     const { params } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
-    t.match(params, { format, available_formats: ["npy", "raw.ply", "png", "luminance.png", "ply"] });
+    t.match(params, { format, available_formats: listOf("npy", "raw.ply", "png", "luminance.png", "ply") });
   }
   const unknown = SURFACE.replace(/.$/, "f");
   for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy", "stl"]) {

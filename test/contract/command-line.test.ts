@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { ContractClient } from "../helpers/contract-client.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type Ended, type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../helpers/test-certificate.js";
@@ -183,9 +184,10 @@ t.test("at the default level an answer that is an error has its line, one that i
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter((line) => line.msg === "request");
-  t.match(lines, [
-    { trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 },
-  ]);
+  t.match(
+    lines,
+    listOf({ trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 }),
+  );
   t.equal(lines.length, 1);
 });
 

@@ -4,6 +4,7 @@ import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { recordOffsets } from "../helpers/segment-bytes.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -71,7 +72,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   await client.get("/runs/{run_id}", { path: { run_id: ids[0] as string } });
   t.match(await service.end(), { code: 0 });
   const warned = lines(service.stderr).filter(({ msg }) => msg === "found while opening the log");
-  t.match(warned, [{ level: 40, code: "record_damaged" }]);
+  t.match(warned, listOf({ level: 40, code: "record_damaged" }));
 
   const kept = readdirSync(join(data, "quarantine")).sort();
   t.equal(kept.length, 1);
@@ -105,25 +106,28 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(damaged, {
     code: 1,
     stderr: /what was found instead is above/,
-    items: [{ kind: "finding", finding: { code: "record_damaged" } }],
+    items: listOf({ kind: "finding", finding: { code: "record_damaged" } }),
   });
   const lost = (damaged.items[0] as unknown as { finding: { firstLost: number } }).finding.firstLost;
-  t.match(await inspect("--sequence", String(lost)), { code: 1, items: [{ finding: { firstLost: lost } }] });
+  t.match(await inspect("--sequence", String(lost)), { code: 1, items: listOf({ finding: { firstLost: lost } }) });
   const before = await inspect("--sequence", String(lost - 1));
-  t.match(before, { code: 0, items: [{ sequence: lost - 1, content: { changes: [{ kind: "run_ended" }] } }] });
+  t.match(before, {
+    code: 0,
+    items: listOf({ sequence: lost - 1, content: { changes: listOf({ kind: "run_ended" }) } }),
+  });
   const { offset, length } = before.items[0] as unknown as { offset: number; length: number };
   const same = await inspect("--segment", base, "--offset", String(offset + length - 1));
   t.match(same, { code: 0, items: before.items });
   const ofRun = await inspect("--run", ids[0] as string);
   t.match(
     ofRun.items.filter((item) => !("kind" in item)),
-    [{ type: "runCreated" }, { type: "runEnded" }],
+    listOf({ type: "runCreated" }, { type: "runEnded" }),
   );
   t.match(await inspect("--run", "019bb000-0000-7000-8000-0000000000ff"), { code: 1, stderr: /no such record/ });
   t.match(await inspect("--sequence", "999999"), { code: 1, stdout: "", stderr: "no such record\n" });
   t.match(await inspect("--offset", "64"), { code: 1, stderr: /--offset needs --segment/ });
   const opening = await inspect("--segment", base, "--offset", "64");
-  t.match(opening.items, [{ type: "opening_state", content: { version: 1, producers: { length: 0 } } }]);
+  t.match(opening.items, listOf({ type: "opening_state", content: { version: 1, producers: { length: 0 } } }));
 
   // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
   const look = async () => {

@@ -5,6 +5,7 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { listOf } from "../helpers/list-of.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
@@ -94,7 +95,7 @@ t.test("what a producer says over the cell link is what clients read, before and
   // The acknowledgement of run.finish comes before the run has been finalized.
   const reader = new ContractClient(t, service.port);
   const run = await reader.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: runId } });
-  t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: [frameId] } });
+  t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: listOf(frameId) } });
 
   const readAll = async (client: ContractClient) => {
     const answers = new Map<string, Buffer>();
@@ -124,7 +125,7 @@ t.test("what a producer says over the cell link is what clients read, before and
   if (recorded !== undefined) t.ok(npy.equals(recorded.file), "the file is the one that numpy wrote");
   t.ok(before.get(`/runs/${runId}/files/report.pdf`)?.equals(report));
   t.match(JSON.parse(String(before.get(`/runs/${runId}/quality-report`))), {
-    quality_report: { status: "failed", summary: "bent", checks: [check], defects: [{ type: "dent" }] },
+    quality_report: { status: "failed", summary: "bent", checks: listOf(check), defects: listOf({ type: "dent" }) },
   });
 
   const file = join(folder, "frame.npy");

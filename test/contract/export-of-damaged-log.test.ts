@@ -6,6 +6,7 @@ import { segmentName } from "../../storage/segment.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { PROCESSED_FORMATS as FORMATS, type KeptRun, REPORT, runWithCaptures } from "../helpers/kept-captures.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { type Ended, runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -81,10 +82,11 @@ function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): 
   t.same(exported.names, LOSSY);
   const told = exported.json("incomplete.json");
   t.ok(exported.stderr.includes(told.message), "the same in the file");
-  t.match(told.lost, [
-    { code: "record_damaged", file: `meta/${segmentName(lost.segment)}`, offset: lost.offset, detail: String },
-  ]);
-  t.match(told.lost, [{ first_sequence: lost.sequence, last_sequence: lost.sequence }]);
+  t.match(
+    told.lost,
+    listOf({ code: "record_damaged", file: `meta/${segmentName(lost.segment)}`, offset: lost.offset, detail: String }),
+  );
+  t.match(told.lost, listOf({ first_sequence: lost.sequence, last_sequence: lost.sequence }));
   t.equal(told.lost.length, 1);
 }
 
@@ -165,7 +167,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
     const names = readdirSync(join(exported.to, "files"));
     t.ok(names.includes(`frame-${running.frameId}.png`), "a picture is whole");
     t.notOk(names.some((name) => name.endsWith(".ply")));
-    t.match(exported.json("incomplete.json").left_out, [/raw\.ply: .* 0 lines, .* has 2$/, /ply: /]);
+    t.match(exported.json("incomplete.json").left_out, listOf(/raw\.ply: .* 0 lines, .* has 2$/, /ply: /));
   });
   t.test("a run of which nothing is left", async (t) => {
     const exported = await exportWithout(data, nextId(), end);
@@ -196,7 +198,7 @@ t.test("an end that only the snapshot knows of is told as lost", async (t) => {
   t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY });
   t.match(exported.stderr, /snapshot\/.* says that everything up to \d+ was durable, lost: \d+ to at least \d+\)/);
   const { lost } = exported.json("incomplete.json");
-  t.match(lost, [{ code: "log_lost", first_sequence: end.sequence }]);
+  t.match(lost, listOf({ code: "log_lost", first_sequence: end.sequence }));
 });
 
 t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {

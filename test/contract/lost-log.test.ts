@@ -4,6 +4,7 @@ import t from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { temporaryDirectory } from "../helpers/recorder-harness.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -182,18 +183,21 @@ t.test("a damaged snapshot costs no answer, and is told until the operator takes
   const bytes = readFileSync(join(SNAPSHOT, name));
   bytes[bytes.length >> 1]! ^= 1;
   writeFileSync(join(SNAPSHOT, name), bytes);
-  t.match(await check(), { code: 1, codes: ["snapshot_damaged"] });
+  t.match(await check(), { code: 1, codes: listOf("snapshot_damaged") });
   const first = await serve();
   t.match(first, { status: "degraded", total: intact.total, log: { status: "degraded" } });
   t.match(
     first.log.detail,
     new RegExp(`^since 20.*snapshot ${name} is damaged .*no answer is wrong .*remove the file$`),
   );
-  t.match(first.warnings, [/it is damaged, and everything is read from the log: a snapshot is kept in quarantine/]);
+  t.match(
+    first.warnings,
+    listOf(/it is damaged, and everything is read from the log: a snapshot is kept in quarantine/),
+  );
   t.same(snapshotNames(SNAPSHOT), []);
   t.same(readFileSync(join(QUARANTINE, name)), bytes, "kept as it was");
   t.match(await serve(), { log: { status: "degraded", detail: `1 piece of damage of earlier starts` } });
-  t.match(await check(), { code: 1, codes: ["quarantined"] });
+  t.match(await check(), { code: 1, codes: listOf("quarantined") });
   unlinkSync(join(QUARANTINE, name));
   t.match(await serve(), { status: "healthy", total: intact.total, warnings: { length: 0 } });
   t.match(await check(), { code: 0, codes: { length: 0 } });

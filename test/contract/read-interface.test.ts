@@ -5,6 +5,7 @@ import type { ProgramDocument, ProgramStep } from "../../core/program.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { type Assert, ContractClient } from "../helpers/contract-client.js";
 import type { components, operations } from "../helpers/interface-types.js";
+import { listOf } from "../helpers/list-of.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { FIXTURE_VERSION, RecordedCell } from "../helpers/recorded-cell.js";
 
@@ -472,9 +473,9 @@ t.test("GET /runs/{run_id}: failed, cancelled and active runs", async (t) => {
     error_message: "robot fault",
     completed_at: at(30),
     steps: {
-      completed: [{ index: 1, status: "failed", completed_at: at(30) }],
+      completed: listOf({ index: 1, status: "failed", completed_at: at(30) }),
       in_progress: null,
-      pending: [{ index: 2, status: "cancelled" }],
+      pending: listOf({ index: 2, status: "cancelled" }),
     },
     results: { frame_ids: { length: 0 } },
   });
@@ -512,10 +513,18 @@ t.test("an ended run that changes is shown changed", async (t) => {
     runId: RUN,
     run: { ...cell.state(RUN), capturesRemovedAtUs: us(70), updatedAtUs: us(70) },
   });
-  t.match(await client.get("/runs/{run_id}", { path: { run_id: RUN } }), {
-    updated_at: at(70),
-    files: [{ deleted_at: at(70) }],
-  });
+  const { updated_at, files } = await client.get("/runs/{run_id}", { path: { run_id: RUN } });
+  t.equal(updated_at, at(70));
+  t.same(
+    files?.map(({ name, deleted_at }) => [name, deleted_at]),
+    [
+      [`frame-${FRAME}.npy`, at(70)],
+      ["Messprotokoll 100% (é).pdf", null],
+      ["empty.txt", null],
+      ["damaged.bin", null],
+    ],
+    "its captures, and nothing else",
+  );
 });
 
 t.test("GET /runs/active: the newest running or finalizing run, or none", async (t) => {
@@ -618,14 +627,14 @@ t.test("GET /programs/{program_id}/runs", async (t) => {
     total: 2,
     limit: 1,
     offset: 1,
-    runs: [{ id: CANCELLED_RUN }],
+    runs: listOf({ id: CANCELLED_RUN }),
   });
   t.match(await client.get("/programs/{program_id}/runs", { path, query: { updated_since: at(46) } }), {
     total: 1,
-    runs: [{ id: ACTIVE_RUN }],
+    runs: listOf({ id: ACTIVE_RUN }),
   });
   const unfiltered = await client.raw("GET", `/programs/${PROGRAM}/runs?status=failed`);
-  t.match([unfiltered.status, unfiltered.json()], [200, { total: 4 }], "status is no parameter here");
+  t.match([unfiltered.status, unfiltered.json()], listOf(200, { total: 4 }), "status is no parameter here");
   t.match(await client.get("/programs/{program_id}/runs", { path: { program_id: GONE_PROGRAM } }), { total: 1 });
   await client.refusal("get", "/programs/{program_id}/runs", 404, "program_not_found", {
     path: { program_id: UNKNOWN },
@@ -661,15 +670,18 @@ t.test("GET /programs and /programs/{program_id}: every field", async (t) => {
   });
   t.match(await client.get("/programs"), {
     total: 2,
-    programs: [{ id: id(3), run_count: 0 }, { id: PROGRAM }],
+    programs: listOf({ id: id(3), run_count: 0 }, { id: PROGRAM }),
   });
-  t.match(await client.get("/programs", { query: { robot_id: "r1" } }), { total: 1, programs: [{ id: PROGRAM }] });
+  t.match(await client.get("/programs", { query: { robot_id: "r1" } }), {
+    total: 1,
+    programs: listOf({ id: PROGRAM }),
+  });
   t.match(await client.get("/programs", { query: { robot_id: "none" } }), { total: 0 });
   t.match(await client.get("/programs", { query: { limit: 1, offset: 1 } }), {
     total: 2,
     limit: 1,
     offset: 1,
-    programs: [{ id: PROGRAM }],
+    programs: listOf({ id: PROGRAM }),
   });
 });
 
@@ -692,7 +704,7 @@ t.test("bad parameters of lists are 422, naming the parameter and what is allowe
     });
     t.match((await client.rawRefusal(`${list}?limit=1&limit=1`, 422, "invalid_parameter")).params, {
       field: "limit",
-      value: ["1", "1"],
+      value: listOf("1", "1"),
     });
   }
   for (const list of ["/runs", `/programs/${PROGRAM}/runs`]) {
@@ -750,9 +762,10 @@ t.test("unknown runs are 404 on every path below them", async (t) => {
 t.test("GET /runs/{run_id}/files: the manifest, removed entries among it", async (t) => {
   const { client } = await filled(t);
   t.strictSame(await client.get("/runs/{run_id}/files", { path: { run_id: RUN } }), FILES);
-  t.match(await client.get("/runs/{run_id}/files", { path: { run_id: REMOVED_RUN } }), [
-    { name: `frame-${REMOVED_FRAME}.npy`, created_at: at(44), updated_at: at(46), deleted_at: at(46) },
-  ]);
+  t.match(
+    await client.get("/runs/{run_id}/files", { path: { run_id: REMOVED_RUN } }),
+    listOf({ name: `frame-${REMOVED_FRAME}.npy`, created_at: at(44), updated_at: at(46), deleted_at: at(46) }),
+  );
   t.strictSame(await client.get("/runs/{run_id}/files", { path: { run_id: CANCELLED_RUN } }), []);
   t.strictSame(await client.get("/runs/{run_id}/files", { path: { run_id: ACTIVE_RUN } }), []);
 });

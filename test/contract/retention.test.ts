@@ -13,6 +13,7 @@ import {
   REPORT,
   runWithCaptures,
 } from "../helpers/kept-captures.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -181,7 +182,7 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   const lines = ended.stderr.split("\n").filter((line) => line.includes("retention removed captures"));
   t.match(
     lines.map((line) => JSON.parse(line)),
-    [{ level: 30, runs: 1, bytes: Number, kept_runs: 1 }],
+    listOf({ level: 30, runs: 1, bytes: Number, kept_runs: 1 }),
   );
   const path = join(folder, "captures", capturePath(second.id, "capture"));
   const [{ kept_bytes }] = lines.map((line) => JSON.parse(line)) as [{ kept_bytes: number }];

@@ -7,6 +7,7 @@ import t, { type Test } from "tap";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { listOf } from "../helpers/list-of.js";
 import { hasNoCompiler, preloadedLibrary } from "../helpers/preloaded-library.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -136,7 +137,7 @@ for (const front of ["uws", "node"] as const) {
     status = 204;
     t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", delivery), { attempts: 3 });
     const listed = await client.get("/webhooks/{webhook_id}/deliveries", { path: { webhook_id: id } });
-    t.match(listed, [{ id: deliveryId, status: "delivered" }]);
+    t.match(listed, listOf({ id: deliveryId, status: "delivered" }));
     await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
     for (const { headers, body } of receiver.requests) verifyWebhook({ secret: SECRET, headers, body });
 
@@ -156,7 +157,7 @@ for (const front of ["uws", "node"] as const) {
     await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: id } });
     t.same(await client.get("/webhooks"), []);
     const run = await client.get("/runs/{run_id}", { path: { run_id: runId } });
-    t.match(run.webhook_deliveries, [{ id: deliveryId, webhook_name: "µ", status: "delivered", attempts: 3 }]);
+    t.match(run.webhook_deliveries, listOf({ id: deliveryId, webhook_name: "µ", status: "delivered", attempts: 3 }));
     t.equal(run.event_log?.length, 1, "WARN notes the failure");
     t.match(await service.end(), { code: 0 });
     const to = join(service.dataDirectory, "exported");

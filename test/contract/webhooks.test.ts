@@ -9,6 +9,7 @@ import type { EventName } from "../../core/webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import type { components } from "../helpers/interface-types.js";
+import { listOf } from "../helpers/list-of.js";
 import { type Receiver, startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
@@ -137,7 +138,7 @@ t.test("management: every field, default and rule", async (t) => {
   }
   const badBody = { url: "http://u:hush@h/", subscribed_events: [], secret: "whsec_?" };
   const bad = await client.rawJson("POST", "/webhooks", badBody);
-  t.match([bad.status, bad.json()], [422, { code: "invalid_parameter" }]);
+  t.match([bad.status, bad.json()], listOf(422, { code: "invalid_parameter" }));
   t.notMatch(bad.body.toString(), /hush/);
   t.equal((await client.get("/webhooks")).length, 2, "nothing was stored of it");
 });
@@ -192,7 +193,11 @@ t.test("a bad body changes nothing: every refusal, on create and on update", asy
   }
   for (const field of ["on_failure_mode", "enabled", "max_retries", "name"]) {
     const refusal = await client.rawJson("POST", "/webhooks", { ...good, [field]: null });
-    t.match([refusal.status, refusal.json()], [422, { params: { field } }], "null is for updates, but for the secret");
+    t.match(
+      [refusal.status, refusal.json()],
+      listOf(422, { params: { field } }),
+      "null is for updates, but for the secret",
+    );
   }
   t.match(await client.post("/webhooks", { body: { ...good, secret: null } }), {
     has_secret: false,
@@ -241,8 +246,8 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   t.match(completed, {
     data: {
       ...{ status: "completed", passed: true, unit_system: "imperial", defects: [{ type: "dent" }] },
-      qc_checks: [{ name: "gap", status: "passed", value: 1, nominal: 2, delta: -1, threshold: 0.1, unit: "in" }],
-      files: [{ name: "r.pdf", href: `/runs/${runId}/files/r.pdf`, size_in_bytes: 4 }],
+      qc_checks: listOf({ name: "gap", status: "passed", value: 1, nominal: 2, delta: -1, threshold: 0.1, unit: "in" }),
+      files: listOf({ name: "r.pdf", href: `/runs/${runId}/files/r.pdf`, size_in_bytes: 4 }),
     },
   });
   t.equal(completed.service_version, (await client.get("/system/version"))["service-version"]);
@@ -292,9 +297,10 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   const listedPath = { path: { delivery_id: listed?.id as string } };
   const detail = await client.get("/webhook-deliveries/{delivery_id}", listedPath);
   t.match(detail, { ...listed, program_run_id: runId, last_status_code: 204, next_retry_at: null, delivered_at: TIME });
-  t.match(detail.attempt_history, [
-    { attempt_number: 1, status_code: 204, error: null, response_body: "", completed_at: TIME },
-  ]);
+  t.match(
+    detail.attempt_history,
+    listOf({ attempt_number: 1, status_code: 204, error: null, response_body: "", completed_at: TIME }),
+  );
   const raw = target.requests.find(({ body }) => body.includes(completed.event_id))?.body.toString() ?? "?";
   const { text } = await client.answer("get", "/webhook-deliveries/{delivery_id}", listedPath);
   t.ok(text.includes(raw), "byte for byte");
@@ -302,7 +308,7 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   const tag = (await client.answer("get", "/runs/{run_id}", { path: { run_id: runId } })).headers.etag ?? "";
   await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { name: "renamed" } });
   const renamed = await client.answer("get", "/runs/{run_id}", { path: { run_id: runId } });
-  t.match(renamed.data?.webhook_deliveries, [{ webhook_name: "renamed" }, { webhook_name: "renamed" }]);
+  t.match(renamed.data?.webhook_deliveries, listOf({ webhook_name: "renamed" }, { webhook_name: "renamed" }));
   t.not(renamed.headers.etag, tag, "another tag with another name");
   await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { name: "mes" } });
   t.same(await client.get("/runs/{run_id}", { path: { run_id: runId } }), run, "and back");
@@ -341,10 +347,14 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   const path = { delivery_id: failed.delivery_id };
   const before = await client.get("/webhook-deliveries/{delivery_id}", { path });
   t.match(before, { event_name: "WebhookTest", status: "failed", program_run_id: null, attempts: 1, payload: event });
-  t.match(before.attempt_history, [{ response_body: "answer", response_headers: { "x-a": "b" } }]);
+  t.match(before.attempt_history, listOf({ response_body: "answer", response_headers: { "x-a": "b" } }));
 
   const retried = await client.post("/webhook-deliveries/{delivery_id}/retry", { path });
-  t.match(retried, { status: "failed", attempts: 2, attempt_history: [{ attempt_number: 2 }, { attempt_number: 1 }] });
+  t.match(retried, {
+    status: "failed",
+    attempts: 2,
+    attempt_history: listOf({ attempt_number: 2 }, { attempt_number: 1 }),
+  });
   status = 200;
   const delivered = await client.post("/webhook-deliveries/{delivery_id}/retry", { path });
   t.match(delivered, { status: "delivered", attempts: 3, last_status_code: 200, last_error: null, delivered_at: TIME });
@@ -366,7 +376,10 @@ t.test("tests and retries are one attempt each, made while the request waits", a
     path: { run_id: runId },
   });
   t.match(run, { status: "failed", webhook_delivery: { delivered: 0, failed: 1, pending: 0, all_ok: false } });
-  t.match(run.event_log, [{ event_type: "webhook_delivery_failed", data: { webhook_name: "mes", last_error: /503/ } }]);
+  t.match(
+    run.event_log,
+    listOf({ event_type: "webhook_delivery_failed", data: { webhook_name: "mes", last_error: /503/ } }),
+  );
   const id = run.webhook_deliveries?.[0]?.id as string;
   let open = 0;
   let mostOpen = 0;
@@ -485,7 +498,7 @@ t.test(
     const after = await second.client.get("/webhook-deliveries/{delivery_id}", { path });
     t.match(after, { status: "pending", attempts: 1, next_retry_at: null });
     await target.received(5);
-    t.match(await second.client.get(deliveries, long), [{ status: "pending", attempts: 1, next_retry_at: null }]);
+    t.match(await second.client.get(deliveries, long), listOf({ status: "pending", attempts: 1, next_retry_at: null }));
   },
 );
 
@@ -516,7 +529,7 @@ t.test("after a restart: all of it is there, and what was pending goes out again
   const run = await second.client.until("/runs/{run_id}", (json) => json.webhook_delivery?.all_ok === true, {
     path: { run_id: runId },
   });
-  t.match(run.webhook_deliveries, [{ status: "delivered", attempts: 1 }]);
+  t.match(run.webhook_deliveries, listOf({ status: "delivered", attempts: 1 }));
   const [again] = target.requests;
   t.equal(again?.headers["webhook-id"], silent.requests[0]?.headers["webhook-id"], "the same event_id");
   t.same(again?.body, silent.requests[0]?.body, "the same bytes");
@@ -549,10 +562,7 @@ t.test("after a restart: all of it is there, and what was pending goes out again
   });
   t.match(
     late.webhook_deliveries?.map((one) => [one.status, one.last_error]),
-    [
-      ["failed", "the webhook was disabled"],
-      ["failed", "the webhook was deleted"],
-    ],
+    listOf(listOf("failed", "the webhook was disabled"), listOf("failed", "the webhook was deleted")),
   );
   t.same(late.webhook_delivery, { delivered: 0, failed: 2, pending: 0, all_ok: false });
   t.equal((await third.service.end()).code, 0);

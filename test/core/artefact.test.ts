@@ -18,6 +18,7 @@ import { type ArtefactChange, foldRun, withArtefacts } from "../../core/run-fold
 import type { RunState } from "../../core/run-state.js";
 import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
+import { listOf } from "../helpers/list-of.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261122);
 t.comment(`TEST_SEED=${seed}`);
@@ -75,14 +76,14 @@ t.test("manifest entries have the time of their record, and stay listed when ret
       ...[name, type, contentType, sizeBytes, stepIndex, frameId],
       createdAtUs < 2_000 ? createdAtUs : "earlier",
     ]),
-    [
-      [`frame-${FRAME_ID}.raw.ply`, "pointcloud", "application/x-ply", Number, 1, FRAME_ID, 1_000],
-      [`frame-${FRAME_ID}.png`, "image", "image/png", 300, 1, FRAME_ID, 1_001],
-      [`frame-${FRAME_ID}.luminance.png`, "image", "image/png", 200, 1, FRAME_ID, 1_002],
-      [`frame-${FRAME_ID}.ply`, "pointcloud", "application/x-ply", Number, 1, FRAME_ID, 1_003],
-      ["step-2-cl_sweep.csv", "measurement", "text/csv", 777, 2, null, 1_004],
-      [`frame-${FRAME_ID}.npy`, "array", "application/octet-stream", Number, 1, FRAME_ID, "earlier"],
-    ],
+    listOf(
+      listOf(`frame-${FRAME_ID}.raw.ply`, "pointcloud", "application/x-ply", Number, 1, FRAME_ID, 1_000),
+      listOf(`frame-${FRAME_ID}.png`, "image", "image/png", 300, 1, FRAME_ID, 1_001),
+      listOf(`frame-${FRAME_ID}.luminance.png`, "image", "image/png", 200, 1, FRAME_ID, 1_002),
+      listOf(`frame-${FRAME_ID}.ply`, "pointcloud", "application/x-ply", Number, 1, FRAME_ID, 1_003),
+      listOf("step-2-cl_sweep.csv", "measurement", "text/csv", 777, 2, null, 1_004),
+      listOf(`frame-${FRAME_ID}.npy`, "array", "application/octet-stream", Number, 1, FRAME_ID, "earlier"),
+    ),
   );
   const removed = withoutCaptures(run, 5_000_000);
   t.equal(manifestOf(removed).length, 6);

@@ -14,6 +14,7 @@ import {
   RUN_ID,
   worldWithRun,
 } from "../helpers/cell-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { PlainWorld } from "../helpers/plain-world.js";
 
 const seen = new Set<string>();
@@ -330,7 +331,10 @@ t.test("frames", async (t) => {
     code: "illegal_transition",
     params: { status: "complete" },
   });
-  t.match(refusalOf(world, lines(4, 1), 9), { code: "illegal_transition", params: { path: "/id", allowed: ["open"] } });
+  t.match(refusalOf(world, lines(4, 1), 9), {
+    code: "illegal_transition",
+    params: { path: "/id", allowed: listOf("open") },
+  });
   t.match(refusalOf(world, { type: "frame.end", id: idOf(22) }), { code: "not_found", params: { path: "/id" } });
 
   world.send(frameBegin({ id: idOf(21), height: 0, sequence_number: null }));
@@ -572,11 +576,15 @@ t.test("jobs", async (t) => {
   t.match(runOf(world).jobs[0], { status: "failed", error: "e" });
   t.match(refusalOf(world, { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "completed" }), {
     code: "illegal_transition",
-    params: { path: "/id", status: "failed", allowed: ["running"] },
+    params: { path: "/id", status: "failed", allowed: listOf("running") },
   });
   world.send({ type: "run.finish", id: RUN_ID });
   world.send({ type: "job.finish", run_id: RUN_ID, id: idOf(31), status: "completed", checks: [check], defects: [{}] });
-  t.match(runOf(world), { checks: [check], defects: { length: 1 } }, "those of one that finishes while finalizing do");
+  t.match(
+    runOf(world),
+    { checks: listOf(check), defects: { length: 1 } },
+    "those of one that finishes while finalizing do",
+  );
 });
 
 t.test("limits of a run", async (t) => {

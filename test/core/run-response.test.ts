@@ -21,6 +21,7 @@ import {
   RUN_ID,
   worldWithRun,
 } from "../helpers/cell-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { PlainWorld } from "../helpers/plain-world.js";
 
 /** The plain world's n-th second: its first message is decided at 1. */
@@ -352,7 +353,7 @@ t.test("endRun: what is open is closed as the status asks, and the run it came f
       [77, null, null],
       "one that never ran ended at no time",
     );
-    t.match(ended.frames, [{ id: FRAME_ID, status: "incomplete", lines: 1, completedAtUs: null }]);
+    t.match(ended.frames, listOf({ id: FRAME_ID, status: "incomplete", lines: 1, completedAtUs: null }));
     t.strictSame(ended.frameIds, [FRAME_ID]);
     t.equal(ended.series[0]?.completedAtUs, 77);
     t.strictSame(ended.eventLog, [{ ...note, timestampUs: 77 }]);

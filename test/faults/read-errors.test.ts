@@ -13,6 +13,7 @@ import { inspectStore } from "../../storage/inspect-store.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { segmentName } from "../../storage/segment.js";
 import { checkDirectory } from "../helpers/checked-directory.js";
+import { listOf } from "../helpers/list-of.js";
 import {
   appendEach,
   createDisk,
@@ -178,7 +179,11 @@ t.test("check goes on where the disk does not give bytes, and tells them and wha
   const open = disk.open.bind(disk);
   disk.open = (path, mode) =>
     path.endsWith(paths[0] as string) ? Promise.reject(new FileSystemError("EACCES", "open", path)) : open(path, mode);
-  t.match(await check(), { ok: false, summary: { damages: 3 }, findings: [{ code: "unreadable", message: /EACCES/ }] });
+  t.match(await check(), {
+    ok: false,
+    summary: { damages: 3 },
+    findings: listOf(...Array(3).fill({ code: "unreadable", file: `captures/${paths[0]}`, message: /EACCES/ })),
+  });
 });
 
 /** What is asked about a name: of the path that it fails for, with the code. */
@@ -214,14 +219,14 @@ t.test("check goes on where a folder cannot be listed or a file's size be asked 
     ["sizeOf", `quarantine/${segmentName(1)}-64-80.bin`, "EIO"],
   ];
   const whole = await check();
-  t.match([whole.ok, whole.summary.damages], [false, 2]);
+  t.match([whole.ok, whole.summary.damages], listOf(false, 2));
   for (const [operation, file, code] of places) {
     const { ok, findings, summary } = await check(failing(disk, operation, `/data/${file}`, code));
     const told = findings.filter((one) => one.code === "unreadable");
-    t.match(told, [{ file, offset: 0, lengthBytes: 0, message: new RegExp(code) }], `${operation} ${file}`);
+    t.match(told, listOf({ file, offset: 0, lengthBytes: 0, message: new RegExp(code) }), `${operation} ${file}`);
     t.equal(told.length, 1);
     t.ok(findings.some((one) => one.code === "capture_damaged" && one.file === `captures/${third}`));
-    t.match([ok, summary.records, summary.extents], [false, whole.summary.records, 9]);
+    t.match([ok, summary.records, summary.extents], listOf(false, whole.summary.records, 9));
     t.notOk(findings.some((one) => one.code === "capture_unnamed" || one.code === "capture_missing"));
   }
   const unlisted = await check(failing(disk, "readDirectory", META, "EIO"));
@@ -235,7 +240,7 @@ t.test("check goes on where the disk does not say whether a removed run's captur
   const whole = await check();
   const [first] = paths as [string];
   const { findings, summary } = await check(failing(disk, "exists", `${CAPTURES}/${first}`, "EIO"), first);
-  t.match(findings, [{ code: "unreadable", file: `captures/${first}` }]);
+  t.match(findings, listOf({ code: "unreadable", file: `captures/${first}` }));
   t.match(summary, { records: whole.summary.records, extents: 6, damages: 1 });
 });
 
@@ -277,7 +282,7 @@ t.test("check goes on at a capture file and at a segment that are links to thems
     `segment_unreadable ${loops[1]}`,
     ...loops.map((loop) => `unreadable ${loop}`),
   ]);
-  t.match([ok, summary.segments, summary.captureFiles, summary.damages], [false, 1, 1, 4]);
+  t.match([ok, summary.segments, summary.captureFiles, summary.damages], listOf(false, 1, 1, 4));
   const opening = await openDataDirectory({ path, creates: true }).catch((error: unknown) => error);
   const message = new RegExp(`^${join(path, loops[1] as string)} leads through symbolic links`);
   t.match(opening, { code: "directory_unusable", message }, "a start is refused all the same");
@@ -307,7 +312,7 @@ t.test("files that no record names are told, and so is what quarantine keeps", a
   disk.setBytes(`${CAPTURES}/notes.txt`, new Uint8Array(5));
   disk.setBytes(`${QUARANTINE}/${segmentName(1)}-64-80.bin`, new Uint8Array(80));
   const { ok, findings, summary } = await check();
-  t.match([ok, summary.damages], [false, 1], "what quarantine keeps was lost, and nobody has looked at it yet");
+  t.match([ok, summary.damages], listOf(false, 1), "what quarantine keeps was lost, and nobody has looked at it yet");
   t.match(
     findings.map(({ code, file, lengthBytes }) => `${code} ${file} ${lengthBytes}`).sort(),
     [

@@ -5,6 +5,7 @@ import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { listOf } from "../helpers/list-of.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { temporaryDirectory } from "../helpers/recorder-harness.js";
 import { ServiceProcess } from "../helpers/service-process.js";
@@ -115,7 +116,7 @@ t.test(`a service stopped and killed answers the same with its snapshot and with
     const { stderr } = await service.end(isKilled ? "SIGKILL" : "SIGTERM");
     t.notMatch(stderr, /"level":[456]0/, "nothing to warn of");
     if (cycle > 0) t.match(stderr, /"began from a snapshot"/);
-    if (!isKilled) t.match(readdirSync(join(directory, "snapshot")), [/\.snap$/], "a clean stop leaves one");
+    if (!isKilled) t.match(readdirSync(join(directory, "snapshot")), listOf(/\.snap$/), "a clean stop leaves one");
 
     const [withSnapshot, without] = [temporaryDirectory(t), temporaryDirectory(t)];
     for (const copy of [withSnapshot, without]) {

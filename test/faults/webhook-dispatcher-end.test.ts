@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { ContractClient } from "../helpers/contract-client.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
@@ -45,7 +46,7 @@ t.test(
     }
     t.match(health.error, { components: { dispatcher: { status: "down", detail: /ended by the test/ } } });
     const pending = { status: "pending", attempts: 1, next_retry_at: null };
-    t.match(await client.get("/webhooks/{webhook_id}/deliveries", hook), [pending]);
+    t.match(await client.get("/webhooks/{webhook_id}/deliveries", hook), listOf(pending));
     t.match(await client.get("/webhook-deliveries/{delivery_id}", delivery), pending);
     await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 503, "unavailable", delivery);
     await first.end();

@@ -12,6 +12,7 @@ import {
   serveHandlers,
   until,
 } from "../helpers/handler-server.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 
 const MIB = 1024 * 1024;
@@ -140,7 +141,7 @@ t.test("what is no HTTP to node:http counts as a 400 of no route", async (t) => 
   const { port, counted, logged } = await serveCounted(t, serve, {});
   t.equal((await rawRequest(port, "no HTTP at all\r\n\r\n"))?.status, 400);
   t.same(counted(), { "other none 400": 1 });
-  t.match(logged(), [{ status: 400, trace_id: /^[0-9a-f]{32}$/, cause: "HPE_INVALID_METHOD" }]);
+  t.match(logged(), listOf({ status: 400, trace_id: /^[0-9a-f]{32}$/, cause: "HPE_INVALID_METHOD" }));
 });
 
 onEveryFront(

@@ -8,6 +8,7 @@ import { downloadReply, jsonBytesReply, jsonReply, type Reply, type StreamBody }
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import type { HandlerRequest } from "../../http/route.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
+import { listOf } from "../helpers/list-of.js";
 import { ManualTimers } from "../helpers/manual-timers.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../helpers/test-certificate.js";
@@ -207,7 +208,7 @@ onEveryFront(
     t.equal(post?.headers.allow, "GET, HEAD, OPTIONS");
     t.match(post?.json(), {
       code: "method_not_allowed",
-      params: { method: "POST", allow: ["GET", "HEAD", "OPTIONS"] },
+      params: { method: "POST", allow: listOf("GET", "HEAD", "OPTIONS") },
     });
     t.equal((await rawRequest(port, GET("/ok")))?.status, 200);
     t.equal(lines.length, 2, "only failures of the service itself are logged as errors");

@@ -11,6 +11,7 @@ import type { LogRecord } from "../../storage/log-batch.js";
 import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
 import { RECORD_TYPE } from "../../storage/record-index.js";
 import { CellHistory, type HistoryRecord } from "../helpers/cell-history.js";
+import { listOf } from "../helpers/list-of.js";
 
 function recordOf({ type, index, body, timeUs }: HistoryRecord, sequence = 1): LogRecord {
   return { type, flags: 1, sequence, timeUs, index, body };
@@ -43,7 +44,7 @@ t.test("a run's end names all stored bytes of the run, with the records before i
   for (const before of [records, []]) {
     const verifier = new RecordVerifier();
     for (const record of before) t.same(verifier.verify(record), []);
-    t.match(verifier.verify(end), [{ extents, fault: undefined, isRemoved: undefined }]);
+    t.match(verifier.verify(end), listOf({ extents, fault: undefined, isRemoved: undefined }));
     t.same(verifier.inspection.namedAtEnd(), []);
     t.equal(verifier.runs, 1);
   }
@@ -76,10 +77,10 @@ t.test("a tombstone tells what is removed, also as the only end that is left", a
   const removed = withoutCaptures(run, run.updatedAtUs + 1);
   const both = new RecordVerifier();
   t.equal(both.verify(end).length, 1);
-  t.match(both.verify(endOf(removed)), [{ extents: { length: 0 }, isRemoved: true }]);
+  t.match(both.verify(endOf(removed)), listOf({ extents: { length: 0 }, isRemoved: true }));
   const alone = new RecordVerifier();
   for (const record of records) alone.verify(record);
-  t.match(alone.verify(endOf(removed)), [{ extents: { length: 0 }, isRemoved: true }]);
+  t.match(alone.verify(endOf(removed)), listOf({ extents: { length: 0 }, isRemoved: true }));
   t.same(alone.inspection.namedAtEnd(), []);
 });
 
@@ -99,9 +100,12 @@ t.test("another end names what was made of the captures since", async (t) => {
   const withPly = store(withPng, "ply", from + 20, from + 14);
   const verifier = new RecordVerifier();
   t.equal(verifier.verify(endOf(open)).length, 1);
-  t.match(verifier.verify(endOf(withPng)), [{ extents: [made(from + 10)] }]);
-  t.match(verifier.verify(endOf(withPly)), [{ extents: [made(from + 14), made(from + 20)] }]);
-  t.match(verifier.verify(endOf(withoutCaptures(withPly, 2 ** 52))), [{ extents: { length: 0 }, isRemoved: true }]);
+  t.match(verifier.verify(endOf(withPng)), listOf({ extents: listOf(made(from + 10)) }));
+  t.match(verifier.verify(endOf(withPly)), listOf({ extents: listOf(made(from + 14), made(from + 20)) }));
+  t.match(
+    verifier.verify(endOf(withoutCaptures(withPly, 2 ** 52))),
+    listOf({ extents: { length: 0 }, isRemoved: true }),
+  );
   t.match(
     new RecordVerifier().verify(endOf(withPly))[0]?.extents.slice(-3),
     [10, 14, 20].map((at) => made(from + at)),

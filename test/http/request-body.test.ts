@@ -3,6 +3,7 @@ import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { jsonReply } from "../../http/reply.js";
 import { type DeclaredHandler, onEveryFront } from "../helpers/handler-server.js";
+import { listOf } from "../helpers/list-of.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 
 const BODY = {
@@ -98,10 +99,7 @@ onEveryFront(
     const both = await ask({ name: 1, pause: -1 });
     t.match(both, {
       field: "name",
-      faults: [
-        { field: "name", value: 1 },
-        { field: "pause", value: -1, allowed: ">= 0" },
-      ],
+      faults: listOf({ field: "name", value: 1 }, { field: "pause", value: -1, allowed: ">= 0" }),
     });
     const many = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`field_${n}`, n]));
     t.equal(((await ask(many)) as { faults: unknown[] }).faults.length, 20, "a bounded list of them");

@@ -10,6 +10,7 @@ import { capturePath } from "../../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../../storage/capture-reader.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
+import { listOf } from "../helpers/list-of.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
@@ -360,10 +361,13 @@ t.test("verification names each damaged extent", async (t) => {
   bytes[100 + 1_500_000]! ^= 1;
   disk.setBytes(file.path, bytes.slice(0, bytes.length - 1));
   const damages = await verifyExtents(disk, file.path, extents);
-  t.match(damages, [
-    { extent: extents[1]!, reason: "the bytes do not match their CRC" },
-    { extent: extents[2]!, reason: /the file ends at/ },
-  ]);
+  t.match(
+    damages,
+    listOf(
+      { extent: extents[1]!, reason: "the bytes do not match their CRC" },
+      { extent: extents[2]!, reason: /the file ends at/ },
+    ),
+  );
   t.equal(damages.length, 2);
   await t.rejects(verifyExtents(disk, "/data/captures/none", extents), { code: "capture_missing" });
 });
@@ -399,10 +403,10 @@ t.test("a file or a month that cannot be removed is told, and holds up no other"
     (kind === "unlink" && path === stuck) || kind === "rmdir" ? { error: "EPERM" } : undefined;
   t.match(await store.removeCaptures(ids, (month) => month === "202610"), {
     files: 2,
-    kept: [
+    kept: listOf(
       { runId: ids[1], error: { code: "EPERM", path: stuck } },
       { runId: october, error: { code: "EPERM", path: `${CAPTURES}/202610` } },
-    ],
+    ),
   });
   t.same(disk.fork("drop", random).paths(), [stuck], "the others are gone, durably");
   t.equal(store.failure, null);

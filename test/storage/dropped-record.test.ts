@@ -15,6 +15,7 @@ import {
   sealRecordHeader,
 } from "../../storage/record-format.js";
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../../storage/segment.js";
+import { listOf } from "../helpers/list-of.js";
 import { appendEach, createDisk, META, openLog, QUARANTINE } from "../helpers/log-harness.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 
@@ -150,7 +151,7 @@ interface Damage {
 async function damages(t: Test, disk: SimulatedDisk, places: { offset: number }[], expected: Damage) {
   const { names, log } = await openLog(disk);
   const { piece, ...finding } = expected;
-  t.match(log.recovery.findings, [{ ...finding, offset: places[piece]?.offset, segment: segmentName(5) }]);
+  t.match(log.recovery.findings, listOf({ ...finding, offset: places[piece]?.offset, segment: segmentName(5) }));
   t.equal(log.recovery.findings.length, 1);
   t.equal(log.recovery.lostRecords, expected.lastLost - expected.firstLost + 1);
   const again = await openLog(disk.kill());
@@ -230,7 +231,7 @@ for (const { what, pieces, names, damage } of CASES) {
       const { log, names: seen } = await openLog(disk);
       t.same(seen, names);
       t.match(log.recovery, { lostRecords: 0, corruptionCount: 1 });
-      t.match(log.recovery.findings, [{ code: damage.code, detail: damage.detail, firstLost: null }]);
+      t.match(log.recovery.findings, listOf({ code: damage.code, detail: damage.detail, firstLost: null }));
       return;
     }
     t.same(await damages(t, disk, places, damage), names);
@@ -248,7 +249,7 @@ t.test("a flip of any byte of a stretch is found, and its numbers are lost", asy
     disk.setBytes(pathOf(5), bytes);
     const { log, names } = await openLog(disk);
     t.same(names, without("f", "g"));
-    t.match(log.recovery.findings, [{ code: "record_damaged", offset, firstLost: 6, lastLost: 7 }], `byte ${at}`);
+    t.match(log.recovery.findings, listOf({ code: "record_damaged", offset, firstLost: 6, lastLost: 7 }), `byte ${at}`);
     const kept = disk.bytesOf(`${QUARANTINE}/${log.recovery.findings[0]?.quarantineFile}`);
     t.equal(kept.length, length);
   }

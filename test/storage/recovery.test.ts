@@ -6,6 +6,7 @@ import { readRecordHeader, recordLength, sealRecordHeader, writeRecordHeader } f
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "../../storage/recovery-table.js";
 import { decodeSegmentHeader, encodeSegmentHeader, segmentName } from "../../storage/segment.js";
+import { listOf } from "../helpers/list-of.js";
 import {
   appendAll,
   appendEach,
@@ -184,7 +185,7 @@ t.test("temporary_file: what an interrupted write left is removed", async (t) =>
   disk.setBytes(`${pathOf(99)}.tmp`, new Uint8Array(100));
   const names = ["a", "b", "c", "d", "e"];
   const report = await recovers(t, disk, { cases: ["temporary_file", "tail_marks"], names });
-  t.match(report.findings, [{ code: "temporary_file", lengthBytes: 100 }]);
+  t.match(report.findings, listOf({ code: "temporary_file", lengthBytes: 100 }));
 });
 
 t.test("stray_copy: a copy of a segment under another number supersedes nothing, and is set aside", async (t) => {
@@ -202,7 +203,7 @@ t.test("stray_copy: a copy of a segment under another number supersedes nothing,
     const bytes = disk.bytesOf(pathOf(own));
     disk.setBytes(pathOf(copiedTo), bytes);
     const report = await recovers(t, disk, { cases: ["stray_copy", "tail_marks"], names });
-    t.match(report.findings, [{ code: "segment_stray", segment: segmentName(copiedTo), firstLost: null }]);
+    t.match(report.findings, listOf({ code: "segment_stray", segment: segmentName(copiedTo), firstLost: null }));
     t.match(report, { newSegmentBase: null });
     t.notOk(disk.has(pathOf(copiedTo)));
     t.same(disk.bytesOf(`${QUARANTINE}/${segmentName(copiedTo)}-stray.bin`), bytes);
@@ -224,7 +225,7 @@ t.test("segment_unreadable: an older segment without a header is corruption, its
       lost: 2,
       corruption: 1,
     });
-    t.match(report.findings, [{ code: "segment_unreadable", firstLost: 3, lastLost: 4 }]);
+    t.match(report.findings, listOf({ code: "segment_unreadable", firstLost: 3, lastLost: 4 }));
     if (size > 0) t.equal(disk.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`).length, size);
   }
 });
@@ -236,12 +237,12 @@ t.test("segment_unreadable: the newest one stays where it is, and no number of i
   covered.add("segment_unreadable");
   const first = await openLog(disk);
   t.same(first.names, ["a", "b", "c", "d"]);
-  t.match(first.log.recovery.findings, [{ code: "segment_unreadable", firstLost: 5, lastLost: null }]);
+  t.match(first.log.recovery.findings, listOf({ code: "segment_unreadable", firstLost: 5, lastLost: null }));
   t.ok(first.log.nextSequence > 6, `goes on at ${first.log.nextSequence}`);
   t.equal(disk.bytesOf(pathOf(5)).length, sizeBytes);
   const again = await openLog(disk.kill());
   t.same(again.names, ["a", "b", "c", "d"]);
-  t.match(again.log.recovery.findings, [{ code: "segment_unreadable", segment: segmentName(5) }]);
+  t.match(again.log.recovery.findings, listOf({ code: "segment_unreadable", segment: segmentName(5) }));
 });
 
 t.test("segment_unreadable: no crash leaves the newest one shorter than its header, whatever it was", async (t) => {
@@ -257,7 +258,7 @@ t.test("segment_unreadable: no crash leaves the newest one shorter than its head
     const found = { code: "segment_unreadable", firstLost: base, lastLost: null };
     const first = await openLog(disk);
     t.same(first.names, names);
-    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: [found] });
+    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: listOf(found) });
     t.same(Object.keys(first.log.recovery.decisions), ["segment_unreadable"]);
     const { quarantineFile } = first.log.recovery.findings[0] as { quarantineFile: string | null };
     if (size > 0) t.same(disk.bytesOf(`${QUARANTINE}/${quarantineFile}`), bytes);
@@ -269,7 +270,7 @@ t.test("segment_unreadable: no crash leaves the newest one shorter than its head
     t.same(again.names, [...names, "later"]);
     t.match(
       again.log.recovery,
-      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: [found] },
+      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: listOf(found) },
       "later starts do not count the numbers that were skipped",
     );
     t.equal(again.log.nextSequence, number + 2, "behind the mark");
@@ -310,7 +311,7 @@ t.test("opening_state_damaged: the records behind it stay", async (t) => {
       names: ["a", "b", "c", "d", "e"],
       corruption: 1,
     });
-    t.match(report.findings, [{ code: "opening_state_damaged", offset: 64, firstLost: null }]);
+    t.match(report.findings, listOf({ code: "opening_state_damaged", offset: 64, firstLost: null }));
   }
 });
 
@@ -330,12 +331,12 @@ t.test("opening_state_damaged: with nothing behind it anything may be lost, and 
     const found = { code: "opening_state_damaged", firstLost: 1, lastLost: null };
     const first = await openLog(damaged);
     t.same(Object.keys(first.log.recovery.decisions).sort(), ["newest_ends_in_damage", "opening_state_damaged"], what);
-    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: [found] }, what);
+    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: listOf(found) }, what);
     t.ok(first.log.nextSequence > 2 ** 25, `${what}: goes on at ${first.log.nextSequence}`);
     const again = await openLog(damaged.kill());
     t.match(
       again.log.recovery,
-      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: [found] },
+      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: listOf(found) },
       what,
     );
     t.equal(again.log.nextSequence, first.log.nextSequence, what);
@@ -366,7 +367,7 @@ for (const [what, damage, names, firstLost] of [
     const first = await openLog(disk, { evidence });
     t.same(first.names, names);
     const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
-    t.match(lost, [{ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }]);
+    t.match(lost, listOf({ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }));
     t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
     // Of a segment without a header or an opening state, what the evidence does not know may be lost too.
     const { segment_unreadable, opening_state_damaged } = first.log.recovery.decisions;
@@ -385,7 +386,7 @@ for (const [what, damage, names, firstLost] of [
 
 t.test("end_lost: a log that was there and nothing tells how long it was", async (t) => {
   const { log } = await openLog(await createDisk(), { evidence: { sequence: 0, source: "captures/x" } });
-  t.match(log.recovery.findings, [{ code: "log_lost", firstLost: 1, lastLost: null }]);
+  t.match(log.recovery.findings, listOf({ code: "log_lost", firstLost: 1, lastLost: null }));
   t.match(log.recovery, { corruptionCount: 1, lostRecords: 0, isLostCountExact: false });
   t.equal(log.nextSequence, 1);
 });
@@ -421,7 +422,10 @@ for (const [what, delta] of [
       lost: 1,
       corruption: 1,
     });
-    t.match(report.findings, [{ code: "record_damaged", offset, lengthBytes: length, firstLost: 3, lastLost: 3 }]);
+    t.match(
+      report.findings,
+      listOf({ code: "record_damaged", offset, lengthBytes: length, firstLost: 3, lastLost: 3 }),
+    );
     const durable = disk.fork("drop", createRandom(1));
     const kept = durable.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`);
     before[offset + delta]! ^= 0x10;
@@ -449,7 +453,7 @@ t.test("damage_proven: a record that stands twice, or is stale, is no record the
     lost: 1,
     corruption: 1,
   });
-  t.match(report.findings, [{ detail: "a record of sequence 2 behind 2" }]);
+  t.match(report.findings, listOf({ detail: "a record of sequence 2 behind 2" }));
 });
 
 t.test("damage_proven: a record of another segment's salt, or copied from another place", async (t) => {
@@ -508,7 +512,7 @@ t.test("damage_unproven: a torn tail is cut, which is no corruption", async (t) 
     cases: ["damage_unproven", "newest_ends_in_damage"],
     names: ["a", "b", "c", "d"].slice(0, 4),
   });
-  t.match(report, { cutBytes: length - 1, findings: [{ code: "tail_cut", offset }] });
+  t.match(report, { cutBytes: length - 1, findings: listOf({ code: "tail_cut", offset }) });
 });
 
 t.test("damage_unproven: what follows the damage is cut too", async (t) => {
@@ -546,7 +550,7 @@ t.test("hole_proven: numbers that are nowhere are reported", async (t) => {
     lost: 1,
     corruption: 1,
   });
-  t.match(report.findings, [{ code: "sequences_missing", firstLost: 3, lastLost: 3, lengthBytes: 0 }]);
+  t.match(report.findings, listOf({ code: "sequences_missing", firstLost: 3, lastLost: 3, lengthBytes: 0 }));
 });
 
 t.test("hole_proven: a missing segment, at the start and in the middle, and one that ends early", async (t) => {
@@ -562,7 +566,7 @@ t.test("hole_proven: a missing segment, at the start and in the middle, and one 
     lost: 2,
     corruption: 1,
   });
-  t.match(report.findings, [{ firstLost: 1, lastLost: 2, detail: "the log starts at 3 instead of 1" }]);
+  t.match(report.findings, listOf({ firstLost: 1, lastLost: 2, detail: "the log starts at 3 instead of 1" }));
   const early = disk.copy();
   cutAt(early, 3, place(early, 3, 4).offset);
   await recovers(t, early, {

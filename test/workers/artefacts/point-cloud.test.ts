@@ -95,9 +95,10 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
       for (const [name, memory] of kernels) {
         const cloud = readPly(await cloudFile(memory, frame, mask));
         t.same(cloud.vertices, wantedVertices(frame, mask), `${name}: ${frame.name}`);
-        t.match(cloud.comments, [
-          new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
-        ]);
+        t.match(
+          cloud.comments,
+          listOf(new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`)),
+        );
       }
     }
   }
@@ -178,6 +179,8 @@ for name in sys.argv[1:]:
     wanted = numpy.fromfile(name + ".xyz", dtype="<f4").reshape(-1, 3)
     print(name, bool(numpy.array_equal(points, wanted)))
 `;
+
+import { listOf } from "../../helpers/list-of.js";
 
 t.test("Open3D reads the same points", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
   const folder = t.testdir();

@@ -6,6 +6,7 @@ import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
 import { GatedFileSystem } from "../../helpers/gated-file-system.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import { RawProducer } from "../../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -50,7 +51,7 @@ t.test("a hello that is wrong is refused, naming the field, and closed", async (
   ];
   for (const [body, path] of cases) {
     const frames = await refusedHello(address, body);
-    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "invalid_message", params: { path } } }], path);
+    t.match(frames, listOf({ kind: "refuse", sequence: 0, body: { code: "invalid_message", params: { path } } }), path);
     t.equal(frames.length, 1);
   }
   for (const producer of ["a".repeat(64), "0", "a.b_c-9"]) t.ok(await RawProducer.connect(address, producer), producer);
@@ -63,7 +64,7 @@ t.test("whatever is not a hello first is a bad frame", async (t) => {
     raw.send({ kind, sequence: 1, ...(kind === "message" ? { body: component("a") } : {}) });
     t.match(
       await raw.rest(),
-      [{ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field: "kind" } } }],
+      listOf({ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field: "kind" } } }),
       kind,
     );
   }
@@ -73,7 +74,7 @@ t.test("whatever is not a hello first is a bad frame", async (t) => {
   const large = Buffer.from(head as Uint8Array);
   large.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
   raw.write(large);
-  t.match(await raw.rest(), [{ body: { code: "bad_frame", params: { field: "kind" } } }]);
+  t.match(await raw.rest(), listOf({ body: { code: "bad_frame", params: { field: "kind" } } }));
 });
 
 t.test("a broken frame gets bad_frame and closes its own connection only", async (t) => {
@@ -110,7 +111,7 @@ t.test("a broken frame gets bad_frame and closes its own connection only", async
     const raw = await recorder.connect("broken");
     raw.write(bytes);
     const frames = await raw.rest();
-    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field } } }], name);
+    t.match(frames, listOf({ kind: "refuse", sequence: 0, body: { code: "bad_frame", params: { field } } }), name);
     t.equal(frames.length, 1, `${name}: nothing else`);
   }
   await bystander.accept(component("still-here"));
@@ -123,9 +124,10 @@ t.test("a number above the next one is a gap: refused and closed, nothing applie
   await raw.accept(component("a"));
   raw.sequence = 2;
   raw.message(component("b"));
-  t.match(await raw.rest(), [
-    { kind: "refuse", sequence: 3, body: { code: "sequence_gap", params: { value: 3, allowed: 2 } } },
-  ]);
+  t.match(
+    await raw.rest(),
+    listOf({ kind: "refuse", sequence: 3, body: { code: "sequence_gap", params: { value: 3, allowed: 2 } } }),
+  );
   const again = await recorder.connect("p");
   t.equal(again.welcome.committed, 1);
 });
@@ -328,12 +330,12 @@ t.test("TCP needs the token", async (t) => {
       producer: "p",
       ...(token === undefined ? {} : { token }),
     });
-    t.match(frames, [{ kind: "refuse", sequence: 0, body: { code: "unauthorized" } }], `token ${token}`);
+    t.match(frames, listOf({ kind: "refuse", sequence: 0, body: { code: "unauthorized" } }), `token ${token}`);
     t.notMatch(JSON.stringify(frames), /s3cret/);
   }
   t.match(
     await refusedHello(address, { protocol: 9 }),
-    [{ body: { code: "unauthorized" } }],
+    listOf({ body: { code: "unauthorized" } }),
     "who has none learns nothing",
   );
   const raw = await RawProducer.connect(address, "p", "s3cret");
@@ -399,11 +401,16 @@ t.test("a failed sync: nothing is acknowledged, connections get unavailable, so 
       { type: "file.put", run_id: runId, name: "a.pdf", content_type: "application/pdf" },
       new Uint8Array(100),
     );
-    t.match(await raw.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }], `${part}: no ack`);
-    t.match(await bystander.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }]);
-    t.match(await refusedHello(recorder.address, { protocol: 1, producer: "p" }), [
-      { sequence: 0, body: { code: "unavailable" } },
-    ]);
+    t.match(
+      await raw.rest(),
+      listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }),
+      `${part}: no ack`,
+    );
+    t.match(await bystander.rest(), listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }));
+    t.match(
+      await refusedHello(recorder.address, { protocol: 1, producer: "p" }),
+      listOf({ sequence: 0, body: { code: "unavailable" } }),
+    );
     t.equal(recorder.row("log").status, "down");
     t.equal(recorder.row("recorder").status, "down");
     await recorder.stop();
@@ -429,7 +436,7 @@ t.test("more connections than the limit are refused, and end frees a place", asy
   const producers: RawProducer[] = [];
   for (let i = 0; i < LIMITS.linkConnections; i++) producers.push(await recorder.connect(`p${i}`));
   const extra = new RawProducer(recorder.address);
-  t.match(await extra.rest(), [{ kind: "refuse", sequence: 0, body: { code: "unavailable" } }]);
+  t.match(await extra.rest(), listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }));
   await producers[0]?.close();
   await recorder.until(() => recorder.lines.some((line) => line.message === "producer disconnected"));
   t.ok(await recorder.connect("p-new"));

@@ -14,6 +14,7 @@ import { demoPrograms } from "../../../workers/demo-cell/demo-programs.js";
 import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
 import { DecidingLink } from "../../helpers/deciding-link.js";
 import { FakeLinkServer } from "../../helpers/fake-link-server.js";
+import { listOf } from "../../helpers/list-of.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
@@ -198,5 +199,5 @@ t.test("a stop does not wait for a service that is not there; a wrong folder is 
   const reports: DemoCellReport[] = [];
   const wrong = startDemoCell({ ...options, capturesDirectory: "core" }, (report) => reports.push(report));
   t.equal(await wrong.exited, 1);
-  t.match(reports, [{ kind: "failed", code: "not_a_capture_collection", message: /core.*index\.json/ }]);
+  t.match(reports, listOf({ kind: "failed", code: "not_a_capture_collection", message: /core.*index\.json/ }));
 });

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import t from "tap";
 import { startTestDispatcher } from "../../helpers/dispatcher-bench.js";
+import { listOf } from "../../helpers/list-of.js";
 import { hasNoCompiler, preloadedLibrary } from "../../helpers/preloaded-library.js";
 import { startReceiver } from "../../helpers/receiver.js";
 
@@ -24,16 +25,17 @@ t.test(
     );
     const named = Array.from({ length: DELIVERIES }, (_, nth) => deliver(`http://fine.test:${receiver.port}/${nth}`));
     const addressed = Array.from({ length: DELIVERIES }, (_, nth) => deliver(`${receiver.url}/${nth}`));
-    for (const id of [...named, ...addressed]) t.match(await end(id), [{ next: { kind: "delivered" } }]);
+    for (const id of [...named, ...addressed]) t.match(await end(id), listOf({ next: { kind: "delivered" } }));
     t.equal(receiver.requests.length, 2 * DELIVERIES);
     t.equal(receiver.requests[0]?.headers["content-length"], receiver.requests.at(-1)?.headers["content-length"]);
     // A further name, and the threads that files need.
-    t.match(await end(deliver(`http://fine-too.test:${receiver.port}/`)), [{ next: { kind: "delivered" } }]);
+    t.match(await end(deliver(`http://fine-too.test:${receiver.port}/`)), listOf({ next: { kind: "delivered" } }));
     await stat(".");
     t.notOk(dead.some(hasEnded), `all ${DEAD} dead names are still looked up`);
-    t.match(await end(deliver(`http://dead0.test:${receiver.port}/`, { timeoutMs: 200 })), [
-      { attempt: { error: "no answer within 0.2 s" }, next: { kind: "failed" } },
-    ]);
+    t.match(
+      await end(deliver(`http://dead0.test:${receiver.port}/`, { timeoutMs: 200 })),
+      listOf({ attempt: { error: "no answer within 0.2 s" }, next: { kind: "failed" } }),
+    );
     await handle.stop(0);
     t.notOk(dead.some(hasEnded), "cut short");
   },
@@ -44,8 +46,9 @@ t.test("names resolve as the system has them", async (t) => {
   t.teardown(() => receiver.close());
   const { deliver, end } = startTestDispatcher(t);
   // Of the hosts file.
-  t.match(await end(deliver(`http://localhost:${receiver.port}/`)), [{ next: { kind: "delivered" } }]);
-  t.match(await end(deliver("http://no-such-host.invalid/")), [
-    { attempt: { error: /^the host name does not resolve( now)? \((ENOTFOUND|EAI_AGAIN)\)$/ } },
-  ]);
+  t.match(await end(deliver(`http://localhost:${receiver.port}/`)), listOf({ next: { kind: "delivered" } }));
+  t.match(
+    await end(deliver("http://no-such-host.invalid/")),
+    listOf({ attempt: { error: /^the host name does not resolve( now)? \((ENOTFOUND|EAI_AGAIN)\)$/ } }),
+  );
 });

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { startTestDispatcher } from "../../helpers/dispatcher-bench.js";
+import { listOf } from "../../helpers/list-of.js";
 import { rawReceiver } from "../../helpers/raw-receiver.js";
 
 const ANSWER = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -32,7 +33,7 @@ async function countingReceiver(t: Test, onRequest: (socket: Socket, nth: number
 t.test("connections are kept between deliveries", async (t) => {
   const { url, seen } = await countingReceiver(t, (socket) => socket.write(ANSWER));
   const { deliver, end } = startTestDispatcher(t);
-  for (let nth = 0; nth < 20; nth++) t.match(await end(deliver(url)), [{ next: { kind: "delivered" } }]);
+  for (let nth = 0; nth < 20; nth++) t.match(await end(deliver(url)), listOf({ next: { kind: "delivered" } }));
   t.same([seen.connections, seen.requests], [1, 20]);
 });
 
@@ -46,9 +47,10 @@ t.test(
       const { deliver, end } = startTestDispatcher(t);
       for (let nth = 0; nth < 5; nth++) {
         const reports = await end(deliver(url));
-        t.match(reports, [
-          { attempt: { attemptNumber: 1, statusCode: 204, error: null }, next: { kind: "delivered" } },
-        ]);
+        t.match(
+          reports,
+          listOf({ attempt: { attemptNumber: 1, statusCode: 204, error: null }, next: { kind: "delivered" } }),
+        );
         t.equal(reports.length, 1, "one attempt");
       }
       // The second of each connection is repeated over a new one, whose first it is.
@@ -66,9 +68,9 @@ t.test(
     await end(deliver(url));
     isUp = false;
     const error = "the connection was closed before an answer came (UND_ERR_SOCKET)";
-    t.match(await end(deliver(url)), [{ attempt: { statusCode: null, error }, next: { kind: "failed" } }]);
+    t.match(await end(deliver(url)), listOf({ attempt: { statusCode: null, error }, next: { kind: "failed" } }));
     t.same([seen.connections, seen.requests], [2, 3], "once more, and not again");
-    t.match(await end(deliver(url)), [{ attempt: { error }, next: { kind: "failed" } }]);
+    t.match(await end(deliver(url)), listOf({ attempt: { error }, next: { kind: "failed" } }));
     t.same([seen.connections, seen.requests], [3, 4], "a new connection is not repeated");
   },
 );
@@ -86,7 +88,7 @@ t.test("an answer that has begun is not asked for again", async (t) => {
     });
     const { deliver, end } = startTestDispatcher(t);
     await end(deliver(url));
-    t.match(await end(deliver(url)), [{ attempt: { statusCode: null, error } }]);
+    t.match(await end(deliver(url)), listOf({ attempt: { statusCode: null, error } }));
     t.equal(seen.requests, 2, status);
   }
 });
@@ -98,7 +100,7 @@ t.test("the time-out bounds the attempt with its repetition", async (t) => {
   });
   const { deliver, end } = startTestDispatcher(t);
   await end(deliver(url));
-  t.match(await end(deliver(url, { timeoutMs: 300 })), [{ attempt: { error: "no answer within 0.3 s" } }]);
+  t.match(await end(deliver(url, { timeoutMs: 300 })), listOf({ attempt: { error: "no answer within 0.3 s" } }));
   t.equal(seen.requests, 3);
 });
 

@@ -4,6 +4,7 @@ import { verifyWebhook } from "../../../core/verify-webhook.js";
 import { MessagePackEncoder } from "../../../storage/message-pack-encoder.js";
 import { decodeDeliveryBody } from "../../../storage/webhook-record.js";
 import { PAYLOAD, startTestDispatcher } from "../../helpers/dispatcher-bench.js";
+import { listOf } from "../../helpers/list-of.js";
 import { rawReceiver } from "../../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../helpers/receiver.js";
 
@@ -198,9 +199,9 @@ t.test("addresses that are never allowed, and the lists", async (t) => {
   }
   t.equal(fine.requests.length, 0, "nothing was sent");
   const narrow = startTestDispatcher(t, { allow: ["10.0.0.0/8"] });
-  t.match(await narrow.end(narrow.deliver(fine.url)), [{ attempt: { error: /--webhook-allow/ } }]);
+  t.match(await narrow.end(narrow.deliver(fine.url)), listOf({ attempt: { error: /--webhook-allow/ } }));
   const wide = startTestDispatcher(t, { allow: ["127.0.0.0/8"] });
-  t.match(await wide.end(wide.deliver(fine.url)), [{ next: { kind: "delivered" } }]);
+  t.match(await wide.end(wide.deliver(fine.url)), listOf({ next: { kind: "delivered" } }));
 });
 
 t.test("stopping waits for the attempt under way", async (t) => {
@@ -214,7 +215,7 @@ t.test("stopping waits for the attempt under way", async (t) => {
   const stopped = handle.stop(5000);
   answer();
   await stopped;
-  t.match(await end(id), [{ next: { kind: "delivered" } }]);
+  t.match(await end(id), listOf({ next: { kind: "delivered" } }));
 });
 
 t.test(

@@ -11,6 +11,7 @@ import { capturePath } from "../../../storage/capture-path.js";
 import { checkDirectory } from "../../helpers/checked-directory.js";
 import { GatedFileSystem } from "../../helpers/gated-file-system.js";
 import { frameBegin, frameLines, nextId, PROGRAM_ID, programPut, seriesAppend } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import { NearMaker } from "../../helpers/near-maker.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
@@ -94,7 +95,7 @@ t.test(
     const [rawCloud, cloud] = [cloudOf(frame, "raw.ply"), cloudOf(frame, "ply")];
     const [height, luminance] = [pictureOf(frame, "png"), pictureOf(frame, "luminance.png")];
     if (!rawCloud || !cloud || !height || !luminance) throw new Error("something is missing");
-    t.match([rawCloud.points, rawCloud.mask, cloud.points], [WIDTH * LINES - 1, null, WIDTH * LINES - 2]);
+    t.match([rawCloud.points, rawCloud.mask, cloud.points], listOf(WIDTH * LINES - 1, null, WIDTH * LINES - 2));
     const mask = stored(recorder, runId, cloud.mask as Extent);
     t.equal(
       mask.reduce((sum, byte) => sum + [...byte.toString(2)].filter((bit) => bit === "1").length, 0),
@@ -118,7 +119,10 @@ t.test(
       const damaged = Buffer.from(bytes);
       damaged.writeUInt8(damaged.readUInt8(offset) ^ 1, offset);
       writeFileSync(pathOf(recorder, runId), damaged);
-      t.match(await checkDirectory(recorder.directory), { ok: false, findings: [{ code: "capture_damaged", offset }] });
+      t.match(await checkDirectory(recorder.directory), {
+        ok: false,
+        findings: listOf({ code: "capture_damaged", offset }),
+      });
     }
   },
 );
@@ -146,7 +150,7 @@ t.test("a series has its CSV once it is whole: at the step's end, or at the run'
   t.same([offsets.readDoubleLE(0), offsets.readDoubleLE(8)], [header, first.totalBytes]);
   t.match(
     manifestOf(recorder.run(runId)).map(({ name }) => name),
-    ["step-1-cl_sweep.csv", "step-2-cl_sweep.csv"],
+    listOf("step-1-cl_sweep.csv", "step-2-cl_sweep.csv"),
   );
 });
 
@@ -187,12 +191,13 @@ t.test(
       ...["png", "luminance.png", "ply"].map((format) => `frame-${frameId}.${format}`),
       "step-1-cl_sweep.csv",
     ];
-    t.match(before.eventLog, [
-      {
+    t.match(
+      before.eventLog,
+      listOf({
         eventType: "finalize_timeout",
         data: { open_jobs: { length: 0 }, open_frames: { length: 0 }, open_files: files },
-      },
-    ]);
+      }),
+    );
     const records = recorder.recordTimesUs.length;
     maker.allow();
     await recorder.until(has(recorder, runId, frameId, ALL));

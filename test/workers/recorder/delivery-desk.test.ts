@@ -4,6 +4,7 @@ import { ServiceError } from "../../../core/service-errors.js";
 import type { DeliveryJob } from "../../../workers/dispatcher/dispatcher-messages.js";
 import type { InlineAnswer } from "../../../workers/recorder/tracked-delivery.js";
 import { countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
+import { listOf } from "../../helpers/list-of.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 
@@ -281,7 +282,7 @@ t.test("when a further attempt is due is stored for as long as the pause lasts",
   one.beginAttempt(id);
   t.match(one.stored(id), {
     delivery: { status: "pending", attempts: 1, nextRetryAtUs: null },
-    history: [{ attemptNumber: 1 }],
+    history: listOf({ attemptNumber: 1 }),
   });
   t.ok((one.stored(id)?.delivery.updatedAtUs ?? 0) > (paused?.updatedAtUs ?? 0));
   t.equal(one.desk.figures.running, 1);
@@ -415,7 +416,7 @@ t.test(
     first.attempt(stuck, false, false);
     first.settle();
     const before = first.stored(stuck);
-    t.match(before, { delivery: { status: "pending", attempts: 1 }, history: [{ attemptNumber: 1 }] });
+    t.match(before, { delivery: { status: "pending", attempts: 1 }, history: listOf({ attemptNumber: 1 }) });
 
     const faults: (string | null)[] = [];
     const again: DeskBench = new DeskBench(first.records, { onFaultChange: () => faults.push(again.desk.fault) });
@@ -423,7 +424,7 @@ t.test(
     again.desk.serving(1);
     answerAllContent(again);
     t.same([...again.jobs.keys()], [other], "the others go on");
-    t.match(faults, [/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/]);
+    t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/));
     t.same(again.stored(stuck), before, "nothing is written over it");
     again.timers.advance(5_000);
     t.same(again.wanted, [stuck], "read again");
@@ -445,7 +446,7 @@ t.test(
     again.settle();
     t.match(again.stored(stuck), {
       delivery: { status: "delivered", attempts: 2, createdAtUs: before?.delivery.createdAtUs },
-      history: [{ attemptNumber: 1 }, { attemptNumber: 2 }],
+      history: listOf({ attemptNumber: 1 }, { attemptNumber: 2 }),
     });
     t.match(again.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
   },
@@ -556,7 +557,7 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   const test = one.desk.test(webhook.id, () => {});
   if (test !== undefined) one.desk.drop(test, gone);
   one.settle();
-  t.match([...one.jobs.values()], [{ eventName: "WebhookTest", attempts: 1 }]);
+  t.match([...one.jobs.values()], listOf({ eventName: "WebhookTest", attempts: 1 }));
   one.attempt([...one.jobs.keys()][0] as string, true, true);
   one.settle();
   t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });

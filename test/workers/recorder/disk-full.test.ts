@@ -10,6 +10,7 @@ import {
   programPut,
   seriesAppend,
 } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
 import { type HarnessOptions, RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 import { RoomFileSystem } from "../../helpers/room-file-system.js";
@@ -150,7 +151,7 @@ t.test("at critical water everything waits, also who comes anew, and goes on wit
   t.equal((await late).welcome.committed, 0);
   t.match(
     recorder.lines.filter(({ message }) => message.startsWith("the disk")),
-    [{ level: "error", message: "the disk is full: all messages wait" }, { level: "info" }],
+    listOf({ level: "error", message: "the disk is full: all messages wait" }, { level: "info" }),
   );
 });
 
@@ -219,7 +220,7 @@ t.test(
     t.equal(await recorder.stop(), null);
     t.match(
       recorder.lines.filter(({ level }) => level === "error" || level === "warn").map(({ message }) => message),
-      ["the disk is full: all messages wait", "stopped without room: what waited for it was not acknowledged"],
+      listOf("the disk is full: all messages wait", "stopped without room: what waited for it was not acknowledged"),
     );
     const again = await RecorderHarness.start(t, recorder.directory);
     t.equal((await again.connect("controller")).welcome.committed, controller.sequence - 1);

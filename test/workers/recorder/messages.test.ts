@@ -10,6 +10,7 @@ import {
   programPut,
   seriesAppend,
 } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -84,17 +85,14 @@ t.test("every message is accepted, and its effect is in the log", async (t) => {
     revision: 1,
     results: { score: 3 },
     summary: "fine",
-    frameIds: [frameId],
-    checks: [{ name: "gap" }, { name: "flush" }],
+    frameIds: listOf(frameId),
+    checks: listOf({ name: "gap" }, { name: "flush" }),
     defects: { length: 2 },
-    jobs: [{ id: jobId, status: "completed" }],
-    steps: [{ status: "completed" }, { status: "skipped" }, { status: "cancelled" }],
-    series: [{ stepIndex: 1, channels: 2, appends: [{ rows: 3 }] }],
-    files: [
-      { name: "r.pdf", lengthBytes: 6 },
-      { name: "empty.txt", lengthBytes: 0 },
-    ],
-    eventLog: [{ eventType: "note" }],
+    jobs: listOf({ id: jobId, status: "completed" }),
+    steps: listOf({ status: "completed" }, { status: "skipped" }, { status: "cancelled" }),
+    series: listOf({ stepIndex: 1, channels: 2, appends: listOf({ rows: 3 }) }),
+    files: listOf({ name: "r.pdf", lengthBytes: 6 }, { name: "empty.txt", lengthBytes: 0 }),
+    eventLog: listOf({ eventType: "note" }),
   });
   const second = nextId();
   await raw.accept({ type: "run.create", id: second, program_id: PROGRAM_ID, serial_number: "SN-1" });

@@ -7,6 +7,7 @@ import { DroppedOrigins } from "../../../storage/dropped-origins.js";
 import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import { NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/state-writer.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 17);
@@ -100,12 +101,12 @@ t.test("records that damage took: the run goes on without them, or is closed; no
 
   const lostFrame = without(`frame_begun ${created}`);
   const one = replayed(lostFrame, timesOf(lostFrame));
-  t.match(one.finishReplay(), [{ runId: created, lostChanges: 1, message: /frame/ }]);
+  t.match(one.finishReplay(), listOf({ runId: created, lostChanges: 1, message: /frame/ }));
   t.equal(one.activeRun(created)?.status, "running");
 
   const lostRun = without(`run_created ${deltas}`);
   const two = replayed(lostRun, timesOf(lostRun));
-  t.match(two.finishReplay(), [{ runId: deltas, lostChanges: 1 }]);
+  t.match(two.finishReplay(), listOf({ runId: deltas, lostChanges: 1 }));
   t.equal(two.activeRun(deltas), undefined);
   t.ok(two.runHasEnded(deltas));
   t.equal(two.lastRunId, deltas);

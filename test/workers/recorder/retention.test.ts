@@ -16,6 +16,7 @@ import {
   runWithCaptures,
 } from "../../helpers/kept-captures.js";
 import { PROGRAM_ID } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -180,7 +181,7 @@ t.test(
     t.notOk(isRemoved(recorder.run(other.id)), "the next slice waits for this one");
     await recorder.stop();
     t.ok(existsSync(pathOf(recorder, run.id)));
-    t.match(await checkDirectory(directory), { ok: true, findings: [{ code: "capture_left" }] });
+    t.match(await checkDirectory(directory), { ok: true, findings: listOf({ code: "capture_left" }) });
     const again = await RecorderHarness.start(t, directory);
     await again.until(() => again.askedToLetGo.length === 2);
     t.notOk(existsSync(pathOf(again, run.id)));

@@ -1,6 +1,7 @@
 import t from "tap";
 import { reportOfRun } from "../../../core/run-response.js";
 import { frameBegin, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -32,7 +33,7 @@ t.test("finalizing waits for jobs and frames, whoever ends them", async (t) => {
   t.equal(recorder.run(runId).status, "finalizing", "a frame is still open");
   await raw.accept({ type: "frame.end", id: frameId });
   await recorder.until(() => recorder.run(runId).status === "completed");
-  t.match(recorder.run(runId), { eventLog: { length: 0 }, frameIds: [frameId] });
+  t.match(recorder.run(runId), { eventLog: { length: 0 }, frameIds: listOf(frameId) });
   t.equal(reportOfRun(recorder.run(runId))?.status, "passed");
   recorder.timers.advance(40_000);
   await raw.accept({ type: "cell.put" });
@@ -53,11 +54,12 @@ t.test("after the time-out the run completes, with a note of what was open", asy
   recorder.timers.advance(1);
   await recorder.until(() => recorder.run(runId).status === "completed");
   t.match(recorder.run(runId), {
-    eventLog: [
-      { eventType: "finalize_timeout", data: { timeout_seconds: 5, open_jobs: [jobId], open_frames: [frameId] } },
-    ],
-    frames: [{ id: frameId, status: "incomplete" }],
-    frameIds: [frameId],
+    eventLog: listOf({
+      eventType: "finalize_timeout",
+      data: { timeout_seconds: 5, open_jobs: listOf(jobId), open_frames: listOf(frameId) },
+    }),
+    frames: listOf({ id: frameId, status: "incomplete" }),
+    frameIds: listOf(frameId),
   });
   t.equal((await raw.deliver({ type: "frame.end", id: frameId }))?.code, "illegal_transition");
 });
@@ -88,7 +90,7 @@ t.test("at start pending and running runs stay, finalizing ones are finalized", 
   t.equal(after.run(waiting).status, "finalizing", "its producers get the whole time again");
   after.timers.advance(1);
   await after.until(() => after.run(waiting).status === "completed");
-  t.match(after.run(waiting).eventLog, [{ data: { open_jobs: [jobId] } }]);
+  t.match(after.run(waiting).eventLog, listOf({ data: { open_jobs: listOf(jobId) } }));
   t.strictSame(
     [running, pending].map((id) => after.run(id).status),
     ["running", "pending"],
@@ -124,7 +126,7 @@ t.test("a run whose producer stays away is failed after the orphan time-out, and
   await after.until(() => after.run(runId).status === "failed");
   t.match(after.run(runId), {
     errorMessage: /producer controller stayed away for 60 s/,
-    eventLog: [{ eventType: "orphan_timeout", data: { producer: "controller" } }],
+    eventLog: listOf({ eventType: "orphan_timeout", data: { producer: "controller" } }),
   });
   t.equal(after.run(taken).status, "running", "its last writer is connected");
 });

@@ -3,6 +3,7 @@ import { ExclusiveWork } from "../../../workers/recorder/exclusive-work.js";
 import type { SnapshotPolicy } from "../../../workers/recorder/recorder-messages.js";
 import { SnapshotSchedule } from "../../../workers/recorder/snapshot-schedule.js";
 import type { SnapshotOutcome } from "../../../workers/snapshot/snapshot-worker.js";
+import { listOf } from "../../helpers/list-of.js";
 import { ManualTimers } from "../../helpers/manual-timers.js";
 
 const MIB = 1024 * 1024;
@@ -86,13 +87,14 @@ t.test("due with enough log behind the last one, and never two at a time", async
   t.same(scheduled.asked, [2], "not while one is made");
   await scheduled.end("made");
   t.same(scheduled.asked, [2, 3], "what came meanwhile lies behind it, and makes the next one due");
-  t.match(scheduled.lines, [
-    {
+  t.match(
+    scheduled.lines,
+    listOf({
       level: "info",
       message: "made a snapshot",
       fields: { sequence: 2, from_sequence: null, runs: 1_000, bytes: 5_000 },
-    },
-  ]);
+    }),
+  );
   await scheduled.end("made");
   await scheduled.pass(60 * MINUTE);
   t.same(scheduled.asked, [2, 3], "nothing has changed since");
@@ -180,9 +182,10 @@ t.test("a failure is a line, and tried again when the next is due", async (t) =>
   scheduled.schedule.start(0, null);
   await scheduled.commit(1_000);
   await scheduled.end({ failed: "write: EIO" });
-  t.match(scheduled.lines, [
-    { level: "warn", message: "a snapshot could not be made", fields: { cause: "write: EIO" } },
-  ]);
+  t.match(
+    scheduled.lines,
+    listOf({ level: "warn", message: "a snapshot could not be made", fields: { cause: "write: EIO" } }),
+  );
   await scheduled.commit(5_000);
   t.equal(scheduled.asked.length, 1, "not at once");
   await scheduled.pass(5 * MINUTE);
@@ -201,7 +204,7 @@ t.test("a log that allows none: said once, and no more are tried", async (t) => 
   await scheduled.pass(60 * MINUTE);
   await scheduled.schedule.stop(true);
   t.equal(scheduled.asked.length, 1);
-  t.match(scheduled.lines, [{ level: "warn", fields: { cause: "the log is damaged" } }]);
+  t.match(scheduled.lines, listOf({ level: "warn", fields: { cause: "the log is damaged" } }));
   t.equal(scheduled.lines.length, 1);
 });
 
@@ -211,7 +214,7 @@ t.test("a log that takes no more: no snapshot, and no error beyond a line", asyn
   scheduled.durableFails = true;
   await scheduled.commit(1_000);
   t.same(scheduled.asked, []);
-  t.match(scheduled.lines, [{ level: "warn", fields: { cause: "the log takes no more records" } }]);
+  t.match(scheduled.lines, listOf({ level: "warn", fields: { cause: "the log takes no more records" } }));
 });
 
 t.test("a clean stop makes one, if there is much to put into it", async (t) => {

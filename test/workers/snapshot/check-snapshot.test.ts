@@ -14,6 +14,7 @@ import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { listOf } from "../../helpers/list-of.js";
 import { META, QUARANTINE } from "../../helpers/log-harness.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
 
@@ -59,9 +60,10 @@ t.test("a damaged snapshot is told, and damage, though everything in it is in th
   const { ok, findings, summary, snapshot } = await checked(disk);
   t.equal(ok, false);
   t.equal(snapshot?.verdict, "of_no_use");
-  t.match(findings, [
-    { code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC; .*remove the file/ },
-  ]);
+  t.match(
+    findings,
+    listOf({ code: "snapshot_damaged", file: path.slice("/data/".length), message: /CRC; .*remove the file/ }),
+  );
   t.match(summary, { findings: 1, damages: 1 });
   // What a crash leaves of one that was being written has no name of a snapshot.
   disk.removeFile(path);
@@ -81,7 +83,7 @@ t.test("a snapshot of another version is no damaged one, and of no use", async (
     const { ok, findings, snapshot } = await checked(disk);
     t.equal(ok, true);
     t.equal(snapshot?.verdict, "of_no_use");
-    t.match(findings, [{ code: "snapshot_unusable", message: /version 99.*; this release reads/ }]);
+    t.match(findings, listOf({ code: "snapshot_unusable", message: /version 99.*; this release reads/ }));
   }
 });
 
@@ -94,7 +96,10 @@ t.test("a format version that is damaged is damage: told by check, and put in qu
     disk.setBytes(path, flipped);
     const { ok, findings } = await checked(disk);
     t.equal(ok, false);
-    t.match(findings, [{ code: "snapshot_damaged", message: /says format version \d+, and the CRC of its head 1/ }]);
+    t.match(
+      findings,
+      listOf({ code: "snapshot_damaged", message: /says format version \d+, and the CRC of its head 1/ }),
+    );
   }
   const opened = await HistoryStore.open(disk);
   await opened.log.close();
@@ -108,7 +113,7 @@ t.test("an older snapshot beside the newest is told and not looked into; so is o
   disk.setBytes(older, new Uint8Array(100));
   const beside = await checked(disk);
   t.match(beside, { ok: true, snapshot: { verdict: "agrees" }, summary: { findings: 1, damages: 0 } });
-  t.match(beside.findings, [{ code: "snapshot_left", file: older.slice("/data/".length), lengthBytes: 100 }]);
+  t.match(beside.findings, listOf({ code: "snapshot_left", file: older.slice("/data/".length), lengthBytes: 100 }));
   disk.removeFile(older);
   const number = Number(path.slice(SNAPSHOTS.length + 1, -".snap".length));
   const renamed = `${SNAPSHOTS}/${snapshotName(number + 1)}`;
@@ -117,7 +122,7 @@ t.test("an older snapshot beside the newest is told and not looked into; so is o
   const misnamed = await checked(disk);
   t.match(misnamed, { ok: true, snapshot: { verdict: "agrees" }, summary: { findings: 1, damages: 0 } });
   const message = new RegExp(`ends at record ${number + 1}, by its head, which counts, at ${number}$`);
-  t.match(misnamed.findings, [{ code: "snapshot_misnamed", file: renamed.slice("/data/".length), message }]);
+  t.match(misnamed.findings, listOf({ code: "snapshot_misnamed", file: renamed.slice("/data/".length), message }));
   const opened = await HistoryStore.open(disk);
   await opened.log.close();
   t.equal(opened.snapshot?.start.sequence, number, "an opening goes by the head");
@@ -156,8 +161,8 @@ t.test(
       return list(name);
     };
     const { ok, findings, summary } = await checked(unlisted);
-    t.match([ok, findings.length, summary.records], [false, 1, whole.records]);
-    t.match(findings, [{ code: "unreadable", file: "snapshot" }]);
+    t.match([ok, findings.length, summary.records], listOf(false, 1, whole.records));
+    t.match(findings, listOf({ code: "unreadable", file: "snapshot" }));
   },
 );
 
@@ -169,7 +174,7 @@ t.test("a snapshot of another log is told, and no damage either", async (t) => {
   const { ok, findings, snapshot } = await checked(disk);
   t.equal(ok, true);
   t.equal(snapshot?.verdict, "of_no_use");
-  t.match(findings, [{ code: "snapshot_unusable", file: path.slice("/data/".length) }]);
+  t.match(findings, listOf({ code: "snapshot_unusable", file: path.slice("/data/".length) }));
 });
 
 t.test("a snapshot that says something else than the log is a fault, whichever table it is in", async (t) => {
@@ -216,7 +221,7 @@ t.test("a snapshot that says something else than the log is a fault, whichever t
     const { ok, findings, summary, snapshot } = await checked(forged);
     t.equal(ok, false, section);
     t.equal(snapshot?.verdict, "differs", section);
-    t.match(findings, [{ code: "snapshot_differs", message: expected }], section);
+    t.match(findings, listOf({ code: "snapshot_differs", message: expected }), section);
     t.equal(summary.damages, 0);
   }
   await reader.close();
@@ -231,5 +236,5 @@ t.test("of a damaged log the snapshot may know more: the damage is told, and no 
   const { ok, findings, snapshot } = await checked(disk);
   t.equal(ok, false);
   t.equal(snapshot?.verdict, "not_compared");
-  t.match(findings, [{ code: "record_damaged" }]);
+  t.match(findings, listOf({ code: "record_damaged" }));
 });

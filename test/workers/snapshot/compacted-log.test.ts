@@ -15,6 +15,7 @@ import { makeSnapshot } from "../../../workers/snapshot/make-snapshot.js";
 import { CellHistory, type HistoryRecord } from "../../helpers/cell-history.js";
 import { CompactingStore } from "../../helpers/compacting-store.js";
 import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { listOf } from "../../helpers/list-of.js";
 import { META, QUARANTINE } from "../../helpers/log-harness.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
 import { sized } from "../../helpers/test-size.js";
@@ -191,7 +192,7 @@ t.test("a segment written anew since that is damaged, or is the newest: the snap
     bytes[bytes.length - 60]! ^= 1;
     damaged.setBytes(path, bytes);
     const store = await HistoryStore.open(damaged);
-    t.match(store.warnings, [{ cause: /is damaged at offset|ends before/ }]);
+    t.match(store.warnings, listOf({ cause: /is damaged at offset|ends before/ }));
     t.equal(store.snapshot, null);
     await store.log.close();
   }
@@ -200,8 +201,8 @@ t.test("a segment written anew since that is damaged, or is the newest: the snap
   const last = rewritten.at(-1) as string;
   for (const path of cut.paths()) if (path.startsWith(META) && path > last) cut.removeFile(path);
   const store = await HistoryStore.open(cut);
-  t.match(store.warnings, [{ cause: /is not there|is another one/ }]);
-  t.match(store.log.recovery.findings, [{ code: "log_lost", lastLost: sequence }]);
+  t.match(store.warnings, listOf({ cause: /is not there|is another one/ }));
+  t.match(store.log.recovery.findings, listOf({ code: "log_lost", lastLost: sequence }));
   t.ok(cut.has(`${QUARANTINE}/${snapshotName(sequence)}`), "and is kept, since the log has lost records");
   await store.log.close();
 });

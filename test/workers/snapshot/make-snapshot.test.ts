@@ -5,6 +5,7 @@ import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-forma
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { listOf } from "../../helpers/list-of.js";
 import { META } from "../../helpers/log-harness.js";
 import { sectionDifferences } from "../../helpers/section-differences.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
@@ -122,7 +123,7 @@ t.test("damage in any section: found, and the same comes out of the log", async 
     copy.setBytes(path, flipped);
     const store = await HistoryStore.open(copy);
     t.equal(store.snapshot, null, what);
-    t.match(store.warnings, [{ snapshot: path.slice(SNAPSHOTS.length + 1), cause: /CRC/ }], what);
+    t.match(store.warnings, listOf({ snapshot: path.slice(SNAPSHOTS.length + 1), cause: /CRC/ }), what);
     t.notOk(copy.paths().includes(path));
     const kept = `/data/quarantine/${path.slice(SNAPSHOTS.length + 1)}`;
     t.same(copy.bytesOf(kept), flipped, "it is kept as it was found");
@@ -141,7 +142,7 @@ t.test("a log that it is not of: discarded, and the log counts", async (t) => {
     change(copy);
     const store = await HistoryStore.open(copy);
     t.equal(store.snapshot, null, what);
-    t.match(store.warnings, [{ cause }], what);
+    t.match(store.warnings, listOf({ cause }), what);
     t.notOk(copy.paths().includes(path), what);
     const plain = await opened(withoutSnapshots(copy));
     t.same(sectionDifferences(await store.columns(), await plain.columns()), [], what);
@@ -196,7 +197,7 @@ t.test("a log that it is not of: discarded, and the log counts", async (t) => {
 t.test("the front refuses it: both begin from nothing", async (t) => {
   const { disk, path } = await storeWithSnapshot(5);
   const store = await HistoryStore.open(disk, { frontRefuses: true });
-  t.match(store.warnings, [{ cause: /the front refused it: it does not like it/ }]);
+  t.match(store.warnings, listOf({ cause: /the front refused it: it does not like it/ }));
   t.notOk(disk.paths().includes(path));
   const plain = await opened(withoutSnapshots(disk));
   t.same(sectionDifferences(await store.columns(), await plain.columns()), []);
