@@ -10,8 +10,8 @@ import { ServiceProcess } from "../helpers/service-process.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_123);
-const RUNS = sized(300, 6_000);
-const KILLS = sized(2, 10);
+const RUNS = sized(150, 6_000);
+const KILLS = sized(1, 10);
 /** Runs that go on at the same time. */
 const LANES = 12;
 
