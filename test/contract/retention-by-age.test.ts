@@ -56,7 +56,7 @@ t.test(
       t.same(keptRuns, [kept.length - count], "it had come to its end");
       t.match(await runCommand(["check", "--data", directory]), { code: 0, stdout: / 0 findings, 0 damages\nok\n$/ });
     };
-      await untilKept(["--retain-days", "2"], [false, false, true, true]);
+    await untilKept(["--retain-days", "2"], [false, false, true, true]);
     // Whichever of both has more go.
     await untilKept(["--retain-days", "1", "--retain-bytes", "1000000000"], [false, false, false, true]);
     rmSync(directory, { recursive: true, force: true });
