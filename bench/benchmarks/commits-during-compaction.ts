@@ -1,5 +1,6 @@
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { TEMPORARY_SUFFIX } from "../../storage/file-system.js";
 import { segmentBaseOf } from "../../storage/segment.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
@@ -15,7 +16,7 @@ const MESSAGE_BYTES = 1024;
 const COMMITS_PER_SECOND = 500;
 /** Of commits, between two looks at whether compaction is at it. */
 const SLICE_COMMITS = 50;
-/** So many slices are measured where nothing is compacted, and until one has been written anew at least. */
+/** So many slices are measured where nothing is compacted. */
 const QUIET_SLICES = { smoke: 2, full: 40 };
 /** Segments of 64 MiB that half of is needless: what messages said of runs that have ended, beside what their ends say. */
 const SEGMENTS = { smoke: 0, full: 8 };
@@ -131,7 +132,8 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
         freshStore();
         return commits([], async (service, slices) => {
           if (segments === 0) return slices >= QUIET_SLICES[context.size];
-          if (slices === 0) await waitUntil("compaction", async () => isRewriting(store));
+          // Between two looks the link has its turn.
+          if (slices === 0) await waitUntil("compaction", () => nextTurn().then(() => isRewriting(store)));
           return (await compactedSegments(service)) >= segments;
         });
       },
