@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildKernels } from "./build-kernels.mjs";
+import { buildAllValidators } from "./build-validators.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
@@ -15,7 +16,10 @@ function removeStale(directory) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) {
       removeStale(path);
-    } else if (COMPILED.test(entry.name) && !existsSync(path.replace(COMPILED, ".ts"))) {
+    } else if (
+      COMPILED.test(entry.name) &&
+      ![".ts", ".d.ts"].some((source) => existsSync(path.replace(COMPILED, source)))
+    ) {
       rmSync(join("dist", path));
     }
   }
@@ -26,4 +30,5 @@ const result = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "
   stdio: ["ignore", 2, 2],
 });
 if (result.status !== 0) process.exit(result.status ?? 1);
+await buildAllValidators();
 process.exit((await buildKernels()) ? 0 : 1);

@@ -1,21 +1,15 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import type { ErrorObject } from "ajv";
 import type { CellMessage, CellMessageType } from "./cell-message.js";
 import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
-import { uuidV7TimeUs } from "./identifiers.js";
+import { validators } from "./cell-message-validators.js";
 import { isPlainObject, type JsonValue } from "./json.js";
 import { LIMITS } from "./limits.js";
 import { findNonJson, pointerPart } from "./non-json.js";
 import { RefusedError } from "./refusal.js";
-import { formatTimeUs, parseUtcTimeUs, TIME_LIMIT_US } from "./timestamps.js";
+import type { SchemaValidator } from "./schema-validators.js";
+import { formatTimeUs, TIME_LIMIT_US } from "./timestamps.js";
 
-const ajv = new Ajv({ allErrors: false, strict: true, strictTypes: false, verbose: true, validateFormats: true });
-ajv.addFormat("utc-timestamp", { type: "string", validate: (text: string) => parseUtcTimeUs(text) !== undefined });
-// A program's and a frame's created_at come from the id: a time that no timestamp can show is refused here.
-ajv.addFormat("uuid-time", { type: "string", validate: (text: string) => uuidV7TimeUs(text) < TIME_LIMIT_US });
-
-const validators = new Map<string, ValidateFunction>(
-  Object.entries(CELL_MESSAGE_SCHEMAS).map(([type, schema]) => [type, ajv.compile(schema)]),
-);
+const VALIDATORS = new Map<string, SchemaValidator>(Object.entries(validators));
 const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
 
 /**
@@ -32,7 +26,7 @@ export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY
     if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
   }
   const type = body.type;
-  const validate = typeof type === "string" ? validators.get(type) : undefined;
+  const validate = typeof type === "string" ? VALIDATORS.get(type) : undefined;
   if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);
   if (!validate(body)) throw fromSchemaError(validate.errors?.[0]);
   return body as unknown as CellMessage;

@@ -1,7 +1,7 @@
-import type { ErrorObject, ValidateFunction } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import type { ErrorObject } from "ajv";
 import type { JsonObject, JsonValue } from "../core/json.js";
 import { findNonJson, pointerPart } from "../core/non-json.js";
+import type { SchemaValidator } from "../core/schema-validators.js";
 import { ServiceError } from "../core/service-errors.js";
 import type { RequestHeaders } from "./request-headers.js";
 import type { RequestBodyDeclaration } from "./route.js";
@@ -13,13 +13,6 @@ export interface BodyFault {
   value: JsonValue;
   allowed: string;
 }
-
-const ajv = new Ajv2020({
-  allErrors: true,
-  verbose: true,
-  allowUnionTypes: true,
-  formats: { "date-time": true, uri: true },
-});
 
 /** Faults that one error names: a body of 64 KiB can have thousands. */
 const SHOWN_FAULTS = 20;
@@ -55,10 +48,10 @@ export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefine
 
 /** Decodes and validates the bodies of one route. */
 export class RequestBodyParser {
-  readonly #validate: ValidateFunction;
+  readonly #validate: SchemaValidator;
 
-  constructor({ schema }: RequestBodyDeclaration) {
-    this.#validate = ajv.compile(schema);
+  constructor({ validate }: RequestBodyDeclaration) {
+    this.#validate = validate;
   }
 
   /** @throws ServiceError malformed_json; invalid_parameter, naming each field that is wrong */

@@ -1,3 +1,4 @@
+import type { SchemaValidator } from "../core/schema-validators.js";
 import type { ErrorCode } from "../core/service-errors.js";
 import type { KeyScope } from "./api-keys.js";
 import type { QueryParameters, QueryValues } from "./query-parameters.js";
@@ -22,8 +23,10 @@ export type ResponseDeclaration =
 export interface RequestBodyDeclaration {
   name: string;
   description: string;
-  /** Its values are held against it before the handler runs. A field that is `writeOnly` is not shown in errors. */
+  /** A field that is `writeOnly` is not shown in errors. */
   schema: JsonSchema;
+  /** Compiled of the schema. The body is held against it before the handler runs. */
+  validate: SchemaValidator;
 }
 
 export type RouteMethod = "GET" | "POST" | "PATCH" | "DELETE";

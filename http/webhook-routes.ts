@@ -7,6 +7,7 @@ import {
   type WebhookRequestBody,
   webhookRequestFaults,
 } from "../core/webhook-request.js";
+import { validators } from "../core/webhook-request-validators.js";
 import { testResponse, webhookResponse } from "../core/webhook-response.js";
 import type { View } from "../storage/view.js";
 import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
@@ -43,7 +44,7 @@ function checkedBody(body: unknown): WebhookRequestBody {
 }
 
 function bodyOf(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS, description: string): RequestBodyDeclaration {
-  return { name, description, schema: WEBHOOK_REQUEST_SCHEMAS[name] };
+  return { name, description, schema: WEBHOOK_REQUEST_SCHEMAS[name], validate: validators[name] };
 }
 
 export function webhookRoutes(view: View, request: Request): Route[] {

@@ -7,6 +7,7 @@ import {
   type WebhookRequestBody,
   webhookRequestFaults,
 } from "../../core/webhook-request.js";
+import { validators } from "../../core/webhook-request-validators.js";
 import { type BodyFault, invalidBody, RequestBodyParser } from "../../http/request-body.js";
 
 const MINIMAL = { name: "mes", url: "https://mes.factory:8443/hook?x=1", subscribed_events: ["ProgramCompleted"] };
@@ -46,7 +47,12 @@ const REQUIRED = ["name", "url", "subscribed_events"];
 
 /** As the routes take a body: by its schema, then by what a schema cannot say. */
 function parser(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS): (body: unknown) => WebhookRequestBody {
-  const schemaParser = new RequestBodyParser({ name, description: "", schema: WEBHOOK_REQUEST_SCHEMAS[name] });
+  const schemaParser = new RequestBodyParser({
+    name,
+    description: "",
+    schema: WEBHOOK_REQUEST_SCHEMAS[name],
+    validate: validators[name],
+  });
   return (body) => {
     const parsed = schemaParser.parse(Buffer.from(JSON.stringify(body))) as WebhookRequestBody;
     const faults = webhookRequestFaults(parsed).map((fault): BodyFault => ({ ...fault, value: null }));

@@ -71,6 +71,14 @@ export function targetOf(path: string, specifier: string): string | undefined {
   return name.replace(/\.js$/, ".ts");
 }
 
+/** The same, where `files` hold it: what the build makes has no source, only a declaration. */
+function sourceOf(files: SourceFiles, path: string, specifier: string): string | undefined {
+  const target = targetOf(path, specifier);
+  if (target === undefined || files.has(target)) return target;
+  const declaration = target.replace(/\.ts$/, ".d.ts");
+  return files.has(declaration) ? declaration : target;
+}
+
 const MAY_IMPORT: Record<string, readonly string[]> = {
   core: ["core"],
   storage: ["core", "storage"],
@@ -118,7 +126,7 @@ export function folderBreaches(files: SourceFiles): string[] {
     }
     for (const { specifier } of referencesOf(path, text)) {
       if (specifier.startsWith(".")) {
-        const target = targetOf(path, specifier);
+        const target = sourceOf(files, path, specifier);
         if (target === undefined || !files.has(target))
           breaches.push(`${path} refers to ${specifier}, which is not there`);
         else if (!allowed.includes(folderOf(target)))
@@ -175,7 +183,7 @@ export function importCycles(files: SourceFiles): string[] {
     state.set(path, "open");
     trail.push(path);
     for (const { specifier, kind } of referencesOf(path, files.get(path) as string)) {
-      const target = kind === "import" ? targetOf(path, specifier) : undefined;
+      const target = kind === "import" ? sourceOf(files, path, specifier) : undefined;
       if (target === undefined || !files.has(target)) continue;
       if (state.get(target) === "open") cycles.push([...trail.slice(trail.indexOf(target)), target].join(" → "));
       else if (state.get(target) === undefined) visit(target);
@@ -200,7 +208,7 @@ export function unusedFiles(
   for (const [path, text] of files) {
     if (importers === "product" && !isProduct(path)) continue;
     for (const { specifier } of referencesOf(path, text)) {
-      const target = targetOf(path, specifier);
+      const target = sourceOf(files, path, specifier);
       if (target !== undefined && target !== path) used.add(target);
     }
   }
@@ -215,7 +223,7 @@ export function nameBreaches(paths: Iterable<string>): string[] {
   const breaches: string[] = [];
   for (const path of paths) {
     const parts = path.split("/");
-    const name = (parts.pop() as string).replace(/(?:\.test)?\.ts$/, "");
+    const name = (parts.pop() as string).replace(/(?:\.test|\.d)?\.ts$/, "");
     if (VAGUE_NAMES.includes(name)) breaches.push(`${path}: a name that says nothing of what is in it`);
     if (![...parts, name].every((part) => KEBAB_CASE.test(part))) breaches.push(`${path}: not kebab-case`);
   }

@@ -1,20 +1,17 @@
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { jsonReply } from "../../http/reply.js";
+import { declaredBody } from "../helpers/declared-body.js";
 import { onEveryFront } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type Outcome, RAW_CASES, type RawCase } from "../helpers/raw-request-table.js";
 
-const THING = {
-  name: "Thing",
-  description: "A thing.",
-  schema: {
-    type: "object",
-    properties: { name: { type: "string" } },
-    required: ["name"],
-    additionalProperties: false,
-  },
-};
+const THING = declaredBody({
+  type: "object",
+  properties: { name: { type: "string" } },
+  required: ["name"],
+  additionalProperties: false,
+});
 
 /** Plays a case that should have this outcome. @returns the outcome it had */
 async function play({ pieces }: RawCase, wanted: Outcome, port: number): Promise<Outcome> {

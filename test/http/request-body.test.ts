@@ -2,26 +2,23 @@ import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { jsonReply } from "../../http/reply.js";
+import { declaredBody } from "../helpers/declared-body.js";
 import { type DeclaredHandler, onEveryFront } from "../helpers/handler-server.js";
 import { listOf } from "../helpers/list-of.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 
-const BODY = {
-  name: "Thing",
-  description: "A thing.",
-  schema: {
-    type: "object",
-    properties: {
-      name: { type: "string", minLength: 1, maxLength: 10 },
-      kinds: { type: "array", items: { enum: ["a", "b"] }, minItems: 1, uniqueItems: true },
-      pause: { type: ["number", "null"], minimum: 0, maximum: 30 },
-      secret: { type: ["string", "null"], maxLength: 5, writeOnly: true },
-      free: { type: "object" },
-    },
-    required: ["name"],
-    additionalProperties: false,
+const BODY = declaredBody({
+  type: "object",
+  properties: {
+    name: { type: "string", minLength: 1, maxLength: 10 },
+    kinds: { type: "array", items: { enum: ["a", "b"] }, minItems: 1, uniqueItems: true },
+    pause: { type: ["number", "null"], minimum: 0, maximum: 30 },
+    secret: { type: ["string", "null"], maxLength: 5, writeOnly: true },
+    free: { type: "object" },
   },
-};
+  required: ["name"],
+  additionalProperties: false,
+});
 
 const echo: DeclaredHandler = { body: BODY, handle: (request) => jsonReply(request.body, 201) };
 

@@ -1,0 +1,13 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { REQUEST_BODY_OPTIONS } from "../../core/schema-validators.js";
+import type { JsonSchema, RequestBodyDeclaration } from "../../http/route.js";
+
+/** A body of a test's own, compiled as the build compiles those of the service. */
+export function declaredBody(schema: JsonSchema): RequestBodyDeclaration {
+  return {
+    name: "Thing",
+    description: "A thing.",
+    schema,
+    validate: new Ajv2020(REQUEST_BODY_OPTIONS).compile(schema),
+  };
+}
