@@ -1,10 +1,9 @@
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { Worker } from "node:worker_threads";
-import { lowerV8ThreadPriority } from "../../workers/thread-priority.js";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../harness/machine-cpu.js";
-import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-thread.js";
+import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
 export const READS_PER_SECOND = 200;
@@ -12,27 +11,32 @@ export const READS_PER_SECOND = 200;
 const SATURATED = 0.95;
 
 /**
- * A thread of its own: what the benchmark does beside it (a producer of captures, say) makes garbage, whose collections, of up to 25 ms, and turns of
- * the event loop would be latency of the reads.
+ * A process of its own: what the benchmark does beside it (a producer of captures, say) makes garbage. Its collections and turns of the event
+ * loop would be latency of the reads, in a thread of the same process still the locks of its memory map, which give memory back to the kernel.
  */
-let reader: Worker | undefined;
+let reader: ChildProcess | undefined;
 
-async function readInThread(command: ReadCommand): Promise<ReadFigures> {
-  if (reader === undefined) {
-    // Collections of the benchmark's own garbage have the cores when nothing that is measured wants them.
-    lowerV8ThreadPriority(19);
-    reader = new Worker(new URL("./read-thread.js", import.meta.url));
-  }
-  // Only while it reads does it keep the process.
-  reader.ref();
+async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
+  reader ??= fork(new URL("./read-process.js", import.meta.url));
+  const [child, given] = [reader, new AbortController()];
+  // Only while it reads does it keep this process; it ends when this one does.
+  child.ref();
+  child.channel?.ref();
+  const ended = once(child, "exit", { signal: given.signal }).then(([code, signal]) => {
+    reader = undefined;
+    throw new Error(`the reader ended with ${signal ?? code}`);
+  });
   try {
-    const answered = once(reader, "message");
-    reader.postMessage(command);
-    const [answer] = (await answered) as [ReadAnswer];
+    const answered = once(child, "message", { signal: given.signal });
+    child.send(command);
+    const [answer] = (await Promise.race([answered, ended])) as [ReadAnswer];
     if ("error" in answer) throw new Error(answer.error);
     return answer;
   } finally {
-    reader.unref();
+    ended.catch(() => {});
+    given.abort();
+    child.channel?.unref();
+    child.unref();
   }
 }
 
@@ -54,7 +58,7 @@ export class ReadSlices {
   /** Reads lists and details in turn at a fixed rate. */
   async read(url: string, ids: readonly string[], count: number): Promise<void> {
     const before = machineCpuSeconds();
-    const figures = await readInThread({ url, ids, count, ratePerSecond: READS_PER_SECOND });
+    const figures = await readInProcess({ url, ids, count, ratePerSecond: READS_PER_SECOND });
     this.#all.add(figures.all);
     this.#lists.add(figures.lists);
     this.#details.add(figures.details);

@@ -1,6 +1,5 @@
-/** The thread of `ReadSlices`: its messages are `ReadCommand` and `ReadFigures`, or what went wrong. */
+/** The process of `ReadSlices`: it is sent `ReadCommand`s, and answers each with `ReadFigures` or what went wrong. */
 import { Agent, get } from "node:http";
-import { parentPort } from "node:worker_threads";
 import { type LatencyData, LatencyHistogram } from "../harness/latency-histogram.js";
 import { runOpenLoop } from "../harness/open-loop.js";
 
@@ -25,8 +24,10 @@ export interface ReadFigures {
 
 export type ReadAnswer = ReadFigures | { error: string };
 
-const port = parentPort;
-if (port === null) throw new Error("read-thread is a worker's entry");
+const answer = (message: ReadAnswer): void => {
+  // Nobody waits for it any more when the channel is closed: this process ends with it.
+  process.send?.(message);
+};
 
 /** Reads the whole answer; only 200 counts. */
 function read(url: string, agent: Agent): Promise<void> {
@@ -69,9 +70,6 @@ async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise
   }
 }
 
-port.on("message", (command: ReadCommand) => {
-  readAll(command).then(
-    (figures) => port.postMessage(figures satisfies ReadAnswer),
-    (error: Error) => port.postMessage({ error: error.message } satisfies ReadAnswer),
-  );
+process.on("message", (command: ReadCommand) => {
+  readAll(command).then(answer, (error: Error) => answer({ error: error.message }));
 });
