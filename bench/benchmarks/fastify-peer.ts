@@ -14,7 +14,7 @@ import { type SqliteRun, writeRuns } from "../peers/sqlite-lists.js";
 
 const FASTIFY_SERVER = fileURLToPath(new URL("../peers/fastify-server.js", import.meta.url));
 const CONNECTIONS = 32;
-const SECONDS = { smoke: 1, full: 3 };
+const SECONDS = { smoke: 0.2, full: 3 };
 const RUNS = { smoke: 200, full: 5_000 };
 /** Different ones, asked for in turn. */
 const PATHS = 64;

@@ -7,7 +7,7 @@ import { startServer } from "../load/server-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const CONNECTIONS = 32;
-const SECONDS = { smoke: 1, full: 3 };
+const SECONDS = { smoke: 0.2, full: 3 };
 const BODY_BYTES = 4_000;
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {

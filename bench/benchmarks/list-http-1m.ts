@@ -9,7 +9,7 @@ import { serveStore } from "../load/service-process.js";
 
 const RUNS = { smoke: 2_000, full: 1_000_000 };
 const QUERIES = { smoke: 10, full: 2_000 };
-const SECONDS = { smoke: 1, full: 3 };
+const SECONDS = { smoke: 0.2, full: 3 };
 const CONNECTIONS = 4;
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {

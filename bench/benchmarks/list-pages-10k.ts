@@ -5,7 +5,7 @@ import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 
 const CONNECTIONS = 16;
-const SECONDS = { smoke: 1, full: 3 };
+const SECONDS = { smoke: 0.2, full: 3 };
 const RUNS = { smoke: 200, full: 10_000 };
 const PAGE = 50;
 /** Different offsets, serial numbers and so on of one kind of query, asked for in turn. */

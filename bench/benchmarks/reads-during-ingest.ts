@@ -9,7 +9,7 @@ import { startService } from "../load/service-process.js";
 const RUNS = { smoke: 60, full: 2_000 };
 /** Of one contestant before the next one has its turn, and how often each has its turn in a round. */
 const SLICE_SECONDS = { smoke: 0.25, full: 0.75 };
-const SLICES = { smoke: 2, full: 3 };
+const SLICES = { smoke: 1, full: 3 };
 /** A capture that begins or ends does more than stream: what it does then is not measured. */
 const SETTLE_MS = 100;
 const DETAILS = 64;

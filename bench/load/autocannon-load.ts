@@ -12,6 +12,8 @@ export async function runAutocannon(request: HttpLoadRequest): Promise<HttpLoadO
         url: request.url,
         connections: request.connections,
         duration: request.seconds,
+        // It ends with a sample, of which it takes one a second.
+        sampleInt: Math.min(1, request.seconds) * 1000,
         requests: request.paths.map((path) => ({ method: "GET", path })),
       },
       (error: Error | null, outcome) => (error === null ? resolve(outcome) : reject(error)),

@@ -25,6 +25,18 @@ function closed<T>(schema: T): T {
 const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, formats: { "date-time": true, binary: true } });
 const isErrorBody = ajv.compile(closed(RESPONSE_SCHEMAS.ErrorResponse));
 
+/** Of the documents that were served. Each of a test's services serves the same one, and to compile it takes longer than most tests. */
+const validators = new Map<string, DocumentValidator>();
+
+function validatorOf(document: string): DocumentValidator {
+  let validator = validators.get(document);
+  if (validator === undefined) {
+    validator = new DocumentValidator(closed(JSON.parse(document) as InterfaceDocument));
+    validators.set(document, validator);
+  }
+  return validator;
+}
+
 /** What the client needs of a tap test. */
 export interface Assert {
   equal(found: unknown, wanted: unknown, message: string): unknown;
@@ -146,7 +158,7 @@ export class ContractClient {
 
   async #readDocument(): Promise<DocumentValidator> {
     const response = await rawRequest(this.port, `GET /openapi.json HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
-    return new DocumentValidator(closed(response?.json() as InterfaceDocument));
+    return validatorOf(response?.body.toString() ?? "");
   }
 
   /** Carries a request of openapi-fetch out byte by byte: with the host that links are made of. */
