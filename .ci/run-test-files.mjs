@@ -11,10 +11,13 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
  * @param {readonly string[]} files
- * @param {{ jobs?: number, timeoutSeconds: number, onEnd?: (file: string, ok: boolean, seconds: number) => void }} options
+ * @param {{ jobs?: number, timeoutSeconds: number, graceMs?: number, onEnd?: (file: string, ok: boolean, seconds: number) => void }} options
  * @returns {Promise<{ ok: boolean, failedFiles: number, tap: string }>} the files' documents, each indented below its name, in the order of the files
  */
-export async function runTestFiles(files, { jobs = availableParallelism(), timeoutSeconds, onEnd }) {
+export async function runTestFiles(
+  files,
+  { jobs = availableParallelism(), timeoutSeconds, graceMs = GRACE_MS, onEnd },
+) {
   if (!(Number.isInteger(jobs) && jobs >= 1)) throw new RangeError(`${jobs} files at a time: allowed are 1 and more`);
   const results = new Array(files.length);
   const running = new Set();
@@ -31,7 +34,7 @@ export async function runTestFiles(files, { jobs = availableParallelism(), timeo
   const runNext = async (job) => {
     while (next < files.length) {
       const at = next++;
-      results[at] = await runFile(files[at], job, timeoutSeconds, running);
+      results[at] = await runFile(files[at], job, timeoutSeconds, graceMs, running);
       onEnd?.(files[at], results[at].ok, results[at].seconds);
     }
   };
@@ -55,7 +58,7 @@ function endGroup(child) {
   }
 }
 
-function runFile(file, job, timeoutSeconds, running) {
+function runFile(file, job, timeoutSeconds, graceMs, running) {
   const startMs = performance.now();
   const child = spawn(process.execPath, ["--enable-source-maps", file], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -75,7 +78,7 @@ function runFile(file, job, timeoutSeconds, running) {
       child.stdout.destroy();
       child.stderr.destroy();
     },
-    timeoutSeconds * 1000 + GRACE_MS,
+    timeoutSeconds * 1000 + graceMs,
   );
   return new Promise((resolve) => {
     child.once("error", (error) => chunks.push(Buffer.from(`not ok - ${error.message}\n`)));

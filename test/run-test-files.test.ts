@@ -4,7 +4,7 @@ import { untilGone } from "./helpers/until-gone.js";
 
 type RunTestFiles = (
   files: readonly string[],
-  options: { jobs?: number; timeoutSeconds: number },
+  options: { jobs?: number; timeoutSeconds: number; graceMs?: number },
 ) => Promise<{ ok: boolean; tap: string }>;
 const RUNNER = pathToFileURL(".ci/run-test-files.mjs").href;
 const { runTestFiles } = (await import(RUNNER)) as { runTestFiles: RunTestFiles };
@@ -12,9 +12,13 @@ const { runTestFiles } = (await import(RUNNER)) as { runTestFiles: RunTestFiles 
 const IMPORT = `import t from ${JSON.stringify(import.meta.resolve("tap"))};\n`;
 
 /** What the runner makes of one file. */
-async function run(t: Test, source: string, timeoutSeconds = 60): Promise<{ ok: boolean; tap: string }> {
+async function run(
+  t: Test,
+  source: string,
+  limits: { timeoutSeconds: number; graceMs?: number } = { timeoutSeconds: 60 },
+): Promise<{ ok: boolean; tap: string }> {
   const directory = t.testdir({ "one.mjs": source });
-  return runTestFiles([`${directory}/one.mjs`], { timeoutSeconds });
+  return runTestFiles([`${directory}/one.mjs`], limits);
 }
 
 t.test("files that pass, each below its name", async (t) => {
@@ -67,7 +71,7 @@ t.test("and one that comes to no end, with what it has started", async (t) => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "inherit" });
     t.comment("child " + child.pid);
     t.test("never ends", () => new Promise(() => {}));`;
-  const { ok, tap } = await run(t, source, 2);
+  const { ok, tap } = await run(t, source, { timeoutSeconds: 2, graceMs: 2_000 });
   t.equal(ok, false);
   const pid = Number(/# child (\d+)/.exec(tap)?.[1]);
   t.ok(pid > 0, tap);

@@ -56,9 +56,12 @@ for (const front of ["uws", "node"]) {
   });
 }
 
+t.jobs = 2;
 for (const front of ["uws", "node"]) {
   t.test(
     `at a stop: an attempt that ends in time is told, and whoever waits for another is too (${front})`,
+    // Side by side: each waits for most of the time that a stop may take.
+    { buffered: true },
     async (t) => {
       const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
       t.teardown(() => service.dispose());

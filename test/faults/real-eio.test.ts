@@ -117,6 +117,7 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
   const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
   const service = await ServiceProcess.start({ args: ["demo"], environment });
   t.teardown(() => service.dispose());
+  await untilBallast(service);
   writeFileSync(order, "");
   const isDown = async (): Promise<boolean> => {
     const { body } = await getJson(service, "/health");
