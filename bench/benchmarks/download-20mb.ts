@@ -7,7 +7,7 @@ import { startService } from "../load/service-process.js";
 import { hasNginx, startNginx } from "../peers/nginx.js";
 
 const CONNECTIONS = 4;
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = { smoke: 1, full: 3 };
 const FILE_BYTES = 20_000_000;
 const NAME = "report.bin";
 
