@@ -1,6 +1,6 @@
 // Compiles the JSON Schemas of core into modules beside them, whose declarations stand in the sources. Left alone when nothing of it has changed.
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const compiled = (name) => import(pathToFileURL(`dist/core/${name}.js`).href);
@@ -45,6 +45,8 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
     "export { exports as validators };",
     "",
   ];
+  // Whatever an interrupted build leaves, no stamp vouches for it.
+  rmSync(stamp, { force: true });
   writeFileSync(target, lines.join("\n"));
   writeFileSync(stamp, digest);
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
-import { readExtentCrc } from "./extent-crc.js";
+import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { type FileSystem, isMissing, isNoFile, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
@@ -167,7 +167,7 @@ export async function verifyExtents(
       }
       const { crc, readBytes } = await readExtentCrc(file, extent, piece);
       if (readBytes < extent.lengthBytes) {
-        damages.push({ extent, reason: `the file ends at ${extent.offset + readBytes}, within the extent` });
+        damages.push({ extent, reason: `the file ${fileEndText(extent.offset, readBytes)}, within the extent` });
       } else if (crc !== extent.crc32) {
         damages.push({ extent, reason: "the bytes do not match their CRC" });
       }

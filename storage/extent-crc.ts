@@ -22,3 +22,8 @@ export async function readExtentCrc(
   }
   return { crc, readBytes };
 }
+
+/** Where a file ends of which a read at `offset` gave so many bytes and no more: of one that gave none, nothing but that it is not behind that. */
+export function fileEndText(offset: number, readBytes: number): string {
+  return readBytes > 0 ? `ends at ${offset + readBytes}` : `ends at ${offset} or before`;
+}

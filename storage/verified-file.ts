@@ -1,5 +1,5 @@
 import type { Extent } from "../core/capture.js";
-import { readExtentCrc } from "./extent-crc.js";
+import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { readFully, type StoreFile } from "./file-system.js";
 import { StorageError } from "./storage-error.js";
 
@@ -36,7 +36,7 @@ export class VerifiedFile {
       return;
     }
     const count = await readFully(this.#file, into, extent.offset + within);
-    if (count < into.length) throw this.#endsAt(extent.offset + within + count);
+    if (count < into.length) throw this.#endsAt(extent.offset + within, count);
   }
 
   close(): Promise<void> {
@@ -63,7 +63,7 @@ export class VerifiedFile {
     const startedMs = this.#nowMs();
     const piece = new Uint8Array(Math.min(PIECE_BYTES, lengthBytes));
     const { crc, readBytes } = await readExtentCrc(this.#file, extent, piece);
-    if (readBytes < lengthBytes) throw this.#endsAt(offset + readBytes);
+    if (readBytes < lengthBytes) throw this.#endsAt(offset, readBytes);
     if (crc !== extent.crc32) {
       const message = `${this.#path}, offset ${offset}: the bytes do not match their CRC`;
       throw new StorageError("capture_damaged", message, { path: this.#path, offset });
@@ -82,8 +82,9 @@ export class VerifiedFile {
     }
   }
 
-  #endsAt(offset: number): StorageError {
-    const path = this.#path;
-    return new StorageError("capture_damaged", `${path} ends at ${offset}, within stored bytes`, { path, offset });
+  #endsAt(readAt: number, readBytes: number): StorageError {
+    const [path, offset] = [this.#path, readAt + readBytes];
+    const message = `${path} ${fileEndText(readAt, readBytes)}, within stored bytes`;
+    return new StorageError("capture_damaged", message, { path, offset });
   }
 }

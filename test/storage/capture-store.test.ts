@@ -263,6 +263,14 @@ t.test("slices of a file read as one, at any position and length", async (t) => 
   const short = await captures.openSlices(file.path, slices);
   await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: new RegExp(`ends at ${end},`) });
   short.close();
+  // Behind it no read tells where it ends.
+  const last = slices.filter(({ lengthBytes }) => lengthBytes > 0).at(-1) as (typeof slices)[number];
+  disk.setBytes(file.path, stored.slice(0, last.offset - 1));
+  captures.close();
+  const shorter = await captures.openSlices(file.path, slices);
+  const message = new RegExp(`ends at ${last.offset} or before, within stored bytes`);
+  await t.rejects(shorter.read(whole.length - 1, 1), { code: "capture_damaged", message });
+  shorter.close();
 });
 
 t.test(
@@ -369,6 +377,12 @@ t.test("verification names each damaged extent", async (t) => {
     ),
   );
   t.equal(damages.length, 2);
+  const [first, , last] = extents as [(typeof extents)[0], unknown, (typeof extents)[0]];
+  disk.setBytes(file.path, bytes.slice(0, 60));
+  t.same(await verifyExtents(disk, file.path, [first, last]), [
+    { extent: first, reason: "the file ends at 60, within the extent" },
+    { extent: last, reason: `the file ends at ${last.offset} or before, within the extent` },
+  ]);
   await t.rejects(verifyExtents(disk, "/data/captures/none", extents), { code: "capture_missing" });
 });
 
