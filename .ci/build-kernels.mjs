@@ -1,7 +1,7 @@
 // Compiles the kernels of workers/artefacts into one WebAssembly module: those of kernels/, which TypeScript compiles too, against the
 // memory of assembly/, and what exists in AssemblyScript only. Left alone when no source of it has changed.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const folder = "workers/artefacts";
@@ -65,6 +65,8 @@ export async function buildKernels() {
     return false;
   }
   mkdirSync(dirname(target), { recursive: true });
+  // Whatever an interrupted build leaves, no digest vouches for it.
+  rmSync(stamp, { force: true });
   writeFileSync(target, outputs.get("kernels.wasm"));
   writeFileSync(stamp, digest);
   return true;

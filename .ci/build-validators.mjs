@@ -1,16 +1,18 @@
 // Compiles the JSON Schemas of core into modules beside them, whose declarations stand in the sources. Left alone when nothing of it has changed.
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const compiled = (name) => import(pathToFileURL(`dist/core/${name}.js`).href);
 
-function digestOf(schemas, options) {
-  return createHash("sha256")
+/** What a module begins with that was made of these: of the formats too, whose kinds the code follows. */
+function headOf(schemas, options) {
+  const digest = createHash("sha256")
     .update(readFileSync("package-lock.json"))
     .update(readFileSync(new URL(import.meta.url)))
-    .update(JSON.stringify([schemas, options]))
-    .digest("hex");
+    .update(readFileSync("dist/core/schema-validators.js"))
+    .update(JSON.stringify([schemas, options]));
+  return `// ${digest.digest("hex")}\n`;
 }
 
 /**
@@ -19,9 +21,8 @@ function digestOf(schemas, options) {
  */
 async function buildValidators({ name, dialect, schemas, options, formats }) {
   const target = `dist/core/${name}.js`;
-  const stamp = `${target}.sha256`;
-  const digest = digestOf(schemas, options);
-  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return;
+  const head = headOf(schemas, options);
+  if (existsSync(target) && readFileSync(target, "utf8").startsWith(head)) return;
   const { Ajv, Ajv2020, _ } = {
     ...(await import("ajv/dist/2020.js")).default,
     ...(await import("ajv/dist/ajv.js")).default,
@@ -45,11 +46,13 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
     "export { exports as validators };",
     "",
   ];
-  // Whatever an interrupted build leaves, no stamp vouches for it.
-  rmSync(stamp, { force: true });
-  writeFileSync(target, lines.join("\n"));
-  writeFileSync(stamp, digest);
+  // An interrupted build leaves the one of before, or none.
+  writeFileSync(`${target}.new`, head + lines.join("\n"));
+  renameSync(`${target}.new`, target);
 }
+
+/** What it makes; nothing else in dist has a declaration for its source. */
+export const VALIDATORS = ["core/cell-message-validators.js", "core/webhook-request-validators.js"];
 
 /** Of what the compiler has made of core. */
 export async function buildAllValidators() {

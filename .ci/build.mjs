@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildKernels } from "./build-kernels.mjs";
-import { buildAllValidators } from "./build-validators.mjs";
+import { buildAllValidators, VALIDATORS } from "./build-validators.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
@@ -16,10 +16,7 @@ function removeStale(directory) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) {
       removeStale(path);
-    } else if (
-      COMPILED.test(entry.name) &&
-      ![".ts", ".d.ts"].some((source) => existsSync(path.replace(COMPILED, source)))
-    ) {
+    } else if (COMPILED.test(entry.name) && !VALIDATORS.includes(path) && !existsSync(path.replace(COMPILED, ".ts"))) {
       rmSync(join("dist", path));
     }
   }

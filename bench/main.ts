@@ -112,7 +112,7 @@ async function runOne(
         storesDirectory: resolve(options.stores ?? join(directory, "stores")),
         socketDirectory,
         seed: options.seed,
-        httpClient: options.httpClient === "auto" ? chooseHttpClient() : options.httpClient,
+        httpClient: options.httpClient === "auto" ? chooseHttpClient(options.size) : options.httpClient,
         profileDirectory: options.cpuProf === undefined ? null : resolve(options.cpuProf),
         rounds: { warmup: own.warmup, measured, again },
       },

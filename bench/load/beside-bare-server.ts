@@ -8,7 +8,7 @@ import { type ServiceProcess, startService } from "./service-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const BARE_CONNECTIONS = 32;
-const SECONDS = { smoke: 1, full: 3 };
+const SECONDS = { smoke: 0.2, full: 3 };
 
 /** Whom goals name. */
 export const BESIDE_BARE = { service: "service", sameBytes: "bare-uws-same-bytes", bodyOnly: "bare-uws" } as const;

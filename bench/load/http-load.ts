@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { get } from "node:http";
-import type { RoundSample } from "../harness/benchmark.js";
+import type { RoundSample, Size } from "../harness/benchmark.js";
 import { runAutocannon } from "./autocannon-load.js";
 import type { HttpClient, HttpLoadRequest } from "./http-client.js";
 import { cpuSecondsOf } from "./process-cpu.js";
@@ -9,20 +9,19 @@ import { runWrk } from "./wrk-load.js";
 /** Above this share of one core a one-threaded client shows its own limit, not the server's. */
 const CLIENT_BOUND = 0.95;
 
-/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. */
-export function chooseHttpClient(): HttpClient {
+/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. But it takes whole seconds, of which smoke size has none. */
+export function chooseHttpClient(size: Size): HttpClient {
+  if (size === "smoke") return "autocannon";
   return spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined ? "wrk" : "autocannon";
 }
 
 /** One round of closed-loop GETs; a failure among the answers makes it throw, because then it is no measurement. */
 export async function measureHttpLoad(
-  chosen: HttpClient,
+  client: HttpClient,
   serverPid: number,
   request: HttpLoadRequest,
 ): Promise<RoundSample> {
   const serverCpuBefore = cpuSecondsOf(serverPid);
-  // wrk counts in whole seconds; what is to show only that it runs takes less.
-  const client = Number.isInteger(request.seconds) ? chosen : "autocannon";
   const outcome = await (client === "wrk" ? runWrk : runAutocannon)(request);
   const serverCpuSeconds = cpuSecondsOf(serverPid) - serverCpuBefore;
   if (outcome.failures > 0 || outcome.requests === 0) {

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { lowerV8ThreadPriority } from "../../workers/thread-priority.js";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../harness/machine-cpu.js";
@@ -16,25 +17,43 @@ const SATURATED = 0.95;
  */
 let reader: ChildProcess | undefined;
 
+function startReader(): ChildProcess {
+  // Collections of the benchmark's own garbage have the cores when nothing that is measured wants them.
+  lowerV8ThreadPriority(19);
+  const child = fork(new URL("./read-process.js", import.meta.url));
+  const forget = (): void => {
+    if (reader === child) reader = undefined;
+  };
+  // Also of one that ends between two slices; the next one is read by a new one.
+  child.once("exit", forget);
+  child.once("error", forget);
+  return child;
+}
+
+/** Of the process that reads; undefined where there is none. */
+export function readerPid(): number | undefined {
+  return reader?.pid;
+}
+
 async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
-  reader ??= fork(new URL("./read-process.js", import.meta.url));
-  const [child, given] = [reader, new AbortController()];
+  reader ??= startReader();
+  const [child, over] = [reader, new AbortController()];
   // Only while it reads does it keep this process; it ends when this one does.
   child.ref();
   child.channel?.ref();
-  const ended = once(child, "exit", { signal: given.signal }).then(([code, signal]) => {
-    reader = undefined;
-    throw new Error(`the reader ended with ${signal ?? code}`);
+  const { signal } = over;
+  const ended = once(child, "exit", { signal }).then(([code, by]) => {
+    throw new Error(`the reader ended with ${by ?? code}`);
   });
+  const answered = once(child, "message", { signal });
+  const sent = new Promise<never>((_, reject) => child.send(command, (error) => error !== null && reject(error)));
   try {
-    const answered = once(child, "message", { signal: given.signal });
-    child.send(command);
-    const [answer] = (await Promise.race([answered, ended])) as [ReadAnswer];
+    const [answer] = (await Promise.race([answered, ended, sent])) as [ReadAnswer];
     if ("error" in answer) throw new Error(answer.error);
     return answer;
   } finally {
-    ended.catch(() => {});
-    given.abort();
+    for (const one of [answered, ended, sent]) one.catch(() => {});
+    over.abort();
     child.channel?.unref();
     child.unref();
   }

@@ -41,7 +41,7 @@ end
 }
 
 /**
- * One thread of wrk: closed loop, one request in flight on each connection. wrk itself fills the histogram up for what it did not send
+ * One thread of wrk: closed loop, one request in flight on each connection, for whole seconds (a part of one counts as one). wrk itself fills the histogram up for what it did not send
  * while it waited (its `stats_correct`).
  */
 export async function runWrk(request: HttpLoadRequest): Promise<HttpLoadOutcome> {
@@ -51,9 +51,18 @@ export async function runWrk(request: HttpLoadRequest): Promise<HttpLoadOutcome>
   const cpuBefore = cpuSecondsOfEndedChildren();
   const child = spawn(
     "wrk",
-    ["-t", "1", "-c", `${request.connections}`, "-d", `${request.seconds}s`, "--timeout", "10s", "-s", script].concat(
-      `${request.url}${request.paths[0]}`,
-    ),
+    [
+      "-t",
+      "1",
+      "-c",
+      `${request.connections}`,
+      "-d",
+      `${Math.ceil(request.seconds)}s`,
+      "--timeout",
+      "10s",
+      "-s",
+      script,
+    ].concat(`${request.url}${request.paths[0]}`),
     { stdio: ["ignore", "ignore", "pipe"] },
   );
   let complaint = "";

@@ -41,7 +41,7 @@ for (const [client, options] of CLIENTS) {
     t.ok((sample.details?.["client CPU %"] ?? 0) > 0);
   });
 
-  t.test(`${client}: less than a second, which wrk cannot count, is measured too`, options, async (t) => {
+  t.test(`${client}: less than a second is measured too, by wrk as a whole one`, options, async (t) => {
     const server = createServer((_request, response) => response.end("0123456789"));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -49,7 +49,7 @@ for (const [client, options] of CLIENTS) {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const request = { url, paths: ["/"], connections: 4, seconds: 0.1, directory: t.testdir() };
     const { seconds } = await measureHttpLoad(client, process.pid, request);
-    t.ok(seconds >= 0.1, `${seconds} s`);
+    t.ok(seconds >= (client === "wrk" ? 1 : 0.1), `${seconds} s`);
   });
 
   t.test(`${client}: answers that are errors make no measurement`, options, async (t) => {
