@@ -80,5 +80,12 @@ console.log(
   `${secondsOfFiles.length} files in ${((performance.now() - beginMs) / 1000).toFixed(0)} s, ${sumSeconds.toFixed(0)} s one after another; longest: ` +
     slowest.map(([seconds, path]) => `${path.replace(/^.*dist\/test\//, "")} ${seconds.toFixed(0)} s`).join(", "),
 );
+const WHOLE_SUITE_SECONDS = 600;
+const seconds = (performance.now() - beginMs) / 1000;
+if (words.length === 0 && process.env.TEST_SIZE !== "full" && seconds > WHOLE_SUITE_SECONDS) {
+  console.log(
+    `warning: the suite took ${seconds.toFixed(0)} s, more than the ${WHOLE_SUITE_SECONDS} that it is to take at most`,
+  );
+}
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 process.exit(ok ? 0 : 1);

@@ -20,9 +20,11 @@ import { RecordVerifier, runOf } from "./record-verifier.js";
 import { UsageError } from "./resolve-options.js";
 
 /** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
-export async function check({ data, json }: CheckCommandOptions): Promise<boolean> {
+export async function check(
+  { data, json }: CheckCommandOptions,
+  progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
+): Promise<boolean> {
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
-  const progress = new CheckProgressLine();
   try {
     const verifier = new RecordVerifier();
     const folds = await SnapshotCheck.open(nodeFileSystem, dataDirectory);

@@ -183,10 +183,12 @@ t.test("a data directory that this account may not write", { skip: runsAsOther()
   giveToOther(data);
   chmodSync(data, 0o555);
   const before = contentOf(data);
-  const { code, stdout, stderr } = await runAsOther("dist/http/main.js", ["serve", "--data", data, "--port", "0"]);
-  t.match({ code, stdout }, { code: 1, stdout: "" });
   const message = `the data directory ${data} may not be read and written by this account (access ${data}: EACCES)`;
-  t.equal(stderr, `inspection-service: ${message}\n`);
+  for (const command of [["serve", "--port", "0"], ["check"]]) {
+    const { code, stdout, stderr } = await runAsOther("dist/http/main.js", [...command, "--data", data]);
+    t.match({ code, stdout }, { code: 1, stdout: "" });
+    t.equal(stderr, `inspection-service: ${message}\n`);
+  }
   t.equal(contentOf(data), before, "nothing was changed");
   chmodSync(data, 0o755);
 });

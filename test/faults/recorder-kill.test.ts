@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { checkDirectory } from "../helpers/checked-directory.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { LinkWorkload } from "../helpers/link-workload.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
@@ -97,6 +98,9 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   await gone;
   t.equal(process.child.exitCode, 0, "a clean end");
 
+  const { ok, findings } = await checkDirectory(directory);
+  t.same(findings, []);
+  t.equal(ok, true, "check finds the store whole: no hole, no damage");
   const recorder = await RecorderHarness.start(t, directory);
   let lost = 0;
   let doubled = 0;
@@ -110,6 +114,6 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   t.strictSame(recorder.refusals, []);
   const messages = workloads.reduce((sum, workload) => sum + workload.messages, 0);
   t.comment(
-    `${CYCLES} kills, ${workloads.length} runs, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled`,
+    `${CYCLES} kills, ${workloads.length} runs, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled, ${findings.length} findings of check`,
   );
 });

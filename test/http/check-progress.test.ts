@@ -1,5 +1,9 @@
 import t from "tap";
 import { CheckProgressLine } from "../../http/check-progress.js";
+import { check } from "../../http/store-commands.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { ServiceProcess } from "../helpers/service-process.js";
 
 /** What is written while a check of 120 s reports its progress 100 times a second. */
 function written(isTTY: boolean): string[] {
@@ -25,4 +29,34 @@ t.test("elsewhere a line comes every ten seconds, and none of a check that is so
     "checked 20000 of 120000 bytes (16%), 2000 records\n",
   ]);
   t.equal(written(false).length, 11);
+});
+
+t.test("the command tells how far it is, up to the end of the store", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
+  await producer.accept(programPut());
+  for (let run = 0; run < 20; run++) {
+    await producer.accept({ type: "run.create", id: nextId(), program_id: PROGRAM_ID });
+  }
+  await producer.close();
+  t.match(await service.end(), { code: 0 });
+
+  const texts: string[] = [];
+  let nowMs = 0;
+  // Of a clock on which every look is a minute later.
+  const minutes = (): number => {
+    nowMs += 60_000;
+    return nowMs;
+  };
+  const printed = t.capture(console, "log");
+  const isOk = await check(
+    { data: service.dataDirectory, json: true },
+    new CheckProgressLine({ isTTY: false, write: (text) => texts.push(text) }, minutes),
+  );
+  t.equal(isOk, true);
+  t.equal(printed().length, 1, "the result");
+  t.ok(texts.length > 0);
+  for (const text of texts) t.match(text, /^checked \d+ of \d+ bytes \(\d+%\), \d+ records\n$/);
+  t.match(texts.at(-1), /\((?:99|100)%\), 2[1-9] records/);
 });
