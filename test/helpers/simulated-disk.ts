@@ -140,6 +140,7 @@ export class SimulatedDisk implements FileSystem {
 
   async rename(from: string, to: string): Promise<void> {
     const inode = this.#inode("rename", from);
+    if (!this.#directories.has(parentOf(to))) throw new FileSystemError("ENOENT", "rename", from);
     this.#operation("rename", from);
     this.#names.delete(from);
     this.#names.set(to, inode);
@@ -174,6 +175,7 @@ export class SimulatedDisk implements FileSystem {
 
   async readDirectory(path: string): Promise<{ name: string; isDirectory: boolean }[]> {
     this.#assertAlive();
+    if (!this.#directories.has(path)) throw new FileSystemError("ENOENT", "readdir", path);
     const files = [...this.#names.keys()].filter((name) => parentOf(name) === path);
     const directories = [...this.#directories].filter((name) => parentOf(name) === path);
     const nameOf = (full: string): string => full.slice(path.length + 1);
@@ -381,6 +383,8 @@ class Inode {
   }
 
   write(bytes: Uint8Array, position: number): void {
+    // Nothing written behind the end leaves the end where it is.
+    if (bytes.length === 0) return;
     this.#current = written(this.#current, bytes, position);
     this.#changes.push({ position, bytes });
   }
