@@ -729,6 +729,20 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "workers/recorder/compaction",
   },
   {
+    name: "compaction does not give way to messages",
+    file: "workers/recorder/upkeep.js",
+    find: "await eventLoopTurn();\n                if (log.pendingBytes > 0)\n                    await log.whenCommitted(log.nextSequence - 1);",
+    replace: "",
+    killer: "workers/recorder/compaction",
+  },
+  {
+    name: "compaction does not wait for commits",
+    file: "workers/recorder/upkeep.js",
+    find: "if (log.pendingBytes > 0)",
+    replace: "if (false)",
+    killer: "workers/recorder/compaction",
+  },
+  {
     name: "retention does not learn where records went",
     file: "workers/recorder/upkeep.js",
     find: "this.#options.state.captures.moved(moves);",

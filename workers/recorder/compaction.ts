@@ -234,6 +234,8 @@ export class Compaction {
       this.#interrupt = () => {};
     }
     places.garbage.remove(base, deadBytes);
+    // For order, within the turn. No record needs it, as each segment is whole under its name, old or new: a power cut that took the new
+    // file back would cost its room, and perhaps the use of a snapshot that was made of it.
     await syncNames();
     const { segments, bytes } = this.#compacted;
     this.#compacted = { segments: segments + 1, bytes: bytes + rewritten.bytesBefore - rewritten.bytesAfter };

@@ -5,7 +5,9 @@ import { LogReader } from "../../../storage/log-reader.js";
 import { View } from "../../../storage/view.js";
 import { checkDirectory } from "../../helpers/checked-directory.js";
 import { CAPTURED_BYTES, type KeptRun, runWithCaptures } from "../../helpers/kept-captures.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
+import { recorderDisk } from "../../helpers/recorder-disk.js";
 import {
   type HarnessFront,
   type HarnessOptions,
@@ -13,6 +15,8 @@ import {
   temporaryDirectory,
 } from "../../helpers/recorder-harness.js";
 import { RoomFileSystem } from "../../helpers/room-file-system.js";
+import { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { turns } from "../../helpers/slow-disk.js";
 
 const SEGMENT_BYTES = 16 * 1024;
 const BASE_URL = "http://cell";
@@ -123,6 +127,70 @@ t.test(
     t.match(await again.raw.deliver({ type: "run.start", id: runs[0]!.id }), { code: "illegal_transition" });
     await again.recorder.stop();
     t.match(await checkDirectory(directory), { ok: true, findings: { length: 0 } });
+  },
+);
+
+/** Of 256 KiB each: compaction gives way between two. */
+const SLICES = 16;
+/** Of the event loop, for one sync of the log: more than all slices would take that do not wait for it. */
+const SYNC_TURNS = 10 * SLICES;
+
+/** This disk, on which syncs of segments take long while `isSlow` says so. */
+function slowSyncs(disk: FileSystem, isSlow: () => boolean): FileSystem {
+  return {
+    ...disk,
+    open: async (path, mode) => {
+      const file = await disk.open(path, mode);
+      const datasync = async (): Promise<void> => {
+        if (isSlow() && path.endsWith(".seg")) await turns(SYNC_TURNS);
+        await file.datasync();
+      };
+      return { ...file, datasync };
+    },
+  };
+}
+
+t.test(
+  "a message that comes while a segment is written anew is acknowledged before the segment is whole",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    // In memory, where no turn of the event loop goes by but those that compaction gives away.
+    const disk = new SimulatedDisk();
+    let isBegun = false;
+    const fileSystem = slowSyncs(recorderDisk(disk), () => isBegun);
+    const segmentBytes = SLICES * 256 * 1024;
+    const recorder = await RecorderHarness.start(t, directory, { fileSystem, segmentBytes });
+    const camera = await recorder.connect("camera");
+    let isAcknowledged = false;
+    let wasAcknowledged: boolean | undefined;
+    disk.onOperation = ({ kind, path }) => {
+      if (path !== `${directory}/meta/0000000000000001.seg.tmp`) return undefined;
+      if (kind === "create") {
+        isBegun = true;
+        camera.message({ type: "component.put", key: "camera", status: "healthy" });
+      }
+      // The only one: less is written than compaction leaves unsynced.
+      if (kind === "datasync") wasAcknowledged = isAcknowledged;
+      return undefined;
+    };
+    const acknowledged = camera.next().then((frame) => {
+      isAcknowledged = true;
+      return frame;
+    });
+    const raw = await recorder.connect("controller");
+    await raw.accept(programPut());
+    const data = { padding: "x".repeat(100_000) };
+    while (!isBegun) {
+      const id = nextId();
+      await raw.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+      await raw.accept({ type: "run.start", id });
+      await raw.accept({ type: "event.add", run_id: id, event_type: "e", data });
+      await raw.accept({ type: "run.finish", id });
+    }
+    t.match(await acknowledged, { kind: "ack", sequence: 1 });
+    await recorder.until(() => compacted(recorder).length > 0);
+    t.ok((compacted(recorder)[0]?.bytes_before as number) >= segmentBytes);
+    t.equal(wasAcknowledged, true);
   },
 );
 
