@@ -72,6 +72,8 @@ export async function setAside(
   name: string,
 ): Promise<void> {
   await fileSystem.rename(`${directory}/${name}`, `${quarantineDirectory}/${name}-stray.bin`);
+  // The name that it gets before the one that it loses, so that it always has one. Should it keep both, the next recovery moves it again;
+  // and recovery syncs the log's folder once more before it goes on, so that nothing depends on the second sync here.
   await fileSystem.syncDirectory(quarantineDirectory);
   await fileSystem.syncDirectory(directory);
 }

@@ -2,6 +2,7 @@ import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { Log } from "../../storage/log.js";
 import { forEachRecord } from "../../storage/log-batch.js";
+import { quarantinedFiles } from "../../storage/quarantine.js";
 import { readRecordHeader, recordLength, sealRecordHeader, writeRecordHeader } from "../../storage/record-format.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "../../storage/recovery-table.js";
@@ -17,6 +18,7 @@ import {
   recordOf,
   until,
 } from "../helpers/log-harness.js";
+import { type PowerCut, powerCuts, powerCutsWithin } from "../helpers/power-cuts.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 /** Every case of the decision table is named by a test below. */
@@ -57,17 +59,17 @@ async function fiveRecords(closes: boolean): Promise<SimulatedDisk> {
   return disk;
 }
 
-/** Segments 1 (a, b), 3 (c, d), 5 (e), and a mark. */
-async function threeSegments(): Promise<SimulatedDisk> {
+/** Segments 1 (a, b), 3 (c, d), 5 (e), and a mark; just stopped, without the mark. */
+async function threeSegments(closes = true): Promise<SimulatedDisk> {
   const disk = await createDisk();
   const { log } = await openLog(disk, { segmentBytes: 500 });
   await appendEach(log, ["a", "b", "c", "d", "e"], 200);
-  await log.close();
+  if (closes) await log.close();
   t.same(
     disk.paths().filter((path) => path.startsWith(META)),
     [1, 3, 5].map((base) => `${META}/${segmentName(base)}`),
   );
-  return disk;
+  return closes ? disk : disk.kill();
 }
 
 function cut(disk: SimulatedDisk, base: number, sizeBytes: number): void {
@@ -213,6 +215,48 @@ t.test("stray_copy: a copy of a segment under another number supersedes nothing,
   const disk = await threeSegments();
   disk.setBytes(pathOf(1).replace(".seg", "-copy.seg"), disk.bytesOf(pathOf(1)));
   await recovers(t, disk, { cases: ["tail_marks"], names });
+});
+
+t.test("stray_copy: behind any power cut it is in quarantine, told, and counts for nothing", async (t) => {
+  const random = createRandom(11);
+  const names = ["a", "b", "c", "d", "e"];
+  let count = 0;
+  // Of a log that was closed recovery goes on in the newest segment, of the other in a new one.
+  for (const closes of [true, false]) {
+    for (const [own, copiedTo] of [
+      [1, 4],
+      [3, 99],
+      [5, 0],
+    ] as const) {
+      const disk = await threeSegments(closes);
+      const bytes = disk.bytesOf(pathOf(own));
+      disk.setBytes(pathOf(copiedTo), bytes);
+      const kept = `${segmentName(copiedTo)}-stray.bin`;
+      const { result: first, cuts: within } = await powerCutsWithin(disk, random, () => openLog(disk));
+      const behind = powerCuts(disk, random);
+      await appendEach(first.log, ["later"]);
+      const later = powerCuts(disk, random);
+      for (const cut of [...behind, ...later])
+        t.ok(cut.disk.has(`${QUARANTINE}/${kept}`), `as ${copiedTo}, ${cut.what}: it was durable with the opening`);
+
+      const judge = async ({ what, disk: after }: PowerCut, expected: string[]): Promise<void> => {
+        const said = `${own} as ${copiedTo}, closed: ${closes}, ${what}`;
+        const isStill = after.has(pathOf(copiedTo));
+        const again = await openLog(after);
+        t.same(again.names, expected, said);
+        t.ok(again.log.nextSequence > expected.length, `${said}: no number is used again`);
+        t.match(again.log.recovery, { lostRecords: 0, corruptionCount: 0 }, said);
+        t.equal(again.log.recovery.decisions.stray_copy ?? 0, isStill ? 1 : 0, said);
+        t.notOk(after.has(pathOf(copiedTo)), said);
+        t.same(await quarantinedFiles(after, QUARANTINE), [kept], `${said}: health tells of it`);
+        t.same(after.has(`${QUARANTINE}/${kept}`) && after.bytesOf(`${QUARANTINE}/${kept}`), bytes, said);
+        count++;
+      };
+      for (const cut of [...within, ...behind]) await judge(cut, names);
+      for (const cut of later) await judge(cut, [...names, "later"]);
+    }
+  }
+  t.comment(`${count} power cuts`);
 });
 
 t.test("segment_unreadable: an older segment without a header is corruption, its numbers are lost", async (t) => {

@@ -88,6 +88,8 @@ export async function settleUnusable(
   }
   try {
     await fileSystem.rename(`${snapshotPath}/${name}`, `${quarantinePath}/${name}`);
+    // The name that it gets before the one that it loses, so that it always has one. Should it keep both, the next start judges it anew,
+    // and moves it again: the second sync saves no more than that.
     await fileSystem.syncDirectory(quarantinePath);
     await fileSystem.syncDirectory(snapshotPath);
     const reason = hasLost ? "the log has lost records" : "it is damaged, and everything is read from the log";

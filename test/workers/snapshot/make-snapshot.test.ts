@@ -1,14 +1,17 @@
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
+import { quarantinedFiles } from "../../../storage/quarantine.js";
 import { segmentName } from "../../../storage/segment.js";
 import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-format.js";
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
 import { listOf } from "../../helpers/list-of.js";
-import { META } from "../../helpers/log-harness.js";
+import { META, QUARANTINE } from "../../helpers/log-harness.js";
+import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/power-cuts.js";
 import { sectionDifferences } from "../../helpers/section-differences.js";
 import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { checkDisk } from "../../helpers/store-damage.js";
 import { sized } from "../../helpers/test-size.js";
 import { differences } from "../../helpers/view-comparison.js";
 
@@ -49,6 +52,18 @@ async function storeWithSnapshot(seed: number, before = 150, after = 100) {
   await store.append(history, after);
   await store.log.close();
   return { disk, history, sequence, path: `${SNAPSHOTS}/${snapshotName(sequence)}` };
+}
+
+function flipAt(disk: SimulatedDisk, path: string, at: number): void {
+  const bytes = disk.bytesOf(path);
+  bytes[at]! ^= 0x10;
+  disk.setBytes(path, bytes);
+}
+
+/** All but so many of the first ones. */
+function removeSegmentsBehind(disk: SimulatedDisk, keeps: number): void {
+  const segments = disk.paths().filter((name) => name.startsWith(META));
+  for (const name of segments.slice(keeps)) disk.removeFile(name);
 }
 
 t.test(`a snapshot anywhere and the log behind it are the whole log, TEST_SEED=${SEED}`, async (t) => {
@@ -131,6 +146,55 @@ t.test("damage in any section: found, and the same comes out of the log", async 
     await store.log.close();
   }
   t.comment(`${damages.length} places, ${places.length} sections`);
+});
+
+t.test("a snapshot put in quarantine is there behind any power cut, told, and not taken", async (t) => {
+  const random = createRandom(8);
+  let count = 0;
+  for (const [what, hasLost, damage] of [
+    ["it is damaged", false, (disk, path) => flipAt(disk, path, disk.bytesOf(path).length >> 1)],
+    ["the log is gone", true, (disk) => removeSegmentsBehind(disk, 0)],
+    ["the log's end is gone", true, (disk) => removeSegmentsBehind(disk, 1)],
+  ] as [string, boolean, (disk: SimulatedDisk, path: string) => void][]) {
+    const { disk, history, path, sequence } = await storeWithSnapshot(8);
+    damage(disk, path);
+    const bytes = disk.bytesOf(path);
+    const name = path.slice(SNAPSHOTS.length + 1);
+    const kept = `${QUARANTINE}/${name}`;
+    const { result: store, cuts: within } = await powerCutsWithin(disk, random, () => HistoryStore.open(disk));
+    t.match(store.warnings, listOf({ snapshot: name, message: /is kept in quarantine$/ }), what);
+    const next = store.log.nextSequence;
+    t.ok(next > sequence, what);
+    const behind = powerCuts(disk, random);
+    await store.append(history, 3);
+    const later = powerCuts(disk, random);
+    await store.log.close();
+    for (const cut of [...behind, ...later])
+      t.ok(cut.disk.has(kept), `${what}, ${cut.what}: it was durable with the opening`);
+
+    const judge = async ({ what: cut, disk: after }: PowerCut, leastNext: number): Promise<void> => {
+      const said = `${what}, ${cut}`;
+      const again = await HistoryStore.open(after);
+      await again.log.close();
+      t.equal(again.snapshot, null, said);
+      const plain = await opened(withoutSnapshots(after));
+      t.same(sectionDifferences(await again.columns(), await plain.columns()), [], said);
+      t.ok(again.log.nextSequence >= leastNext, `${said}: no number is used again`);
+      const losses = again.log.recovery.findings.filter(({ firstLost }) => firstLost !== null);
+      t.equal(losses.length > 0, hasLost, said);
+      t.notOk(after.has(path), said);
+      t.same(await quarantinedFiles(after, QUARANTINE), [name], `${said}: health tells of it`);
+      const { ok, findings } = await checkDisk(after, "/data");
+      const told = findings.filter(({ code }) => code === "quarantined");
+      t.notOk(ok, said);
+      t.match(told, listOf({ file: `quarantine/${name}` }), `${said}: check tells of it`);
+      t.same(after.has(kept) && after.bytesOf(kept), bytes, said);
+      count++;
+    };
+    for (const cut of [...within, ...behind]) await judge(cut, next);
+    for (const cut of later) await judge(cut, next + 3);
+  }
+  t.comment(`${count} power cuts`);
 });
 
 t.test("a log that it is not of: discarded, and the log counts", async (t) => {
