@@ -28,10 +28,15 @@ export async function checkDisk(
     snapshotPath: `${directory}/snapshot`,
     release: async () => {},
   };
+  // Who opens the data directory makes the folders that a first start had not made yet: here not on the disk that goes on.
+  const folders = [dataDirectory.capturesPath, dataDirectory.quarantinePath, dataDirectory.snapshotPath];
+  const areThere = await Promise.all(folders.map((folder) => disk.exists(folder)));
+  const fileSystem = areThere.every(Boolean) ? disk : disk.copy();
+  if (fileSystem !== disk) for (const folder of folders) await fileSystem.makeDirectory(folder);
   return await checkStore({
     dataDirectory,
-    fileSystem: disk,
-    folds: await SnapshotCheck.open(disk, dataDirectory),
+    fileSystem,
+    folds: await SnapshotCheck.open(fileSystem, dataDirectory),
     understandsType: isChangeRecordType,
     inspectRecord: (record) => {
       onRecord(record);
