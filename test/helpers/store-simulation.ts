@@ -134,10 +134,15 @@ class StoreSimulation {
 
   /** Of its own, so that histories without restarts stay as they were. */
   readonly #restarts: Random | null;
+  /** Of the power cuts behind openings that met damage: of its own likewise. */
+  readonly #cuts: Random;
+  /** What judges each of them, once all else is over: the turns that it takes are none of the history's. */
+  readonly #cutJudges: (() => Promise<void>)[] = [];
 
   constructor(seed: number, plan: SimulationPlan | null, restarts: boolean) {
     this.#plan = plan;
     this.#restarts = restarts ? createRandom(seed + 1_000_000_007) : null;
+    this.#cuts = createRandom(seed + 2_000_000_011);
     const random = createRandom(seed);
     this.#random = random;
     const names = ["controller", "head-1", "head-2"].slice(0, random.integer(1, 3));
@@ -159,6 +164,7 @@ class StoreSimulation {
     if (this.#faults.length === 0 && isRestart) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
+    for (const judge of this.#cutJudges) if (this.#faults.length === 0) await judge();
     counts.records = this.#ledger.records;
     counts.removedRuns = this.#ledger.removedRuns;
     for (const { answers } of this.#producers) {
@@ -194,12 +200,18 @@ class StoreSimulation {
     this.#end(life);
   }
 
-  #newLife(disk: SimulatedDisk, strike: Strike | null, isWhole = true, judges = true): StoreLife {
+  #newLife(
+    disk: SimulatedDisk,
+    strike: Strike | null,
+    isWhole = true,
+    judges = true,
+    random: Random = this.#random,
+  ): StoreLife {
     return new StoreLife({
       disk,
-      random: this.#random,
+      random,
       wallUs: () => {
-        this.#wallUs += this.#random.integer(0, 400);
+        this.#wallUs += random.integer(0, 400);
         return this.#wallUs;
       },
       ...{ strike, isWhole },
@@ -411,7 +423,8 @@ class StoreSimulation {
   /**
    * Damage to what is durable is found by check, before and behind an opening. An opening tells of it where it reads it, and none is ever
    * served: what is damaged in the log behind a snapshot's position, in a snapshot, or in the record of a run. What no store can tell from
-   * a torn tail, or from what never was, is no more than that.
+   * a torn tail, or from what never was, is no more than that. A power cut behind the opening changes nothing of this, and quarantine keeps
+   * what was put there.
    */
   async #damage(): Promise<void> {
     const disk = this.#disk.copy();
@@ -438,7 +451,7 @@ class StoreSimulation {
     const { isDamage, keptSequence } = expectedOf(damage, context);
     if (isDamage === false) this.#report.counts.untold++;
     const countsForNothing = (rest: StoreDamage): boolean => expectedOf(rest, context).isDamage === false;
-    const judge = async (when: string): Promise<void> => {
+    const judge = async (when: string, disk: SimulatedDisk): Promise<void> => {
       const { ok, findings } = await checkDisk(disk, DIRECTORY);
       if (isDamage && ok && !isHealed(disk, damage, countsForNothing))
         this.#faults.push(`check ${when} does not see ${damage.what}`);
@@ -447,11 +460,12 @@ class StoreSimulation {
       if (isDamage === false && tooMuch.length > 0)
         this.#faults.push(`check ${when} sees too much in ${damage.what}: ${JSON.stringify(tooMuch)}`);
     };
-    await judge("before an opening");
+    await judge("before an opening", disk);
     if (damage.path.includes("/captures/")) return;
     // Where records are gone untold their numbers are used again.
     const life = this.#newLife(disk, null, false, isDamage === true);
-    await life.start({ ...this.#options(null), retention: { days: null, bytes: null } });
+    const options: RecorderOptions = { ...this.#options(null), retention: { days: null, bytes: null } };
+    await life.start(options);
     const recovery = life.ready?.recovery;
     const isOfSnapshot = isSnapshot(damage.path);
     const isTold = (recovery?.corruptionCount ?? 0) > 0;
@@ -471,7 +485,32 @@ class StoreSimulation {
     // What lies behind all proof is cut, as a torn tail is.
     if (recovery?.findingCount === 0 && (isDamage || isOfSnapshot)) await this.#judgeUndamaged(life);
     this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
-    await judge("behind an opening");
+    await judge("behind an opening", disk);
+    const kept = disk.paths().filter((path) => path.startsWith(`${DIRECTORY}/quarantine/`));
+    for (const mode of CRASH_MODES) {
+      const when = `behind an opening and a power cut (${mode})`;
+      const cut = disk.fork(mode, this.#cuts);
+      const isTellable = (): boolean => isDamage === true && !isHealed(cut, damage, countsForNothing);
+      this.#cutJudges.push(async () => {
+        for (const path of kept) if (!cut.has(path)) this.#faults.push(`${path} is gone ${when}, with ${damage.what}`);
+        await judge(when, cut);
+        const next = this.#newLife(cut, null, false, isDamage === true, this.#cuts);
+        await next.start(options);
+        if (isTellable() && next.logDetail === null && !next.beganFromSnapshot)
+          this.#faults.push(`health does not tell ${when} of ${damage.what}`);
+        if (isDamage === false && (next.ready?.recovery.corruptionCount ?? 0) > 0)
+          this.#faults.push(`opening tells too much ${when} of ${damage.what}`);
+        if (isOfSnapshot && next.beganFromSnapshot) this.#faults.push(`taken ${when}, with ${damage.what}`);
+        if (next.lastSequence < keptSequence)
+          this.#faults.push(
+            `records ${next.lastSequence + 1} to ${keptSequence} are lost ${when}, with ${damage.what}`,
+          );
+        if (isOfSnapshot) await this.#judgeUndamaged(next);
+        this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, ${when}, with ${damage.what}`));
+        await judge(`${when}, opened again`, cut);
+        next.end("keep");
+      });
+    }
     life.end("keep");
   }
 
