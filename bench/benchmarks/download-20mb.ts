@@ -1,14 +1,15 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { loadEnd } from "../load/http-client.js";
 import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { hasNginx, startNginx } from "../peers/nginx.js";
 
 const CONNECTIONS = 4;
-const SECONDS = { smoke: 1, full: 3 };
-const FILE_BYTES = 20_000_000;
+const SECONDS = 3;
+const FILE_BYTES = { smoke: 2_000_000, full: 20_000_000 };
 const NAME = "report.bin";
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
@@ -18,8 +19,8 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     for (const closer of closers) await closer();
   };
   try {
-    const bytes = Buffer.alloc(FILE_BYTES);
-    for (let at = 0; at < FILE_BYTES; at += 4) bytes.writeUInt32LE((at * 2_654_435_761) >>> 0, at);
+    const bytes = Buffer.alloc(FILE_BYTES[context.size]);
+    for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE((at * 2_654_435_761) >>> 0, at);
     const client = await service.connect("bench");
     const [program] = await putPrograms(client, 1, 1);
     if (program === undefined) throw new Error("no program was put");
@@ -37,11 +38,11 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
         url,
         paths: [at],
         connections: CONNECTIONS,
-        seconds: SECONDS[context.size],
+        until: loadEnd(context.size, SECONDS),
         directory: context.directory,
       });
     const runners: OpenBenchmark["runners"] = { service: measure(service.url, service.pid, path) };
-    const notes = [`load by ${context.httpClient}, ${CONNECTIONS} connections; every answer has ${FILE_BYTES} bytes`];
+    const notes = [`load by ${context.httpClient}, ${CONNECTIONS} connections; every answer has ${bytes.length} bytes`];
     if (!hasNginx()) {
       return {
         runners,
@@ -65,7 +66,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
 export const download20mb: Benchmark = {
   name: "download-20mb",
   measures:
-    `GET of a file of ${FILE_BYTES / 1e6} MB of a run's manifest, again and again, over ${CONNECTIONS} connections that each keep one request in ` +
+    `GET of a file of ${FILE_BYTES.full / 1e6} MB of a run's manifest, again and again, over ${CONNECTIONS} connections that each keep one request in ` +
     "flight, by one thread of the load generator; both servers read from the page cache. The peer sends the same bytes by sendfile, which " +
     "takes them to the socket without a copy into the process; the service reads slices, checks their CRC-32, and writes them.",
   metric: { name: "throughput", unit: "req/s", better: "higher" },

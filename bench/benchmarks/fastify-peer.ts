@@ -4,6 +4,7 @@ import { createRandom } from "../../core/random.js";
 import { parseUtcTimeUs } from "../../core/timestamps.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type FilledRun, fillRuns } from "../load/filled-runs.js";
+import { loadEnd } from "../load/http-client.js";
 import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { listQuery, PAGE } from "../load/list-queries.js";
 import { startServer } from "../load/server-process.js";
@@ -14,7 +15,7 @@ import { type SqliteRun, writeRuns } from "../peers/sqlite-lists.js";
 
 const FASTIFY_SERVER = fileURLToPath(new URL("../peers/fastify-server.js", import.meta.url));
 const CONNECTIONS = 32;
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = 3;
 const RUNS = { smoke: 200, full: 5_000 };
 /** Different ones, asked for in turn. */
 const PATHS = 64;
@@ -82,7 +83,7 @@ async function open(
         url,
         paths,
         connections: CONNECTIONS,
-        seconds: SECONDS[context.size],
+        until: loadEnd(context.size, SECONDS),
         directory: context.directory,
       });
     const runners: OpenBenchmark["runners"] = { service: measure(service.url, service.pid) };

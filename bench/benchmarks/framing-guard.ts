@@ -2,12 +2,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { loadEnd } from "../load/http-client.js";
 import { measureHttpLoad } from "../load/http-load.js";
 import { startServer } from "../load/server-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const CONNECTIONS = 32;
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = 3;
 const BODY_BYTES = 4_000;
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
@@ -25,7 +26,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
             url,
             paths: ["/runs"],
             connections: CONNECTIONS,
-            seconds: SECONDS[context.size],
+            until: loadEnd(context.size, SECONDS),
             directory: context.directory,
           }),
       ]),

@@ -1,5 +1,6 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { loadEnd } from "../load/http-client.js";
 import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { type ListFront, openListFronts } from "../load/list-front.js";
 import { FILTERS, PAGE, randomQueries } from "../load/list-queries.js";
@@ -9,7 +10,7 @@ import { serveStore } from "../load/service-process.js";
 
 const RUNS = { smoke: 2_000, full: 1_000_000 };
 const QUERIES = { smoke: 10, full: 2_000 };
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = 3;
 const CONNECTIONS = 4;
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
@@ -41,7 +42,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
               url: service.url,
               paths: paths.get(filter) as string[],
               connections: CONNECTIONS,
-              seconds: SECONDS[size],
+              until: loadEnd(size, SECONDS),
               directory: context.directory,
             });
           },

@@ -1,11 +1,12 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type FilledRun, fillRuns, OUTCOMES } from "../load/filled-runs.js";
+import { loadEnd } from "../load/http-client.js";
 import { getBody, measureHttpLoad } from "../load/http-load.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 
 const CONNECTIONS = 16;
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = 3;
 const RUNS = { smoke: 200, full: 10_000 };
 const PAGE = 50;
 /** Different offsets, serial numbers and so on of one kind of query, asked for in turn. */
@@ -75,7 +76,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
           url: service.url,
           paths: variants.map(({ path }) => path),
           connections: CONNECTIONS,
-          seconds: SECONDS[context.size],
+          until: loadEnd(context.size, SECONDS),
           directory: context.directory,
         });
     }

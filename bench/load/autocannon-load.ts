@@ -4,6 +4,7 @@ import type { HttpLoadOutcome, HttpLoadRequest } from "./http-client.js";
 
 /** autocannon in this process, where wrk is not installed: closed loop, one request in flight on each connection. */
 export async function runAutocannon(request: HttpLoadRequest): Promise<HttpLoadOutcome> {
+  const { until } = request;
   const latency = new LatencyHistogram();
   const cpuBefore = process.cpuUsage();
   const result = await new Promise<autocannon.Result>((resolve, reject) => {
@@ -11,9 +12,10 @@ export async function runAutocannon(request: HttpLoadRequest): Promise<HttpLoadO
       {
         url: request.url,
         connections: request.connections,
-        duration: request.seconds,
-        // It ends with a sample, of which it takes one a second.
-        sampleInt: Math.min(1, request.seconds) * 1000,
+        ...("seconds" in until
+          ? { duration: until.seconds }
+          : // It ends with a sample, of which it takes one a second if it is not told otherwise.
+            { amount: until.answersPerConnection * request.connections, sampleInt: 50 }),
         requests: request.paths.map((path) => ({ method: "GET", path })),
       },
       (error: Error | null, outcome) => (error === null ? resolve(outcome) : reject(error)),

@@ -2,13 +2,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, BenchmarkContext, Contestant, OpenBenchmark } from "../harness/benchmark.js";
+import { loadEnd } from "./http-client.js";
 import { getAnswer, measureHttpLoad, type WholeAnswer } from "./http-load.js";
 import { startServer } from "./server-process.js";
 import { type ServiceProcess, startService } from "./service-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const BARE_CONNECTIONS = 32;
-const SECONDS = { smoke: 0.2, full: 3 };
+const SECONDS = 3;
 
 /** Whom goals name. */
 export const BESIDE_BARE = { service: "service", sameBytes: "bare-uws-same-bytes", bodyOnly: "bare-uws" } as const;
@@ -98,7 +99,7 @@ export async function openBesideBareServer(
         url,
         paths: [path],
         connections: BARE_CONNECTIONS,
-        seconds: SECONDS[context.size],
+        until: loadEnd(context.size, SECONDS),
         directory: context.directory,
       });
     return {

@@ -1,14 +1,22 @@
+import type { Size } from "../harness/benchmark.js";
 import type { LatencyData } from "../harness/latency-histogram.js";
 
 export type HttpClient = "wrk" | "autocannon";
+
+/** What ends a round: time, in whole seconds since wrk takes no others; or a number of answers, to which a machine comes however slow it is. */
+export type LoadEnd = { seconds: number } | { answersPerConnection: number };
+
+/** Smoke size proves that answers come; for figures time decides. */
+export function loadEnd(size: Size, seconds: number): LoadEnd {
+  return size === "smoke" ? { answersPerConnection: 5 } : { seconds };
+}
 
 export interface HttpLoadRequest {
   url: string;
   /** Asked for in turn, over and over. */
   paths: readonly string[];
   connections: number;
-  /** Whole seconds: wrk takes no others. */
-  seconds: number;
+  until: LoadEnd;
   /** For files of the client's. */
   directory: string;
 }

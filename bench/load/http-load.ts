@@ -9,7 +9,7 @@ import { runWrk } from "./wrk-load.js";
 /** Above this share of one core a one-threaded client shows its own limit, not the server's. */
 const CLIENT_BOUND = 0.95;
 
-/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. But it takes whole seconds, and smoke size is to take less. */
+/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. But it takes whole seconds, and smoke size ends with its answers. */
 export function chooseHttpClient(size: Size): HttpClient {
   if (size === "smoke") return "autocannon";
   return spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined ? "wrk" : "autocannon";

@@ -41,8 +41,8 @@ end
 }
 
 /**
- * One thread of wrk: closed loop, one request in flight on each connection, for whole seconds (a part of one counts as one). wrk itself fills the histogram up for what it did not send
- * while it waited (its `stats_correct`).
+ * One thread of wrk: closed loop, one request in flight on each connection; for a second where a number of answers is to end it. wrk itself fills the
+ * histogram up for what it did not send while it waited (its `stats_correct`).
  */
 export async function runWrk(request: HttpLoadRequest): Promise<HttpLoadOutcome> {
   const script = join(request.directory, "wrk.lua");
@@ -57,7 +57,7 @@ export async function runWrk(request: HttpLoadRequest): Promise<HttpLoadOutcome>
       "-c",
       `${request.connections}`,
       "-d",
-      `${Math.ceil(request.seconds)}s`,
+      `${"seconds" in request.until ? request.until.seconds : 1}s`,
       "--timeout",
       "10s",
       "-s",
