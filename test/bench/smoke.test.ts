@@ -62,7 +62,8 @@ t.test("every benchmark completes at smoke size, and leaves a valid result, a pa
   t.comment(`${CHOSEN.length} of ${BENCHMARKS.length} benchmarks`);
   for (const benchmark of CHOSEN) {
     const result = report.benchmarks.find(({ name }) => name === benchmark.name);
-    t.equal(result?.error, null, `${benchmark.name} ran`);
+    // In the name, so that whoever reads only which tests failed knows why.
+    t.equal(result?.error, null, result?.error ? `${benchmark.name} failed: ${result.error}` : `${benchmark.name} ran`);
     const missing = result?.missing ?? [];
     for (const { name, why } of missing) {
       t.match(
