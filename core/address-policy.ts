@@ -1,14 +1,14 @@
 /**
  * Which addresses deliveries may go to (decisions.md, URLs). A factory's own network and loopback are the normal case; never allowed are
  * link-local and cloud metadata, multicast, unspecified, reserved broadcast, and the service's own addresses on its own port. An IPv6
- * address that carries an IPv4 one is judged as both.
+ * address that carries an IPv4 one is judged as both; but an allow list takes it for the IPv4 one only where packets to it go to no other host.
  *
  * | form | prefix | where the IPv4 address stands | source |
  * |---|---|---|---|
- * | IPv4-mapped | ::ffff:0:0/96 | last 32 bits | RFC 4291, 2.5.5.2 |
+ * | IPv4-mapped (the same host) | ::ffff:0:0/96 | last 32 bits | RFC 4291, 2.5.5.2 |
  * | IPv4-compatible | ::/96 | last 32 bits | RFC 4291, 2.5.5.1 |
  * | IPv4-translated | ::ffff:0:0:0/96 | last 32 bits | RFC 2765, 2.1 |
- * | NAT64 | 64:ff9b::/96 | last 32 bits | RFC 6052, 2.1 |
+ * | NAT64 (the same host) | 64:ff9b::/96 | last 32 bits | RFC 6052, 2.1 |
  * | NAT64, local use | 64:ff9b:1::/48 | last 32 bits of a /96 of it, or behind the /48 as RFC 6052, 2.2 says | RFC 8215 |
  * | 6to4 | 2002::/16 | bits 16 to 47 | RFC 3056, 2 |
  * | Teredo | 2001::/32 | server in bits 32 to 63, client inverted in the last 32 bits | RFC 4380, 4 |
@@ -41,8 +41,13 @@ const FORBIDDEN_IPV4: readonly (readonly [range: string, reason: string])[] = [
 ];
 const FORBIDDEN_IPV6: readonly (readonly [range: string, reason: string])[] = [
   ["fe80::/10", "link-local"],
+  // AWS, Google, Oracle, Scaleway, Akamai, Alibaba.
   ["fd00:ec2::/32", "cloud metadata"],
   ["fd20:ce::254/128", "cloud metadata"],
+  ["fd00:c1::a9fe:a9fe/128", "cloud metadata"],
+  ["fd00:42::42/128", "cloud metadata"],
+  ["fd00:a9fe:a9fe::1/128", "cloud metadata"],
+  ["fd00:100::100:200/128", "cloud metadata"],
   ["::/128", "unspecified"],
   ["ff00::/8", "multicast"],
 ];
@@ -70,7 +75,7 @@ export function addressFault(address: string, port: number, policy: AddressPolic
   // A zone (fe80::1%eth0) says by which interface, not where to.
   const plain = address.split("%")[0] as string;
   if (!ipaddr.isValid(plain)) return `${address} is not an IP address`;
-  const forms = formsOf(ipaddr.parse(plain));
+  const { forms, sameHost } = formsOf(ipaddr.parse(plain));
   for (const form of forms) {
     const reason = forbidden.find(([range]) => isWithin(form, range))?.[1];
     if (reason !== undefined) return `${address} is never allowed: ${reason}`;
@@ -79,7 +84,8 @@ export function addressFault(address: string, port: number, policy: AddressPolic
   const isDenied = policy.deny.some((range) => forms.some((form) => isWithin(form, range)));
   if (isDenied) return `${address} is denied by --webhook-deny`;
   const { allow } = policy;
-  if (allow !== null && !allow.some((range) => forms.some((form) => isWithin(form, range)))) {
+  // Not by every form: what a tunnel's address carries is its relay or whatever its owner chose, and packets go to another host.
+  if (allow !== null && !allow.some((range) => sameHost.some((form) => isWithin(form, range)))) {
     return `${address} is not allowed by --webhook-allow`;
   }
   return undefined;
@@ -108,9 +114,9 @@ const NAT64_PLACES = [
   [9, 10, 11, 12],
 ] as const;
 
-/** The address, and every IPv4 address that it carries. */
-function formsOf(address: Address): Address[] {
-  if (address.kind() === "ipv4") return [address];
+/** The address, and every IPv4 address that it carries; and those of them that packets to it go to. */
+function formsOf(address: Address): { forms: Address[]; sameHost: Address[] } {
+  if (address.kind() === "ipv4") return { forms: [address], sameHost: [address] };
   const bytes = address.toByteArray();
   const forms: Address[] = [address];
   const carries = (...ipv4: (number | undefined)[]): void => {
@@ -125,6 +131,7 @@ function formsOf(address: Address): Address[] {
   const isTranslated = starts(0, 0, 0, 0, 0xffff, 0);
   const isNat64 = starts(0x64, 0xff9b, 0, 0, 0, 0);
   if (isMapped || isCompatible || isTranslated || isNat64) carries(...last);
+  const sameHost = isMapped || isNat64 ? [...forms] : [address];
   if (starts(0x64, 0xff9b, 1)) {
     // The prefix may be of any length from 48 bits: the address does not say which. What begins with 0 is filling.
     for (const places of [LAST_PLACES, ...NAT64_PLACES])
@@ -137,5 +144,5 @@ function formsOf(address: Address): Address[] {
   }
   const isIsatap = (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
   if (isIsatap) carries(...last);
-  return forms;
+  return { forms, sameHost };
 }

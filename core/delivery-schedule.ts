@@ -26,10 +26,16 @@ export class DeliverySchedule {
   readonly #endMs: number;
   #attemptsLeft: number;
 
-  constructor(plan: DeliveryPlan, startMs: number) {
+  /** @param endMs of a window that has begun before; by default it begins now */
+  constructor(plan: DeliveryPlan, nowMs: number, endMs = nowMs + plan.windowMs) {
     this.#plan = plan;
-    this.#endMs = startMs + plan.windowMs;
+    this.#endMs = endMs;
     this.#attemptsLeft = plan.attempts;
+  }
+
+  /** When the window ends. */
+  get endMs(): number {
+    return this.#endMs;
   }
 
   /** Begins an attempt: at the start, and when a pause is over. A pause that ended too late leaves no time for one. */

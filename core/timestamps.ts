@@ -46,10 +46,17 @@ export function parseTimeUs(text: string): number | undefined {
 /**
  * As `parseTimeUs`, for a bound that times are compared with: one before 1970 (0001-01-01, as some clients say "from the start") becomes 0,
  * one behind all times `TIME_LIMIT_US`. Undefined only when the text is not a date-time.
+ *
+ * @param rounding of a time between two microseconds: down for a bound that times lie behind, up for one that they lie before
  */
-export function parseTimeBoundUs(text: string): number | undefined {
-  const timeUs = readTimeUs(text);
+export function parseTimeBoundUs(text: string, rounding: "down" | "up"): number | undefined {
+  const readUs = readTimeUs(text);
+  const timeUs = readUs !== undefined && rounding === "up" && isBetweenMicroseconds(text) ? readUs + 1 : readUs;
   return timeUs === undefined ? undefined : Math.min(Math.max(timeUs, 0), TIME_LIMIT_US);
+}
+
+function isBetweenMicroseconds(text: string): boolean {
+  return /[.,]\d{6}0*[1-9]/.test(text);
 }
 
 function readTimeUs(text: string): number | undefined {

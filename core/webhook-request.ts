@@ -85,14 +85,22 @@ export interface UpdateWebhook {
   secret: string | null | undefined;
 }
 
-/** What is wrong with a body that fits its schema: the fields, each with what is allowed. */
-export function webhookRequestFaults({ url, secret }: WebhookRequestBody): { field: string; allowed: string }[] {
-  const faults: { field: string; allowed: string }[] = [];
+/** A field that breaks a rule which its schema cannot say. */
+export interface WebhookRequestFault {
+  field: string;
+  /** What came, with the user info that it may have; null for a secret. */
+  value: string | null;
+  allowed: string;
+}
+
+/** Of a body that need not fit its schema otherwise. */
+export function webhookRequestFaults({ url, secret }: Readonly<Record<string, unknown>>): WebhookRequestFault[] {
+  const faults: WebhookRequestFault[] = [];
   if (typeof url === "string" && !isWebhookUrl(url)) {
-    faults.push({ field: "url", allowed: "an absolute http or https URL without user info and fragment" });
+    faults.push({ field: "url", value: url, allowed: "an absolute http or https URL without user info and fragment" });
   }
   if (typeof secret === "string" && !isUsableSecret(secret)) {
-    faults.push({ field: "secret", allowed: "base64 where it follows whsec_" });
+    faults.push({ field: "secret", value: null, allowed: "base64 where it follows whsec_" });
   }
   return faults;
 }

@@ -40,6 +40,7 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
           type: "string",
           format: "date-time",
           description: "Only deliveries created before this time: for the next page, the oldest created_at seen.",
+          isUpperBound: true,
         },
       },
       responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },

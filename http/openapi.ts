@@ -126,13 +126,11 @@ function operation(route: Route): JsonSchema {
         description,
         schema,
       })),
-      ...Object.entries(route.query).map(([name, { description, ...schema }]) => ({
-        name,
-        in: "query",
-        required: false,
-        description,
-        schema,
-      })),
+      ...Object.entries(route.query).map(([name, { description, ...schema }]) => {
+        // Of the reader of the value, not of the schema.
+        if ("isUpperBound" in schema) delete schema.isUpperBound;
+        return { name, in: "query", required: false, description, schema };
+      }),
     ],
     ...(route.body !== undefined && { requestBody: requestBodyOf(route.body, route.operationId) }),
     responses: responsesOf(route),

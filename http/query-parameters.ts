@@ -4,7 +4,13 @@ import { parseTimeBoundUs } from "../core/timestamps.js";
 /** A query parameter as a JSON Schema; these three kinds are all that the interface has. */
 export type QueryParameter =
   | { readonly type: "string"; readonly description: string }
-  | { readonly type: "string"; readonly format: "date-time"; readonly description: string }
+  | {
+      readonly type: "string";
+      readonly format: "date-time";
+      readonly description: string;
+      /** What is asked for lies before it: a time between two microseconds is rounded up, else down. */
+      readonly isUpperBound?: true;
+    }
   | {
       readonly type: "integer";
       readonly minimum: number;
@@ -91,7 +97,7 @@ function parseValue(name: string, parameter: QueryParameter, raw: string): strin
   if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
   if (text === "") return "default" in parameter ? parameter.default : undefined;
   if (parameter.type === "integer") return parseInteger(name, parameter, text);
-  if ("format" in parameter) return parseDateTime(name, text);
+  if ("format" in parameter) return parseDateTime(name, parameter.isUpperBound === true, text);
   return text;
 }
 
@@ -107,9 +113,10 @@ function parseInteger(name: string, parameter: { minimum: number; maximum: numbe
   return value;
 }
 
-function parseDateTime(name: string, text: string): number {
+function parseDateTime(name: string, isUpperBound: boolean, text: string): number {
   // The plus of an offset that was not percent-encoded came as a space; behind the date no other space can stand there.
-  const timeUs = parseTimeBoundUs(text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2"));
+  const time = text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2");
+  const timeUs = parseTimeBoundUs(time, isUpperBound ? "up" : "down");
   if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");
   return timeUs;
 }

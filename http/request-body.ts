@@ -26,11 +26,27 @@ export function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): Servi
   });
   const params: JsonObject = { field, in: "body", value, allowed };
   if (faults.length > 1) params.faults = faults.slice(0, SHOWN_FAULTS).map((fault) => ({ ...fault }));
+  if (faults.length > SHOWN_FAULTS) names.push(`and ${faults.length - SHOWN_FAULTS} more`);
   return new ServiceError("invalid_parameter", names.join("; "), params);
 }
 
-// A type and its parameters (RFC 9110, section 8.3.1); JSON has no parameter but the charset that some clients add.
-const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
+// A type and its parameters (RFC 9110, sections 5.6.6 and 8.3.1): none of JSON's changes what the bytes mean, but the charset that some
+// clients add has to be true.
+const JSON_TYPE = /^application\/json[ \t]*/i;
+const PARAMETER = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=([\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*")[ \t]*)?/y;
+
+function isJsonMediaType(text: string): boolean {
+  const type = JSON_TYPE.exec(text);
+  if (type === null) return false;
+  PARAMETER.lastIndex = type[0].length;
+  while (PARAMETER.lastIndex < text.length) {
+    const parameter = PARAMETER.exec(text);
+    if (parameter === null) return false;
+    const [, name = "", value = ""] = parameter;
+    if (name.toLowerCase() === "charset" && !/^"?utf-?8"?$/i.test(value)) return false;
+  }
+  return true;
+}
 
 /** Refuses a body that is not said to be JSON, or is encoded. Asked before the body is read. */
 export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefined {
@@ -41,7 +57,7 @@ export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefine
       value: headers.get(field)?.slice(0, SHOWN_CHARACTERS) ?? null,
       allowed,
     });
-  if (!JSON_MEDIA_TYPE.test(headers.get("content-type") ?? "")) return wrong("content-type", "application/json");
+  if (!isJsonMediaType(headers.get("content-type") ?? "")) return wrong("content-type", "application/json");
   if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) return wrong("content-encoding", "absent");
   return undefined;
 }
@@ -49,9 +65,11 @@ export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefine
 /** Decodes and validates the bodies of one route. */
 export class RequestBodyParser {
   readonly #validate: SchemaValidator;
+  readonly #furtherFaults: RequestBodyDeclaration["furtherFaults"];
 
-  constructor({ validate }: RequestBodyDeclaration) {
+  constructor({ validate, furtherFaults }: RequestBodyDeclaration) {
     this.#validate = validate;
+    this.#furtherFaults = furtherFaults;
   }
 
   /** @throws ServiceError malformed_json; invalid_parameter, naming each field that is wrong */
@@ -65,19 +83,27 @@ export class RequestBodyParser {
       const where = error instanceof SyntaxError && position !== undefined ? { position: Number(position) } : {};
       throw new ServiceError("malformed_json", "the request body is not JSON in UTF-8", { in: "body", ...where });
     }
-    const nonJson = findNonJson(body, 0);
-    if (nonJson !== undefined) {
-      throw invalidBody([{ field: nonJson.path.slice(1), value: null, allowed: nonJson.allowed }]);
-    }
-    if (this.#validate(body)) return body;
-    // A schema of several kinds (anyOf) reports each kind's error at the same place.
+    // The first of each field: a schema of several kinds (anyOf) reports each kind's error at the same place.
     const faults = new Map<string, BodyFault>();
-    for (const error of this.#validate.errors ?? []) {
-      const fault = faultOf(error);
+    const add = (fault: BodyFault): void => {
       if (!faults.has(fault.field)) faults.set(fault.field, fault);
+    };
+    const nonJson = findNonJson(body, 0);
+    if (nonJson !== undefined) add({ field: nonJson.path.slice(1), value: null, allowed: nonJson.allowed });
+    if (!this.#validate(body)) for (const error of this.#validate.errors ?? []) add(faultOf(error));
+    if (isObject(body)) {
+      for (const { field, value, allowed } of this.#furtherFaults?.(body) ?? []) {
+        add({ field, value: shown(value), allowed });
+      }
     }
-    throw invalidBody([...faults.values()] as [BodyFault, ...BodyFault[]]);
+    const [first, ...others] = faults.values();
+    if (first !== undefined) throw invalidBody([first, ...others]);
+    return body;
   }
+}
+
+function isObject(body: unknown): body is Readonly<Record<string, unknown>> {
+  return typeof body === "object" && body !== null && !Array.isArray(body);
 }
 
 function faultOf({ keyword, params, instancePath, data, parentSchema, message }: ErrorObject): BodyFault {
@@ -121,11 +147,11 @@ function faultOf({ keyword, params, instancePath, data, parentSchema, message }:
 
 /**
  * The value, short enough for an answer and a log line. Nothing of what is in an object or a list, where a secret may stand that belongs
- * elsewhere, and of a URL no user info.
+ * elsewhere, and of a URL no user info: as broken URLs are read in many ways, all up to the last @ counts as that.
  */
 function shown(value: unknown): JsonValue {
   if (value === null || typeof value === "boolean" || typeof value === "number") return value;
   if (typeof value !== "string") return Array.isArray(value) ? "a list" : "an object";
-  const text = value.replace(/\/\/[^/?#]*@/, "//…@");
+  const text = value.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[\s\S]*@/i, "$1…@");
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
 }

@@ -1,6 +1,7 @@
 import { DELIVERY_STATUSES } from "../core/delivery.js";
 import { COMPONENT_STATUSES } from "../core/health.js";
 import { UUID_V7_PATTERN } from "../core/identifiers.js";
+import { LIMITS } from "../core/limits.js";
 import { FILE_TYPES, FRAME_FORMATS } from "../core/manifest.js";
 import { PROGRAM_STATUSES, STEP_TYPES } from "../core/program.js";
 import { CANONICAL_UNITS, CHECK_STATUSES } from "../core/quality.js";
@@ -177,7 +178,10 @@ export const RESPONSE_SCHEMAS = {
   }),
   WebhookDeliveryDetailResponse: object({
     ...DELIVERY,
-    attempt_history: arrayOf(ref("WebhookDeliveryAttemptResponse")),
+    attempt_history: {
+      ...arrayOf(ref("WebhookDeliveryAttemptResponse")),
+      description: `The latest attempts, newest first; of the ${LIMITS.attemptsPerDelivery} that are kept a manual retry beyond them drops the oldest.`,
+    },
   }),
   TestWebhookResponse: object({
     delivered: BOOLEAN,

@@ -27,6 +27,8 @@ export interface RequestBodyDeclaration {
   schema: JsonSchema;
   /** Compiled of the schema. The body is held against it before the handler runs. */
   validate: SchemaValidator;
+  /** What the schema cannot say: faults of the fields that are of the right type, whatever else is wrong. `value`: what may be shown, else null. */
+  furtherFaults?(body: Readonly<Record<string, unknown>>): { field: string; value: string | null; allowed: string }[];
 }
 
 export type RouteMethod = "GET" | "POST" | "PATCH" | "DELETE";

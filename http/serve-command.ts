@@ -126,7 +126,7 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     receivers: {
       allow: options["webhook-allow"],
       deny: options["webhook-deny"],
-      extraCa: await readCertificates(options["webhook-ca"]),
+      extraCa: await extraAuthorities(options["webhook-ca"]),
     },
     retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
   };
@@ -138,8 +138,22 @@ function isMore(left: RoomAmount, right: RoomAmount): boolean {
   return "share" in right && left.share > right.share;
 }
 
-async function readCertificates(path: string | null): Promise<string | null> {
+/** In PEM; null where those that Node trusts by itself are all. */
+async function extraAuthorities(path: string | null): Promise<string | null> {
   if (path === null) return null;
+  const added = await readCertificates(path);
+  // A list of authorities replaces those that Node trusts by itself: `rootCertificates`, and what this variable names.
+  const byNode = process.env.NODE_EXTRA_CA_CERTS;
+  if (byNode === undefined || byNode === "") return added;
+  try {
+    return `${new TextDecoder().decode(await readWholeFile(nodeFileSystem, byNode))}\n${added}`;
+  } catch {
+    // Node has warned of it, and goes on without.
+    return added;
+  }
+}
+
+async function readCertificates(path: string): Promise<string> {
   let text: string;
   try {
     text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { rootCertificates } from "node:tls";
 import t, { type Test } from "tap";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
@@ -69,6 +70,18 @@ t.test(
     t.match(await test(trusting.client, `https://127.0.0.2:${port}/`), { delivered: false, status_code: null });
     t.match(await test(trusting.client, `http://127.0.0.1:${port}/`), { delivered: false });
     t.equal(received, 2);
+
+    const environment = { NODE_EXTRA_CA_CERTS: file };
+    const another = join(folder, "another.pem");
+    writeFileSync(another, rootCertificates[0] as string);
+    const byNode = await ServiceProcess.start({ args: ["serve", "--webhook-ca", another], environment });
+    t.teardown(() => byNode.dispose());
+    const added = new ContractClient(t, byNode.port);
+    t.match(await test(added, `https://localhost:${port}/`), { delivered: true }, "beside what Node trusts by itself");
+    const missing = { NODE_EXTRA_CA_CERTS: join(folder, "absent.pem") };
+    const without = await ServiceProcess.start({ args: ["serve", "--webhook-ca", file], environment: missing });
+    t.teardown(() => without.dispose());
+    t.match(await test(new ContractClient(t, without.port), `https://localhost:${port}/`), { delivered: true });
 
     writeFileSync(file, "no certificate");
     const data = join(folder, "data");

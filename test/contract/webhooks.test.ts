@@ -1,7 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { Webhook as StandardWebhook } from "standardwebhooks";
 import t, { type Test } from "tap";
 import { EVENT_SCHEMAS } from "../../core/event-schema.js";
 import { verifyWebhook } from "../../core/verify-webhook.js";
@@ -253,6 +255,11 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   t.equal(completed.service_version, (await client.get("/system/version"))["service-version"]);
   for (const { headers, body } of target.requests) {
     verifyWebhook({ secret: SECRET, headers, body });
+    // As it came over the wire, by the public package too: it reads the Standard Webhooks headers.
+    t.same(
+      new StandardWebhook(SECRET).verify(body.toString(), headers as Record<string, string>),
+      JSON.parse(`${body}`),
+    );
     t.match(headers, { "x-service-event": JSON.parse(body.toString()).event_name, "content-type": "application/json" });
   }
 
@@ -292,6 +299,9 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
     query = { limit: 2, before: oldest.created_at };
   }
   t.same(pages, deliveries, "paged by before, each once");
+  const newest = deliveries[0]?.created_at as string;
+  const behind = await client.raw("GET", `/webhooks/${hook.id}/deliveries?before=${newest.replace("Z", "4Z")}`);
+  t.same(behind.json(), deliveries, "before a time behind the newest, though by less than a microsecond");
   const listed = deliveries.find(({ payload }) => (payload as { event_id?: string }).event_id === completed.event_id);
   t.same(listed?.payload, completed, "the payload is what was posted");
   const listedPath = { path: { delivery_id: listed?.id as string } };
@@ -323,6 +333,25 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   );
   const returned = await client.post("/webhook-deliveries/{delivery_id}/retry", listedPath);
   t.same(returned, detail, "a delivered one is returned");
+});
+
+t.test("the event of a run whose program was deleted, and had no robot: null for both", async (t) => {
+  const { service, client } = await start(t);
+  const target = await receiver(t);
+  await client.post("/webhooks", { body: { name: "mes", url: target.url, subscribed_events: ALL_EVENTS } });
+  const producer = await producerOf(t, service);
+  const program = { id: UNKNOWN_ID, name: "Gone", status: "active", steps: [{ type: "wait" }] };
+  await producer.deliver({ type: "program.put", program });
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: UNKNOWN_ID });
+  await producer.deliver({ type: "run.start", id });
+  await producer.deliver({ type: "program.delete", id: UNKNOWN_ID });
+  await producer.deliver({ type: "run.finish", id });
+  await target.received(2);
+  const events = target.requests.map(({ body }) => JSON.parse(body.toString()));
+  const of = (name: string) => events.find(({ event_name }) => event_name === name);
+  t.match(of("ProgramStarted"), { data: { program_id: UNKNOWN_ID, program_name: "Gone", robot_id: null } });
+  t.match(of("ProgramCompleted"), { data: { program_id: UNKNOWN_ID, program_name: null, robot_id: null } });
 });
 
 t.test("tests and retries are one attempt each, made while the request waits", async (t) => {
@@ -638,4 +667,29 @@ t.test("the service itself, link-local and the lists are refused as receivers", 
   t.match(await errorOf(`http://localhost:${service.port}/`), /the service itself/);
   t.match(await errorOf("http://169.254.169.254/latest/meta-data"), /never allowed/);
   t.match(await errorOf("http://127.0.0.9/"), /--webhook-deny/);
+  const external = Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .find(({ internal }) => !internal);
+  if (external !== undefined && external.family === "IPv4") {
+    t.match(
+      await errorOf(`http://${external.address}:${service.port}/`),
+      /the service itself/,
+      "by its address in the network",
+    );
+  }
 });
+
+t.test(
+  "with a list of allowed receivers, others are refused, also in an address that carries an allowed one",
+  async (t) => {
+    const { client } = await start(t, ["--webhook-allow", "127.0.0.1,10.0.0.0/8"]);
+    const target = await receiver(t);
+    const errorOf = async (url: string): Promise<string | null> => {
+      const hook = await client.post("/webhooks", { body: { name: "x", url, subscribed_events: ["WebhookTest"] } });
+      return (await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } })).error;
+    };
+    t.equal(await errorOf(target.url), null);
+    t.match(await errorOf("http://127.0.0.2/"), /--webhook-allow/);
+    t.match(await errorOf("http://[2606:4700::5efe:a00:1]/"), /--webhook-allow/);
+  },
+);

@@ -48,9 +48,14 @@ t.test("never allowed, in every form that carries an IPv4 address", async (t) =>
   for (const address of ["0.0.0.0", "0.1.2.3", "::", "::ffff:0.0.0.0", "64:ff9b::", "2002::1"]) {
     t.match(addressFault(address, 80, OPEN), /unspecified/, address);
   }
-  for (const address of ["fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254", "fd20:ce::254", "ff02::1", "ff0e::1"]) {
+  for (const address of ["fe80::1", "fe80::1%eth0", "febf::1", "ff02::1", "ff0e::1"]) {
     t.match(addressFault(address, 80, OPEN), /never allowed/, address);
   }
+  const metadata = ["fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42", "fd00:a9fe:a9fe::1"];
+  for (const address of [...metadata, "fd00:100::100:200"]) {
+    t.match(addressFault(address, 80, OPEN), /cloud metadata/, address);
+  }
+  t.equal(addressFault("fd00:42::43", 80, OPEN), undefined, "a neighbour of one, in a factory's own range");
   t.match(addressFault("not an address", 80, OPEN), /not an IP address/);
 });
 
@@ -74,7 +79,17 @@ t.test("lists narrow it, deny over allow, and never widen it", async (t) => {
   const policy = { ...OPEN, allow: ranges("10.0.0.0/8", "fd00::/8", "169.254.0.0/16"), deny: ranges("10.9.0.0/16") };
   t.equal(addressFault("10.1.2.3", 80, policy), undefined);
   t.equal(addressFault("::ffff:10.1.2.3", 80, policy), undefined, "an allowed address in another form");
+  t.equal(addressFault("64:ff9b::10.1.2.3", 80, policy), undefined, "by the network's translator");
   t.equal(addressFault("fd00::1", 80, policy), undefined);
+  const narrow = { ...OPEN, allow: ranges("10.0.0.0/8") };
+  for (const [form, address] of Object.entries(embedded("10.1.2.3"))) {
+    const isSameHost = form.startsWith("mapped") || form === "NAT64";
+    t.equal(
+      addressFault(address, 80, narrow) === undefined,
+      isSameHost,
+      `${form}, ${address}: allowed as its host only`,
+    );
+  }
   t.match(addressFault("10.9.0.1", 80, policy), /--webhook-deny/);
   t.match(addressFault("::ffff:10.9.0.1", 80, policy), /--webhook-deny/);
   t.match(addressFault("192.168.0.1", 80, policy), /--webhook-allow/);

@@ -5,6 +5,7 @@ t.test("the limits that the interface and the cell link state", async (t) => {
   t.same(LIMITS.runsPage, { default: 50, minimum: 1, maximum: 1000 });
   t.same(LIMITS.programsPage, { default: 100, minimum: 1, maximum: 1000 });
   t.same(LIMITS.programRunsPage, { default: 100, minimum: 1, maximum: 1000 });
+  t.same(LIMITS.deliveriesPage, { default: 50, minimum: 1, maximum: 200 });
   t.equal(LIMITS.httpBodyBytes, 65_536);
   t.equal(LIMITS.linkBodyBytes, 1_048_576);
   t.equal(LIMITS.linkPayloadBytes, 67_108_864);

@@ -93,7 +93,16 @@ t.test("a bound outside the times that can be is the first or the last of them",
     ["0001-13-01T00:00:00Z", undefined],
     ["now", undefined],
   ];
-  for (const [text, expected] of cases) t.equal(parseTimeBoundUs(text), expected, text);
+  for (const [text, expected] of cases) t.equal(parseTimeBoundUs(text, "down"), expected, text);
+  const [first, next] = [parseTimeUs("2026-11-20T19:07:00.123456Z"), parseTimeUs("2026-11-20T19:07:00.123457Z")];
+  for (const fraction of ["123456", "1234560", "123456000"]) {
+    t.equal(parseTimeBoundUs(`2026-11-20T19:07:00.${fraction}Z`, "up"), first, fraction);
+  }
+  for (const fraction of ["1234561", "123456001", "123456999"]) {
+    t.equal(parseTimeBoundUs(`2026-11-20T19:07:00.${fraction}+00:00`, "up"), next, fraction);
+  }
+  t.equal(parseTimeBoundUs("9999-12-31T23:59:59.9999999Z", "up"), TIME_LIMIT_US);
+  t.equal(parseTimeBoundUs("now", "up"), undefined);
 });
 
 t.test("the cell link takes UTC with up to microseconds only", async (t) => {

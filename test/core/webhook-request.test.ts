@@ -8,7 +8,7 @@ import {
   webhookRequestFaults,
 } from "../../core/webhook-request.js";
 import { validators } from "../../core/webhook-request-validators.js";
-import { type BodyFault, invalidBody, RequestBodyParser } from "../../http/request-body.js";
+import { RequestBodyParser } from "../../http/request-body.js";
 
 const MINIMAL = { name: "mes", url: "https://mes.factory:8443/hook?x=1", subscribed_events: ["ProgramCompleted"] };
 
@@ -46,24 +46,21 @@ const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
 const REQUIRED = ["name", "url", "subscribed_events"];
 
 /** As the routes take a body: by its schema, then by what a schema cannot say. */
-function parser(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS): (body: unknown) => WebhookRequestBody {
-  const schemaParser = new RequestBodyParser({
+function parser(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS): RequestBodyParser {
+  return new RequestBodyParser({
     name,
     description: "",
     schema: WEBHOOK_REQUEST_SCHEMAS[name],
     validate: validators[name],
+    furtherFaults: webhookRequestFaults,
   });
-  return (body) => {
-    const parsed = schemaParser.parse(Buffer.from(JSON.stringify(body))) as WebhookRequestBody;
-    const faults = webhookRequestFaults(parsed).map((fault): BodyFault => ({ ...fault, value: null }));
-    if (faults.length > 0) throw invalidBody(faults as [BodyFault, ...BodyFault[]]);
-    return parsed;
-  };
 }
-const parseCreate = parser("CreateWebhookRequest");
-const parseUpdate = parser("UpdateWebhookRequest");
-const parseCreateWebhook = (body: unknown) => createdWebhook(parseCreate(body));
-const parseUpdateWebhook = (body: unknown) => updatedWebhook(parseUpdate(body));
+const createParser = parser("CreateWebhookRequest");
+const updateParser = parser("UpdateWebhookRequest");
+const parsed = (by: RequestBodyParser, body: unknown) =>
+  by.parse(Buffer.from(JSON.stringify(body))) as WebhookRequestBody;
+const parseCreateWebhook = (body: unknown) => createdWebhook(parsed(createParser, body));
+const parseUpdateWebhook = (body: unknown) => updatedWebhook(parsed(updateParser, body));
 
 function errorOf(parse: (body: unknown) => unknown, body: unknown): ErrorData | undefined {
   try {
@@ -147,6 +144,33 @@ t.test("all wrong fields are named at once, with what is allowed", async (t) => 
   for (const field of REQUIRED) t.match(error?.message ?? "", field);
 });
 
+t.test("a broken URL and secret are named beside what the schema finds, a URL with what came", async (t) => {
+  const error = errorOf(parseCreateWebhook, {
+    ...MINIMAL,
+    url: "ftp://h/x",
+    secret: "whsec_?",
+    max_retries: 99,
+    more: 1,
+  });
+  const faults = (error as ErrorData).params.faults as { field: string; value: unknown }[];
+  t.same(faults.map(({ field, value }) => [field, value]).sort(), [
+    ["max_retries", 99],
+    ["more", null],
+    ["secret", null],
+    ["url", "ftp://h/x"],
+  ]);
+  const tooMany = errorOf(parseCreateWebhook, { ...MINIMAL, url: "ftp://h", ...fieldsNamed("x", 25) });
+  t.match(tooMany?.message, /; and 6 more$/, "one of them is the URL");
+  const unread = `{"name":"n","url":"x","subscribed_events":[],"max_retries":1e999}`;
+  const together = errorOf(() => createParser.parse(Buffer.from(unread)), undefined);
+  const named = ((together as ErrorData).params.faults as { field: string }[]).map(({ field }) => field);
+  t.same(named.sort(), ["max_retries", "subscribed_events", "url"], "also beside a number that JSON cannot hold");
+});
+
+function fieldsNamed(prefix: string, count: number): Record<string, number> {
+  return Object.fromEntries(Array.from({ length: count }, (_, nth) => [`${prefix}${nth}`, nth]));
+}
+
 t.test("what is no object", async (t) => {
   for (const body of [null, [], "x", 1, true]) {
     t.match(errorOf(parseCreateWebhook, body), { code: "invalid_parameter", params: { field: "", allowed: /object/ } });
@@ -159,7 +183,16 @@ t.test("no error shows a secret or a password", async (t) => {
     { ...MINIMAL, secret: "hush".repeat(200) },
     { ...MINIMAL, secret: { hush: "hush" } },
     { ...MINIMAL, secrett: "hush" },
-    { ...MINIMAL, url: "http://user:hush@host/" },
+    ...[
+      "http://user:hush@host/",
+      "http:/user:hush@h/",
+      "http:user:hush@h",
+      "ftp://hush@h",
+      "http://u:hu@sh:hush@h",
+    ].map((url) => ({ ...MINIMAL, url })),
+    ...["http:\\\\user:hush@h/", "http:/user:hush@h/", "http://user:hush/hush?hush#hush@h/"].map((start) => {
+      return { ...MINIMAL, url: start + "x".repeat(2100) };
+    }),
   ];
   for (const body of bodies) {
     const error = errorOf(parseCreateWebhook, body);

@@ -18,6 +18,8 @@ export type DeskRecord = { event: EmittedEvent; runId: string } | { change: Webh
 
 export const RUN_ID = "019bb000-0000-7000-8000-0000000000b1";
 const START_US = 1_800_000_000_000_000;
+/** What the dispatcher tells of a delivery that it was asked to break off. */
+export const BEGUN_WINDOW = { endMs: 10_000, nextAttemptMs: 3_000 } as const;
 
 /** A UUIDv7 that counts. */
 export function countedId(n: number): string {
@@ -186,7 +188,7 @@ export class DeskBench {
       : !isRetried
         ? { kind: "failed" }
         : this.released.has(deliveryId)
-          ? { kind: "released" }
+          ? { kind: "released", window: BEGUN_WINDOW }
           : { kind: "retry", atUs: startedAtUs + 1_000_000 };
     this.jobs.delete(deliveryId);
     this.released.delete(deliveryId);
@@ -213,7 +215,7 @@ export class DeskBench {
   endPause(deliveryId: string): void {
     if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
     this.jobs.delete(deliveryId);
-    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released" } }]);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window: BEGUN_WINDOW } }]);
   }
 
   /** One thing that may happen next, chosen at random; false when there is none. `onAttempt` decides whether the receiver takes it. */

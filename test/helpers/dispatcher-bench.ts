@@ -32,7 +32,15 @@ export function startTestDispatcher(
     const deliveryId = `d${++made}`;
     handle.deliver([
       {
-        ...{ deliveryId, eventId: `e${made}`, eventName: "ProgramFailed", url, secret: null, payload: PAYLOAD },
+        ...{
+          deliveryId,
+          eventId: `e${made}`,
+          eventName: "ProgramFailed",
+          url,
+          window: null,
+          secret: null,
+          payload: PAYLOAD,
+        },
         ...{ firstAttemptNumber: 1, attempts: 1, timeoutMs: 3000, backoffMs: 0, ...more },
       },
     ]);

@@ -36,7 +36,11 @@ onEveryFront(
     const { port } = await serve(t, HANDLERS);
     const value = { name: "é", kinds: ["a", "b"], pause: null, free: { x: [1, { y: null }] } };
     const text = Buffer.from(JSON.stringify(value)).toString("latin1");
-    for (const type of ["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"']) {
+    for (const type of [
+      ...["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"'],
+      ...["application/json;", "application/json; charset=utf8", "application/json ; version=1 ;; charset=utf-8; "],
+      ...['application/json; note="a;charset=latin1\\"b"'],
+    ]) {
       const answer = await rawRequest(port, post(text, `Content-Type: ${type}\r\n`));
       t.equal(answer?.status, 201, type);
       t.same(answer?.json(), value);
@@ -121,7 +125,21 @@ onEveryFront(
       ["a number over all", post('{"name":"n","pause":1e999}'), 422, "invalid_parameter"],
       ["no type", post("{}", ""), 415, "unsupported_media_type"],
       ["a form", post("a=b", "Content-Type: application/x-www-form-urlencoded\r\n"), 415, "unsupported_media_type"],
-      ["latin-1", post("{}", "Content-Type: application/json; charset=latin1\r\n"), 415, "unsupported_media_type"],
+      ...[
+        "; charset=latin1",
+        "; v=1; Charset=latin1",
+        " charset=utf-8",
+        "; charset",
+        '; a="b',
+        "x",
+        "+xml",
+        "; a=b c=d",
+      ].map(
+        (rest) =>
+          [rest, post("{}", `Content-Type: application/json${rest}\r\n`), 415, "unsupported_media_type"] as [
+            ...[string, string, number, string],
+          ],
+      ),
       ["two types", post("{}", json + json), 415, "unsupported_media_type"],
       ["gzip", post("{}", `${json}Content-Encoding: gzip\r\n`), 415, "unsupported_media_type"],
     ];

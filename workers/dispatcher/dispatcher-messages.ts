@@ -9,11 +9,18 @@ export interface DispatcherOptions {
   /** CIDR lists of `--webhook-allow` and `--webhook-deny`; no allow list allows all that is not forbidden. */
   allow: readonly string[];
   deny: readonly string[];
-  /** PEM of `--webhook-ca`, trusted beside the system's; null: none. */
+  /** PEM of `--webhook-ca` and of NODE_EXTRA_CA_CERTS, trusted beside Node's own; null: without `--webhook-ca`. */
   extraCa: string | null;
 }
 
-/** One window of attempts of one delivery. */
+/** A window that has begun, in the dispatcher's own time: of use to it alone. */
+export interface BegunWindow {
+  endMs: number;
+  /** Before it, the pause behind the attempt before is not over. */
+  nextAttemptMs: number;
+}
+
+/** Attempts of one delivery: a window of them, or what is left of one. */
 export interface DeliveryJob {
   deliveryId: string;
   eventId: string;
@@ -22,7 +29,9 @@ export interface DeliveryJob {
   url: string;
   /** Null: the delivery is not signed. */
   secret: string | null;
-  /** Number of the first attempt of this window. */
+  /** Null: a new one, which begins with the job. */
+  window: BegunWindow | null;
+  /** Number of the first attempt of this job. */
   firstAttemptNumber: number;
   /** At most so many. */
   attempts: number;
@@ -39,14 +48,14 @@ export interface DeliveryReport {
   attempt: DeliveryAttempt | null;
   /**
    * `retry`: a further attempt follows by itself at that time, which is not over. `attempt`: one follows now, without a pause or behind it.
-   * `released`: none follows, as was asked for, and the delivery is not at its end.
+   * `released`: none follows, as was asked for, and the delivery is not at its end; automatic ones that follow have that window.
    */
   next:
     | { kind: "delivered" }
     | { kind: "failed" }
     | { kind: "retry"; atUs: number }
     | { kind: "attempt" }
-    | { kind: "released" };
+    | { kind: "released"; window: BegunWindow };
 }
 
 export type RecorderToDispatcher =

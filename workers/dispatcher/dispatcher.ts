@@ -29,6 +29,8 @@ interface Running {
   request: SentRequest | null;
   /** When its next attempt begins was reported. */
   isPauseTold: boolean;
+  /** When the pause is over, or was. */
+  nextAttemptMs: number;
   isReleased: boolean;
 }
 
@@ -55,17 +57,26 @@ export class Dispatcher {
     const { attempts, timeoutMs, backoffMs, deliveryId } = job;
     if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
     const plan = { attempts, timeoutMs, backoffMs, windowMs: LIMITS.dispatchWindowMs };
+    const nowMs = this.#environment.nowMs();
     const running: Running = {
       job,
-      schedule: new DeliverySchedule(plan, this.#environment.nowMs()),
+      schedule: new DeliverySchedule(plan, nowMs, job.window?.endMs),
       attemptNumber: job.firstAttemptNumber,
       timer: null,
       request: null,
       isPauseTold: false,
+      nextAttemptMs: job.window?.nextAttemptMs ?? nowMs,
       isReleased: false,
     };
     this.#running.set(deliveryId, running);
-    this.#begin(running);
+    const delayMs = running.nextAttemptMs - nowMs;
+    if (delayMs <= 0) {
+      this.#begin(running);
+      return;
+    }
+    const atUs = this.#environment.tick() + Math.round(delayMs * 1000);
+    this.#pause(running, delayMs);
+    this.#environment.report({ deliveryId, attempt: null, next: { kind: "retry", atUs } });
   }
 
   /** No further attempt by itself. Of a delivery that is not running there is nothing to do: its end is reported or on its way. */
@@ -75,7 +86,7 @@ export class Dispatcher {
     running.isReleased = true;
     if (running.request !== null) return;
     this.#environment.timers.clear(running.timer);
-    this.#end(running, { deliveryId, attempt: null, next: { kind: "released" } });
+    this.#end(running, { deliveryId, attempt: null, next: released(running) });
   }
 
   /** Releases all; resolves when what was under way has ended, which is cut short after `graceMs`. */
@@ -138,21 +149,28 @@ export class Dispatcher {
   }
 
   #ended(running: Running, attempt: DeliveryAttempt): void {
-    const { timers, nowMs } = this.#environment;
+    const { nowMs } = this.#environment;
     const { deliveryId } = running.job;
     const step: DeliveryStep = running.schedule.ended(attempt.error === null, nowMs());
     if (step.kind === "done") {
       this.#end(running, { deliveryId, attempt, next: { kind: step.status } });
-    } else if (running.isReleased) {
-      this.#end(running, { deliveryId, attempt, next: { kind: "released" } });
-    } else {
-      const delayMs = step.untilMs - nowMs();
-      const atUs = attempt.completedAtUs + Math.round(delayMs * 1000);
-      running.isPauseTold = delayMs > 0;
-      const next: DeliveryReport["next"] = delayMs > 0 ? { kind: "retry", atUs } : { kind: "attempt" };
-      this.#environment.report({ deliveryId, attempt, next });
-      running.timer = timers.set(() => this.#begin(running), delayMs);
+      return;
     }
+    running.nextAttemptMs = step.untilMs;
+    if (running.isReleased) {
+      this.#end(running, { deliveryId, attempt, next: released(running) });
+      return;
+    }
+    const delayMs = step.untilMs - nowMs();
+    const atUs = attempt.completedAtUs + Math.round(delayMs * 1000);
+    const next: DeliveryReport["next"] = delayMs > 0 ? { kind: "retry", atUs } : { kind: "attempt" };
+    this.#environment.report({ deliveryId, attempt, next });
+    this.#pause(running, delayMs);
+  }
+
+  #pause(running: Running, delayMs: number): void {
+    running.isPauseTold = delayMs > 0;
+    running.timer = this.#environment.timers.set(() => this.#begin(running), delayMs);
   }
 
   #end(running: Running, report: DeliveryReport): void {
@@ -160,6 +178,10 @@ export class Dispatcher {
     this.#environment.report(report);
     if (this.#running.size === 0) this.#onIdle?.();
   }
+}
+
+function released({ schedule: { endMs }, nextAttemptMs }: Running): DeliveryReport["next"] {
+  return { kind: "released", window: { endMs, nextAttemptMs } };
 }
 
 /** Names the time that the attempt really had. */

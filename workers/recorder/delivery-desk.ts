@@ -8,7 +8,7 @@ import { type EventSource, testEventPayload } from "../../core/webhook-event.js"
 import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
-import type { DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
+import type { BegunWindow, DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { CommitWaits } from "./commit-waits.js";
 import { DeliveryBacklog } from "./delivery-backlog.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
@@ -189,7 +189,7 @@ export class DeliveryDesk {
 
   /**
    * The webhook's address, its secret or whether it is enabled has changed, or it was deleted: after the attempts under way, its
-   * deliveries go on with what it is now, in a new window.
+   * deliveries go on with what it is now, in what is left of their window.
    */
   webhookChanged(webhookId: string): void {
     for (const tracked of this.#dispatched) {
@@ -379,7 +379,7 @@ export class DeliveryDesk {
       this.#load(tracked);
     } else if (turn.kind === "attempt") {
       this.#dispatched.add(tracked);
-      this.#dispatch(tracked, turn.kept, turn.attempts);
+      this.#dispatch(tracked, turn.kept, turn.attempts, tracked.window);
     } else if (turn.kind === "give_up") {
       this.#giveUp(tracked, turn.lastError);
     }
@@ -411,14 +411,14 @@ export class DeliveryDesk {
         return;
       case "attempt":
         this.#wants.begin(tracked);
-        this.#dispatch(tracked, turn.kept, turn.attempts);
+        this.#dispatch(tracked, turn.kept, turn.attempts, null);
         return;
     }
   }
 
-  #dispatch(tracked: Tracked, kept: KeptWebhook, attempts: number): void {
+  #dispatch(tracked: Tracked, kept: KeptWebhook, attempts: number, window: BegunWindow | null): void {
     tracked.phase = "running";
-    this.#jobs.push(jobOf(tracked, kept, attempts));
+    this.#jobs.push(jobOf(tracked, kept, attempts, window));
   }
 
   #report(report: DeliveryReport, tracked: Tracked): void {
@@ -426,6 +426,7 @@ export class DeliveryDesk {
     const { next } = report;
     if (next.kind === "retry" || next.kind === "attempt") return;
     this.#dispatched.delete(tracked);
+    if (next.kind === "released") tracked.window = next.window;
     // Released for a manual retry, or because its webhook has changed.
     if (next.kind === "released" && tracked.inline.length === 0 && tracked.place !== null) this.#proceed(tracked);
     else this.#ended(tracked);

@@ -1,6 +1,6 @@
 import type { Delivery } from "../../core/delivery.js";
 import { ServiceError } from "../../core/service-errors.js";
-import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
+import type { BegunWindow, DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import type { Tracked, TrackedContent } from "./tracked-delivery.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
@@ -46,8 +46,13 @@ export function webhookDeleted({ id, webhookId }: Tracked): ServiceError {
   return new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
 }
 
-/** Of one whose turn is to be attempted. */
-export function jobOf(tracked: Tracked, { webhook, secret }: KeptWebhook, attempts: number): DeliveryJob {
+/** Of one whose turn is to be attempted: with what is left of its window, or a new one. */
+export function jobOf(
+  tracked: Tracked,
+  { webhook, secret }: KeptWebhook,
+  attempts: number,
+  window: BegunWindow | null,
+): DeliveryJob {
   const { delivery, content } = tracked as { delivery: Delivery; content: TrackedContent };
   return {
     deliveryId: tracked.id,
@@ -55,6 +60,7 @@ export function jobOf(tracked: Tracked, { webhook, secret }: KeptWebhook, attemp
     eventName: delivery.eventName,
     url: webhook.url,
     secret,
+    window,
     firstAttemptNumber: delivery.attempts + 1,
     attempts,
     timeoutMs: webhook.deliveryTimeoutSeconds * 1000,

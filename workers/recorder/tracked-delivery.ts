@@ -2,6 +2,7 @@ import type { Delivery, DeliveryAttempt } from "../../core/delivery.js";
 import type { ServiceError } from "../../core/service-errors.js";
 import type { DeliveryContent } from "../../storage/delivery-records.js";
 import type { DeliveryQueue } from "../dispatcher/delivery-queue.js";
+import type { BegunWindow } from "../dispatcher/dispatcher-messages.js";
 import type { EventPayload } from "./event-payloads.js";
 
 /** What the front found of a delivery; plain data: it crosses threads. */
@@ -51,6 +52,8 @@ export class Tracked {
   inline: InlineWant[] = [];
   /** Whose attempt is under way; null for an automatic one. */
   current: InlineWant | null = null;
+  /** Of automatic attempts that were broken off and are to go on; null: they have not begun. */
+  window: BegunWindow | null = null;
   /** Of its latest record. */
   sequence: number;
   /** False: its outcome waits to be appended. */

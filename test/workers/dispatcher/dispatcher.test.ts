@@ -49,6 +49,7 @@ function bench() {
 
 const JOB: DeliveryJob = {
   ...{ deliveryId: "d1", eventId: "e1", eventName: "ProgramFailed", url: "http://h/", secret: "s" },
+  window: null,
   ...{ firstAttemptNumber: 1, attempts: 4, timeoutMs: 3000, backoffMs: 1000, payload: Buffer.from("{}") },
 };
 
@@ -115,6 +116,60 @@ t.test("without a pause no time of a further attempt is told", async (t) => {
   );
   t.equal(reports.length, 2);
 });
+
+t.test("broken off and begun anew, again and again: in the same window, with the same pause", async (t) => {
+  const { dispatcher, sent, reports, advance } = bench();
+  // As a webhook that is changed every two seconds, whose receiver always refuses.
+  const backoffMs = 6000;
+  dispatcher.deliver({ ...JOB, attempts: 11, backoffMs });
+  advance(300);
+  sent[0]?.end(BAD);
+  for (const change of [0, 1]) {
+    advance(2000);
+    dispatcher.release("d1");
+    const window = { endMs: 10_000, nextAttemptMs: 6300 };
+    t.same(reports.at(-1), { deliveryId: "d1", attempt: null, next: { kind: "released", window } });
+    const rest = { firstAttemptNumber: 2, attempts: 10, backoffMs, window };
+    dispatcher.deliver({ ...JOB, ...rest, url: `http://${change}/` });
+    const next = { kind: "retry", atUs: START_US + 6_300_000 };
+    t.same(reports.at(-1), { deliveryId: "d1", attempt: null, next }, "as it was told before");
+  }
+  advance(1900);
+  t.equal(sent.length, 1);
+  advance(100);
+  t.equal(sent[1]?.request.url, "http://1/", "with what the webhook is then");
+  t.match(reports.at(-1), { attempt: null, next: { kind: "attempt" } });
+  dispatcher.release("d1");
+  sent[1]?.end(BAD);
+  t.match(reports.at(-1), { attempt: { attemptNumber: 2 }, next: { kind: "failed" } }, "a third would begin too late");
+  t.equal(dispatcher.runningCount, 0);
+});
+
+t.test(
+  "broken off while an attempt is under way: the pause behind it is kept, one whose window is over makes none",
+  async (t) => {
+    const { dispatcher, sent, reports, advance } = bench();
+    dispatcher.deliver(JOB);
+    dispatcher.release("d1");
+    advance(500);
+    sent[0]?.end(BAD);
+    const released = reports.at(-1)?.next;
+    t.same(released, { kind: "released", window: { endMs: 10_000, nextAttemptMs: 1500 } });
+    if (released?.kind !== "released") return;
+    const { window } = released;
+    dispatcher.deliver({ ...JOB, firstAttemptNumber: 2, attempts: 3, window });
+    advance(900);
+    t.equal(sent.length, 1, "not before its pause is over");
+    advance(100);
+    t.equal(sent.length, 2);
+    sent[1]?.end(OK);
+    t.match(reports.at(-1), { attempt: { attemptNumber: 2 }, next: { kind: "delivered" } });
+    advance(9_000);
+    dispatcher.deliver({ ...JOB, deliveryId: "d2", firstAttemptNumber: 2, attempts: 3, window });
+    t.same(reports.at(-1), { deliveryId: "d2", attempt: null, next: { kind: "failed" } });
+    t.equal(sent.length, 2);
+  },
+);
 
 t.test("a manual attempt is bounded by the window too, whatever its time-out", async (t) => {
   const { dispatcher, sent, reports, advance } = bench();

@@ -3,7 +3,7 @@ import { createRandom, type Random } from "../../../core/random.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { DeliveryJob } from "../../../workers/dispatcher/dispatcher-messages.js";
 import type { InlineAnswer } from "../../../workers/recorder/tracked-delivery.js";
-import { countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
+import { BEGUN_WINDOW, countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
 import { listOf } from "../../helpers/list-of.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
@@ -309,6 +309,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
     one.endPause(id);
     t.match(one.stored(id)?.delivery, { nextRetryAtUs: null }, "no pause is left");
     t.match(one.jobs.get(id), { url: "http://elsewhere/", secret: "new", firstAttemptNumber: 2, attempts: 3 });
+    t.same(one.jobs.get(id)?.window, BEGUN_WINDOW, "in what is left of its window");
     one.attempt(id, true, true);
     t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2 });
   }
@@ -527,6 +528,27 @@ t.test("retries are bounded for each receiver, and a slow one takes nothing from
   t.equal(last.seen.answer, ids[200]);
 });
 
+t.test("a delivery keeps its latest attempts, however often it is retried, and counts all", async (t) => {
+  const webhook = webhookOf(1, { maxRetries: 3 });
+  const one = bench(webhook);
+  const [id] = failedOnes(one, webhook, 1) as [string];
+  const before = one.stored(id)?.delivery.attempts ?? 0;
+  for (let nth = 0; nth < 40; nth++) {
+    const { seen } = retried(one, id);
+    answerAllContent(one);
+    t.equal(one.jobs.get(id)?.window, null, "a manual one has a window of its own");
+    one.attempt(id, false, true);
+    one.settle();
+    t.equal(seen.answer, id);
+  }
+  const stored = one.stored(id);
+  t.equal(stored?.delivery.attempts, before + 40);
+  t.same(
+    stored?.history.map(({ attemptNumber }) => attemptNumber),
+    Array.from({ length: 32 }, (_, nth) => before + 9 + nth),
+  );
+});
+
 t.test("a client that goes away takes back what was not begun; what was is finished and recorded", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
   const one = bench(webhook);
@@ -551,7 +573,7 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   const third = retried(one, pending).want;
   if (third !== undefined) one.desk.drop(third, gone);
   one.endPause(pending);
-  t.match(one.jobs.get(pending), { firstAttemptNumber: 2, attempts: 3 });
+  t.match(one.jobs.get(pending), { firstAttemptNumber: 2, attempts: 3, window: BEGUN_WINDOW });
   one.attempt(pending, true, true);
   one.settle();
   const test = one.desk.test(webhook.id, () => {});
