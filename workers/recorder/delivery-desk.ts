@@ -15,7 +15,7 @@ import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryOutcomes } from "./delivery-outcomes.js";
 import { automaticTurn, inlineTurn, jobOf, webhookDeleted } from "./delivery-turn.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
-import { InlineWants } from "./inline-wants.js";
+import { InlineWants, RETRY_AFTER_SECONDS } from "./inline-wants.js";
 import { type FoundDelivery, type InlineAnswer, type InlineWant, Tracked } from "./tracked-delivery.js";
 import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 import { ViewProgress } from "./view-progress.js";
@@ -76,7 +76,7 @@ export class DeliveryDesk {
     this.#outcomes = new DeliveryOutcomes({ state, timers, tick, append, report, onRecordedLate });
     this.#wants = new InlineWants(timers, this.#commits, (want) => {
       const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
-      this.drop(want, new ServiceError("unavailable", waited, {}));
+      this.drop(want, new ServiceError("unavailable", waited, { retry_after_seconds: RETRY_AFTER_SECONDS }));
     });
     const again = (tracked: Tracked): void => {
       this.#rest(tracked);

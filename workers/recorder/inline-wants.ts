@@ -5,7 +5,7 @@ import type { CommitWaits } from "./commit-waits.js";
 import type { InlineAnswer, InlineWant, Tracked } from "./tracked-delivery.js";
 
 /** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */
-const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
+export const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
 
 /**
  * Tests and manual retries that somebody waits for: bounded for each receiver by itself, so that a slow one takes no room from others,

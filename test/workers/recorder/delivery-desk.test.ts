@@ -515,6 +515,9 @@ t.test("retries are bounded for each receiver, and a slow one takes nothing from
     all.slice(0, 64).map(({ seen: { answer } }) => answer),
     ids.slice(0, 64).map((id) => (begun.has(id) ? id : second.includes(id) ? "waiting" : "unavailable")),
   );
+  const overdue = all.slice(0, 64).filter(({ seen: { answer } }) => answer === "unavailable");
+  for (const { seen } of overdue) t.same(seen.params, { retry_after_seconds: 10 });
+  t.ok(overdue.length > 0);
   for (const id of second) one.attempt(id, false, true);
   one.settle();
   t.equal(one.jobs.size, 0, "nothing that nobody waits for is made");
