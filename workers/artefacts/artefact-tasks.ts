@@ -132,8 +132,10 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
 
   return {
     filter: (source) =>
-      withFrame(source, async (kernels, { heights }) => {
+      withFrame(source, async (kernels, { heights, checkLuminance }) => {
         const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
+        // Without it there is no point of the PLY, though the filter goes by heights alone.
+        checkLuminance(0, source.geometry.lines);
         return withLineCounts(filterOutliers(kernels, grid), source.geometry);
       }),
     ...filterParts(fileSystem),
@@ -148,9 +150,12 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
         return encodeLuminance(kernels, plane, source.geometry, luminance);
       }),
     countPoints: (source) =>
-      withFrame(source, (kernels, planeLines) =>
-        countCloudPoints(kernels, { planes: source.planes, geometry: source.geometry, ...planeLines, mask: null }),
-      ),
+      withFrame(source, async (kernels, planeLines) => {
+        const { planes, geometry } = source;
+        const counts = await countCloudPoints(kernels, { planes, geometry, ...planeLines, mask: null });
+        planeLines.checkLuminance(0, geometry.lines);
+        return counts;
+      }),
     packPoints,
     indexSeries: async (source) => indexSeries(fileSystem, await freshMemory(), source),
     writeSeries: async (source) => writeStretch(fileSystem, await freshMemory(), source, source.stretch),

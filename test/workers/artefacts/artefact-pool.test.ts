@@ -149,6 +149,33 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   t.same(reports, []);
 });
 
+t.test("each task fails on damage in a plane that its format is of, and on no other", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 181, 120));
+  const bytes = readFileSync(path);
+  const lineBytes = 181 * 2;
+  const { offset, lineCount } = source.batches[1] as (typeof source.batches)[number];
+  const lights = offset + lineCount * lineBytes;
+  t.equal(frame.luminance?.length, 181 * 120);
+  for (const [at, heights, luminance] of [
+    [offset, "capture_damaged", "done"],
+    [lights - 1, "capture_damaged", "done"],
+    [lights, "done", "capture_damaged"],
+    [lights + lineCount * 181 - 1, "done", "capture_damaged"],
+    [bytes.length - 1, "done", "capture_damaged"],
+  ] as const) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 8;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("heightMap", source, background)), heights, `height map, byte ${at}`);
+    t.equal(await codeOf(pool.run("luminance", source, background)), luminance, `luminance, byte ${at}`);
+    for (const name of ["countPoints", "filter"] as const) {
+      t.equal(await codeOf(pool.run(name, source, background)), "capture_damaged", `${name}, byte ${at}`);
+    }
+  }
+});
+
 t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {
   const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
   const folder = t.testdir();

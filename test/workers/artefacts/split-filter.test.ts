@@ -145,7 +145,7 @@ t.test("parts that are loaded are verified as a whole", async (t) => {
   const { source, frame } = storedFrame(path, surfaceFrame(3, 120, 90));
   const bytes = readFileSync(path);
   const { offset } = source.batches[1] as (typeof source.batches)[number];
-  for (const at of [source.batches[0]?.offset as number, offset + 1_000, offset + 40 * 240 - 1]) {
+  for (const at of [source.batches[0]?.offset as number, offset + 1_000, offset + 40 * 240 - 1, bytes.length - 1]) {
     const flipped = Buffer.from(bytes);
     flipped[at] = (flipped[at] as number) ^ 4;
     writeFileSync(path, flipped);
