@@ -35,11 +35,13 @@ export function artefactFileName(of: ArtefactSubject): string {
 
 /** Longest message of a failure: it stands in the run's document twice, for each format of each frame. */
 const FAILURE_CHARACTERS = 160;
+const FIRST_CHARACTERS = 40;
 
-/** A failure's message as it is kept. */
+/** A failure's message as it is kept: of a longer one what it begins and what it ends with. The reason stands behind the place, which can be long. */
 export function failureMessage(message: string): string {
-  const text = message.length > FAILURE_CHARACTERS ? `${message.slice(0, FAILURE_CHARACTERS - 1)}…` : message;
-  return text.toWellFormed();
+  if (message.length <= FAILURE_CHARACTERS) return message.toWellFormed();
+  const end = message.slice(FIRST_CHARACTERS + 1 - FAILURE_CHARACTERS);
+  return `${message.slice(0, FIRST_CHARACTERS)}…${end}`.toWellFormed();
 }
 
 /** The stored bytes that an artefact is made of. */

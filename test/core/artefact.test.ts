@@ -108,8 +108,13 @@ t.test("a failure is never offered, and stands in the event log", async (t) => {
   ]);
   t.notOk(isProcessingOpen(run), "it is not tried again");
   t.equal(failureMessage("é".repeat(160)), "é".repeat(160));
-  t.equal(failureMessage("é".repeat(161)), `${"é".repeat(159)}…`);
-  t.ok(failureMessage(`${"x".repeat(158)}😀y`).isWellFormed());
+  t.equal(failureMessage(`${"a".repeat(41)}${"b".repeat(120)}`), `${"a".repeat(40)}…${"b".repeat(119)}`);
+  t.ok(failureMessage(`${"x".repeat(39)}😀${"y".repeat(200)}`).isWellFormed());
+  t.ok(failureMessage(`${"x".repeat(200)}😀${"y".repeat(118)}`).isWellFormed());
+  const reason = "offset 20: the plane does not match its CRC";
+  const long = failureMessage(`${"folder/".repeat(50)}x.cap, ${reason}`);
+  t.equal(long.length, 160);
+  t.ok(long.endsWith(reason), "the reason survives");
 });
 
 t.test("what is open: whole frames and series only, pictures only of what there is", async (t) => {

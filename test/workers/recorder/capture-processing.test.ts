@@ -291,6 +291,12 @@ t.test("a damaged capture fails what is made of it, says so in the event log, an
     run.eventLog.map(({ eventType, data }) => [eventType, data.format, data.frame_id, data.code]),
     ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, frameId, "capture_damaged"]),
   );
+  const place = `captures/${capturePath(runId, "capture")}, offset ${frameOf(run, frameId).batches[0]?.offset}`;
+  t.equal(
+    run.eventLog[0]?.data.message,
+    `${place}: the plane does not match its CRC`,
+    "no folder of the machine in what users read",
+  );
   t.equal(manifestOf(run).length, 1 + ALL.length);
   const idle = new NearMaker();
   await recorder.stop();
