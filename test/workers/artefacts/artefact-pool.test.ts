@@ -176,6 +176,37 @@ t.test("each task fails on damage in a plane that its format is of, and on no ot
   }
 });
 
+t.test("an index is of rows that match their CRC, however many stretches an append has", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "series.cap");
+  const values = Int32Array.from({ length: 20_000 }, (_, at) => at);
+  const bytes = Buffer.from(values.buffer);
+  // A long one between short ones, which begins and ends within stretches, and one that ends with its stretch.
+  const rows = [1_000, 12_000, 40, 3_344, 2_000];
+  let row = 0;
+  const appends = rows.map((count) => {
+    const [offset, lengthBytes] = [4 * row, 4 * count];
+    row += count;
+    return {
+      ...{ offset, lengthBytes, crc32: crc32(bytes.subarray(offset, offset + lengthBytes)), rows: count },
+      ...{ firstTimestampUs: 0, samplePeriodUs: 10, dtype: "i32" as const },
+      ...{ valueScale: null, valueOffset: null, invalid: [] },
+    };
+  });
+  const series = { path, channels: 1, appends };
+  writeFileSync(path, bytes);
+  const whole = await pool.run("indexSeries", series, background);
+  t.equal(whole.offsets.length, 6);
+  for (const at of [0, 3_999, 4_000, 4 * 9_000, 51_999, 52_000, 4 * 16_384 - 1, 4 * 16_384, 4 * row - 1]) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 1;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("indexSeries", series, background)), "capture_damaged", `byte ${at}`);
+  }
+  writeFileSync(path, bytes);
+  t.same(await pool.run("indexSeries", series, background), whole);
+});
+
 t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {
   const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
   const folder = t.testdir();
