@@ -100,6 +100,25 @@ export function openFormats(frame: FrameState): ProcessedFormat[] {
   return processedFormats(frame).filter((format) => frame.artefacts?.[format] === undefined);
 }
 
+/** True when the format may yet come: false of what no frame has, what was tried in vain, and what retention has removed. */
+export function canFormatCome(run: Pick<RunState, "capturesRemovedAtUs">, frame: FrameState, format: string): boolean {
+  if (run.capturesRemovedAtUs !== null || frame.status === "incomplete") return false;
+  if (frame.status === "complete") return openFormats(frame).some((open) => open === format);
+  // It may still take lines.
+  return format === "npy" || processedFormats({ ...frame, lines: 1 }).some((later) => later === format);
+}
+
+/** True when the CSV of a step of the run may yet come: rows are taken until the step, or what runs, has ended. */
+export function canCsvCome(
+  { status, steps, series, capturesRemovedAtUs }: Pick<RunState, "status" | "steps" | "series" | "capturesRemovedAtUs">,
+  stepIndex: number,
+): boolean {
+  const own = series.find((one) => one.stepIndex === stepIndex);
+  if (own !== undefined) return capturesRemovedAtUs === null && own.csv === undefined;
+  const step = steps[stepIndex - 1]?.status;
+  return (step === "pending" || step === "running") && (status === "pending" || status === "running");
+}
+
 /** True when the CSV of a series that is whole is still to be made. */
 export function isCsvOpen({ completedAtUs, csv }: SeriesState): boolean {
   return completedAtUs !== null && csv === undefined;
