@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
+import { failureMessage } from "../../../core/artefact.js";
 import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
 import {
@@ -143,7 +144,18 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   writeFileSync(path, bytes.subarray(0, 1000));
   t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
   const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
-  t.equal(await codeOf(pool.run("filter", vast, background)), "too_large");
+  const has = "the frame has 4294967296 positions:";
+  for (const [name, message] of [
+    [
+      "filter",
+      `${has} the filter's 2 GiB of memory hold about 255 million, 128 million if measured again, 74 million of noise`,
+    ],
+    ["heightMap", `${has} 2 GiB of memory hold the picture of about 1071 million`],
+    ["luminance", `${has} 2 GiB of memory hold the picture of about 2143 million`],
+  ] as const) {
+    await t.rejects(pool.run(name, vast, background), { code: "too_large", message });
+    t.equal(failureMessage(message), message, "an event log has room for it");
+  }
   storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", source, background)), "done");
   t.same(reports, []);

@@ -157,6 +157,16 @@ t.test("parts that are loaded are verified as a whole", async (t) => {
   t.same(await filter.run(source, background), await filtered(frame));
 });
 
+t.test("a frame that is too large for the memory is told so by parts too", async (t) => {
+  const filter = new SplitFilter(new ToldPool(t, 2), 1);
+  const { source } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 65_536 } };
+  await t.rejects(filter.run(vast, background), {
+    code: "too_large",
+    message: /^the frame has 1073741824 positions: the filter's 2 GiB of memory hold about 255 million,/,
+  });
+});
+
 t.test("what fails for good fails the whole, drops the other parts, and leaves the next filter alone", async (t) => {
   const pool = new ToldPool(t, 2);
   const filter = new SplitFilter(pool, 1);
