@@ -6,10 +6,13 @@
  * - the parts of a filter (filter-parts.ts): the same memory, which they share, with n / 4 for masks of their own, and again where distances in
  *   f32 do not decide; twice for each part of lines 64 KiB raw, or one line, and what it measures with: 2 KiB, or else 44 KiB, up to 190
  *   where lines lie far closer together than columns
- * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and the picture twice
- * - countPoints: 256 KiB, or a line, and 4 bytes a line; packPoints: its positions' room as vertices, which the caller bounds, twice where
- *   there is no WebAssembly; a byte for each position, 256 KiB, or a line, and its part of the mask
- * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, twice, and as text, twice
+ * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
+ *   system gives what is written; and the picture
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, and each of its parts, as much again for the luminance
+ * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; a byte for each position,
+ *   256 KiB, or a line, and its part of the mask
+ * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, with room for it as f64, and as text, with room for the longest
+ *   and, where it is written, twice
  * - verify: 1 MiB
  */
 import type { Extent } from "../../core/capture.js";

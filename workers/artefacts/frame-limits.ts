@@ -3,9 +3,9 @@ import type { TaskInput, TaskName } from "./artefact-tasks.js";
 import { MEMORY_BYTES } from "./kernel-memory.js";
 
 /** Bytes for each position, by what the filter comes to (the table in artefact-tasks.ts); with what narrow frames take more for their edges. */
-const FILTER_BYTES = { lanes: 8.4, again: 16.7, noise: 29 } as const;
+export const FILTER_BYTES = { lanes: 8.4, again: 16.7, noise: 29 } as const;
 /** A picture's samples, the filter's byte of every line, and what a strip that cannot be made smaller takes more. */
-const PICTURE_BYTES = { heightMap: 2.004, luminance: 1.002 } as const;
+export const PICTURE_BYTES = { heightMap: 2.004, luminance: 1.002 } as const;
 
 /** Undefined for a task that no frame is too large for. */
 export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string | undefined {
