@@ -35,11 +35,13 @@ export function artefactFileName(of: ArtefactSubject): string {
 
 /** Longest message of a failure: it stands in the run's document twice, for each format of each frame. */
 const FAILURE_CHARACTERS = 160;
+const FIRST_CHARACTERS = 40;
 
-/** A failure's message as it is kept. */
+/** A failure's message as it is kept: of a longer one what it begins and what it ends with. The reason stands behind the place, which can be long. */
 export function failureMessage(message: string): string {
-  const text = message.length > FAILURE_CHARACTERS ? `${message.slice(0, FAILURE_CHARACTERS - 1)}…` : message;
-  return text.toWellFormed();
+  if (message.length <= FAILURE_CHARACTERS) return message.toWellFormed();
+  const end = message.slice(FIRST_CHARACTERS + 1 - FAILURE_CHARACTERS);
+  return `${message.slice(0, FIRST_CHARACTERS)}…${end}`.toWellFormed();
 }
 
 /** The stored bytes that an artefact is made of. */
@@ -96,6 +98,25 @@ export function processedFormats({ planes, lines }: Pick<FrameState, "planes" | 
 export function openFormats(frame: FrameState): ProcessedFormat[] {
   if (frame.status !== "complete") return [];
   return processedFormats(frame).filter((format) => frame.artefacts?.[format] === undefined);
+}
+
+/** True when the format may yet come: false of what no frame has, what was tried in vain, and what retention has removed. */
+export function canFormatCome(run: Pick<RunState, "capturesRemovedAtUs">, frame: FrameState, format: string): boolean {
+  if (run.capturesRemovedAtUs !== null || frame.status === "incomplete") return false;
+  if (frame.status === "complete") return openFormats(frame).some((open) => open === format);
+  // It may still take lines.
+  return format === "npy" || processedFormats({ ...frame, lines: 1 }).some((later) => later === format);
+}
+
+/** True when the CSV of a step of the run may yet come: rows are taken until the step, or what runs, has ended. */
+export function canCsvCome(
+  { status, steps, series, capturesRemovedAtUs }: Pick<RunState, "status" | "steps" | "series" | "capturesRemovedAtUs">,
+  stepIndex: number,
+): boolean {
+  const own = series.find((one) => one.stepIndex === stepIndex);
+  if (own !== undefined) return capturesRemovedAtUs === null && own.csv === undefined;
+  const step = steps[stepIndex - 1]?.status;
+  return (step === "pending" || step === "running") && (status === "pending" || status === "running");
 }
 
 /** True when the CSV of a series that is whole is still to be made. */

@@ -2,7 +2,7 @@ import type { JsonObject } from "./json.js";
 
 /**
  * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can
- * succeed later without a change of its own.
+ * succeed later without a change of its own, where the error itself does not know better.
  */
 export const ERROR_CATALOGUE = {
   program_not_found: { status: 404, retryable: false, summary: "No program has this id." },
@@ -49,15 +49,17 @@ export interface ErrorData {
   code: ErrorCode;
   message: string;
   params: JsonObject;
+  /** Absent: as the catalogue says of the code. */
+  retryable?: boolean;
 }
 
 /** A failure that the interface has a name for. Thrown within a thread only: across threads goes its `data`. */
 export class ServiceError extends Error {
   readonly data: ErrorData;
 
-  constructor(code: ErrorCode, message: string, params: JsonObject = {}) {
+  constructor(code: ErrorCode, message: string, params: JsonObject = {}, options: Pick<ErrorData, "retryable"> = {}) {
     super(message);
     this.name = "ServiceError";
-    this.data = { code, message, params };
+    this.data = { code, message, params, ...options };
   }
 }

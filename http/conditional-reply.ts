@@ -104,16 +104,17 @@ export function parseRange(
   header: string | undefined,
   totalBytes: number,
 ): { first: number; last: number } | "unsatisfiable" | undefined {
-  const match = /^bytes=[ \t]*(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))[ \t]*$/i.exec(header ?? "");
+  // Of any number of digits: clients that want the rest ask for it as far as the largest number that they have.
+  const match = /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header ?? "");
   if (match === null) return undefined;
-  const [, from, to, suffix] = match;
+  const [, from = "", to = "", suffix] = match;
   if (suffix !== undefined) {
     const lengthBytes = Math.min(Number(suffix), totalBytes);
     return lengthBytes === 0 ? "unsatisfiable" : { first: totalBytes - lengthBytes, last: totalBytes - 1 };
   }
   const first = Number(from);
   const last = to === "" ? totalBytes - 1 : Math.min(Number(to), totalBytes - 1);
-  if (to !== "" && Number(to) < first) return undefined;
+  if (to !== "" && BigInt(to) < BigInt(from)) return undefined;
   return first >= totalBytes ? "unsatisfiable" : { first, last };
 }
 

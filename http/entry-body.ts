@@ -1,10 +1,11 @@
 import { cloudOf, csvOf, pictureOf } from "../core/artefact.js";
-import { type FrameState, lineBytes } from "../core/capture.js";
+import { type Extent, type FrameState, lineBytes } from "../core/capture.js";
 import { npyHeader } from "../core/npy-header.js";
 import type { ManifestEntry } from "../core/run-files.js";
 import type { RunState } from "../core/run-state.js";
 import { type CaptureKind, FILE_OF_KIND } from "../storage/capture-path.js";
-import type { Slice, SliceReader } from "../storage/capture-reader.js";
+import type { SliceReader } from "../storage/capture-reader.js";
+import { heightCrcs } from "../workers/artefacts/plane-crcs.js";
 import type { MadeFiles } from "./made-files.js";
 import { type StreamBody, storedValidators, type Validators } from "./reply.js";
 import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
@@ -45,8 +46,10 @@ export async function entryBody(
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
 function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
   const heightLineBytes = lineBytes(frame.planes, frame.width).height;
-  const slices = frame.batches.map(({ offset, lengthBytes, crc32, lineCount }) => {
-    return { offset, lengthBytes, crc32, headBytes: lineCount * heightLineBytes };
+  // Luminance that is damaged takes nothing from the heights, which are verified alone.
+  const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
+  const slices = frame.batches.map(({ offset, lineCount }, nth) => {
+    return { offset, lengthBytes: lineCount * heightLineBytes, crc32: crcs[nth] as number };
   });
   const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
   return body(run, "capture", slices, head, open);
@@ -55,7 +58,7 @@ function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Prom
 async function body(
   run: RunState,
   kind: CaptureKind,
-  slices: readonly Slice[],
+  slices: readonly Extent[],
   head: Uint8Array,
   open: OpenStoredSlices,
 ): Promise<StreamBody> {

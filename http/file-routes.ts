@@ -1,4 +1,4 @@
-import { csvOf } from "../core/artefact.js";
+import { canCsvCome, canFormatCome, csvOf } from "../core/artefact.js";
 import type { FrameState, SeriesState } from "../core/capture.js";
 import { frameFilesResponse, frameResponse } from "../core/frame-response.js";
 import {
@@ -78,15 +78,16 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
 
   async function sweepReply(runId: string, step: string): Promise<Reply> {
     const run = await requireRun(view, runId);
-    const series = seriesOf(run, step);
-    const csv = run.capturesRemovedAtUs === null ? csvOf(series) : undefined;
-    if (csv === undefined) {
-      throw new ServiceError("format_not_available", "the step does not have this format, or not yet", {
-        run_id: run.id,
-        step_index: series.stepIndex,
-        format: "csv",
-        available_formats: [],
-      });
+    const { index, series } = sweepOf(run, step);
+    const csv = series === undefined || run.capturesRemovedAtUs !== null ? undefined : csvOf(series);
+    if (series === undefined || csv === undefined) {
+      const retryable = canCsvCome(run, index);
+      throw new ServiceError(
+        "format_not_available",
+        retryable ? "the step does not have this format yet" : "the step does not have this format",
+        { run_id: run.id, step_index: index, format: "csv", available_formats: [] },
+        { retryable },
+      );
     }
     const entry: DownloadEntry = {
       name: sweepFileName(series.stepIndex),
@@ -231,23 +232,25 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
 }
 
 function formatNotAvailable(run: RunState, frame: FrameState, format: string): ServiceError {
-  return new ServiceError("format_not_available", "the frame does not have this format, or not yet", {
-    frame_id: frame.id,
-    format,
-    available_formats: availableFormats(run, frame),
-  });
+  const retryable = canFormatCome(run, frame, format);
+  return new ServiceError(
+    "format_not_available",
+    retryable ? "the frame does not have this format yet" : "the frame does not have this format",
+    { frame_id: frame.id, format, available_formats: availableFormats(run, frame) },
+    { retryable },
+  );
 }
 
-/** @throws ServiceError step_not_found */
-function seriesOf(run: RunState, step: string): SeriesState {
-  const shown = { field: "step_index", in: "path", value: step };
-  const index = /^[1-9]\d{0,9}$/.test(step) ? Number(step) : undefined;
-  if (index === undefined || run.steps[index - 1] === undefined) {
-    throw new ServiceError("step_not_found", "the run has no such step", shown);
-  }
+/** The series of a step; undefined while it may still come. @throws ServiceError step_not_found */
+function sweepOf(run: RunState, text: string): { index: number; series: SeriesState | undefined } {
+  const shown = { field: "step_index", in: "path", value: text };
+  const index = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
+  if (run.steps[index - 1] === undefined) throw new ServiceError("step_not_found", "the run has no such step", shown);
   const series = run.series.find(({ stepIndex }) => stepIndex === index);
-  if (series === undefined) throw new ServiceError("step_not_found", "the step has no measurement series", shown);
-  return series;
+  if (series === undefined && !canCsvCome(run, index)) {
+    throw new ServiceError("step_not_found", "the step has no measurement series", shown);
+  }
+  return { index, series };
 }
 
 /**

@@ -267,10 +267,15 @@ export class RequestPipeline {
   }
 
   /** Without the folders of the machine. */
-  #shown({ code, message, params }: ErrorData): ErrorData {
+  #shown(error: ErrorData): ErrorData {
     const directory = this.#dataDirectory;
-    if (directory === undefined) return { code, message, params };
-    return { code, message: withRelativePaths(message, directory), params: fieldsWithRelativePaths(params, directory) };
+    if (directory === undefined) return error;
+    const { message, params } = error;
+    return {
+      ...error,
+      message: withRelativePaths(message, directory),
+      params: fieldsWithRelativePaths(params, directory),
+    };
   }
 
   /** Told by the server when an answer that has begun cannot be sent to its end. */

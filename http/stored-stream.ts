@@ -1,9 +1,10 @@
+import type { Extent } from "../core/capture.js";
 import type { CaptureKind } from "../storage/capture-path.js";
-import type { Slice, SliceReader } from "../storage/capture-reader.js";
+import type { SliceReader } from "../storage/capture-reader.js";
 import type { StreamBody } from "./reply.js";
 
 /** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
-export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Slice[]) => Promise<SliceReader>;
+export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Extent[]) => Promise<SliceReader>;
 
 export interface StoredStreamOptions {
   /** The stored bytes, verified before they are given; closed on release. */

@@ -11,13 +11,7 @@ const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 /** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** An extent of a stored file, or what it begins with. */
-export interface Slice extends Extent {
-  /** Bytes of it that are wanted, from its first on; absent: all. */
-  headBytes?: number;
-}
-
-/** Slices of one file, read as if they were one file of `sizeBytes`. */
+/** Extents of one file, read as if they were one file of `sizeBytes`. */
 export interface SliceReader {
   readonly sizeBytes: number;
   /**
@@ -59,13 +53,13 @@ export class CaptureReader {
   }
 
   /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none */
-  async openSlices(path: string, slices: readonly Slice[]): Promise<SliceReader> {
+  async openSlices(path: string, slices: readonly Extent[]): Promise<SliceReader> {
     const open = await this.#file(path);
     // ends[n]: where slice n ends in the whole.
     const ends = new Float64Array(slices.length);
     let sizeBytes = 0;
     for (const [position, slice] of slices.entries()) {
-      sizeBytes += wantedBytes(slice);
+      sizeBytes += slice.lengthBytes;
       ends[position] = sizeBytes;
     }
     let isClosed = false;
@@ -78,9 +72,8 @@ export class CaptureReader {
         let at = firstAbove(ends, position);
         for (let done = 0; done < bytes.length; at++) {
           const slice = slices[at]!;
-          const sliceBytes = wantedBytes(slice);
-          const within = position + done - (ends[at]! - sliceBytes);
-          const part = bytes.subarray(done, done + Math.min(sliceBytes - within, bytes.length - done));
+          const within = position + done - (ends[at]! - slice.lengthBytes);
+          const part = bytes.subarray(done, done + Math.min(slice.lengthBytes - within, bytes.length - done));
           if (part.length === 0) continue;
           await open.file.read(slice, within, part);
           done += part.length;
@@ -182,10 +175,6 @@ function notOpened(path: string, error: unknown): unknown {
   if (isMissing(error)) return new StorageError("capture_missing", `${path} is not there`, { path });
   if (!isNoFile(error)) return error;
   return new StorageError("capture_damaged", `${path} is no file (${error.message})`, { path });
-}
-
-function wantedBytes({ headBytes, lengthBytes }: Slice): number {
-  return headBytes ?? lengthBytes;
 }
 
 function firstAbove(ends: Float64Array, position: number): number {

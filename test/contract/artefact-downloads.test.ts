@@ -204,25 +204,30 @@ onBothFronts("ranges at every boundary, and what their conditions say", async (t
 
 onBothFronts("what there is not: a format, a step, a series, a frame", async (t, client) => {
   const absent = await client.rawRefusal(frameFile(DARK, "luminance.png"), 404, "format_not_available");
+  t.equal(absent.retryable, false, "the frame has no luminance");
   t.strictSame(absent.params, {
     frame_id: DARK,
     format: "luminance.png",
     available_formats: ["npy", "raw.ply", "png", "ply"],
   });
   for (const format of ["stl", "PLY", "ply.gz", ""]) {
-    const { params } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
+    const { params, retryable } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
     t.match(params, { format, available_formats: listOf("npy", "raw.ply", "png", "luminance.png", "ply") });
+    t.equal(retryable, false, "no frame has it");
   }
   const unknown = SURFACE.replace(/.$/, "f");
   for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy", "stl"]) {
     await client.rawRefusal(frameFile(unknown, format), 404, "frame_not_found");
   }
   await client.rawRefusal(`/sensor/frames/${SURFACE}/else`, 404, "route_not_found");
-  for (const step of ["0", "4", "-1", "1.5", "x", "02", "99999999999", "%zz", "1"]) {
+  for (const step of ["0", "4", "-1", "1.5", "x", "02", "99999999999", "%zz"]) {
     const sweep = `/runs/${PROCESSED_RUN}/steps/${step}/cl_sweep.csv`;
     const { params } = await client.rawRefusal(sweep, 404, "step_not_found");
     t.match(params, { field: "step_index", in: "path" }, step);
   }
+  const sweep = await client.rawRefusal(`/runs/${PROCESSED_RUN}/steps/1/cl_sweep.csv`, 404, "format_not_available");
+  t.strictSame(sweep.params, { run_id: PROCESSED_RUN, step_index: 1, format: "csv", available_formats: [] });
+  t.equal(sweep.retryable, true, "the step still takes rows");
   await client.refusal("get", "/runs/{run_id}/steps/{step_index}/cl_sweep.csv", 404, "run_not_found", {
     path: { run_id: unknown, step_index: 2 },
   });
@@ -286,13 +291,16 @@ t.test("what retention has removed: formats and CSV 404, files 410", async (t) =
   const ending = { status: "completed" as const, errorMessage: null, notes: [] };
   cell.end(removedUs, PROCESSED_RUN, ending, { capturesRemovedAtUs: removedUs });
   for (const format of ["ply", "raw.ply", "png", "luminance.png", "npy"]) {
-    const { params } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
+    const { params, retryable } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
     t.match(params, { available_formats: { length: 0 } });
+    t.equal(retryable, false, "it does not come back");
     await client.rawRefusal(byName(`frame-${SURFACE}.${format}`), 410, "file_removed");
   }
   const { params, retryable } = await client.rawRefusal(CSV, 404, "format_not_available");
   t.strictSame(params, { run_id: PROCESSED_RUN, step_index: 2, format: "csv", available_formats: [] });
-  t.ok(retryable);
+  t.equal(retryable, false);
+  const never = `/runs/${PROCESSED_RUN}/steps/1/cl_sweep.csv`;
+  t.equal((await client.rawRefusal(never, 404, "step_not_found")).retryable, false, "the run has ended without one");
   await client.rawRefusal(byName("step-2-cl_sweep.csv"), 410, "file_removed");
 });
 

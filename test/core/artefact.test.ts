@@ -1,5 +1,5 @@
 import t from "tap";
-import { failureMessage, isProcessingOpen, openArtefacts } from "../../core/artefact.js";
+import { canCsvCome, canFormatCome, failureMessage, isProcessingOpen, openArtefacts } from "../../core/artefact.js";
 import type { Extent } from "../../core/capture.js";
 import type { RunChange } from "../../core/change.js";
 import { FRAME_FORMATS } from "../../core/manifest.js";
@@ -108,8 +108,13 @@ t.test("a failure is never offered, and stands in the event log", async (t) => {
   ]);
   t.notOk(isProcessingOpen(run), "it is not tried again");
   t.equal(failureMessage("é".repeat(160)), "é".repeat(160));
-  t.equal(failureMessage("é".repeat(161)), `${"é".repeat(159)}…`);
-  t.ok(failureMessage(`${"x".repeat(158)}😀y`).isWellFormed());
+  t.equal(failureMessage(`${"a".repeat(41)}${"b".repeat(120)}`), `${"a".repeat(40)}…${"b".repeat(119)}`);
+  t.ok(failureMessage(`${"x".repeat(39)}😀${"y".repeat(200)}`).isWellFormed());
+  t.ok(failureMessage(`${"x".repeat(200)}😀${"y".repeat(118)}`).isWellFormed());
+  const reason = "offset 20: the plane does not match its CRC";
+  const long = failureMessage(`${"folder/".repeat(50)}x.cap, ${reason}`);
+  t.equal(long.length, 160);
+  t.ok(long.endsWith(reason), "the reason survives");
 });
 
 t.test("what is open: whole frames and series only, pictures only of what there is", async (t) => {
@@ -132,6 +137,45 @@ t.test("what is open: whole frames and series only, pictures only of what there 
   t.strictSame(openArtefacts(withoutCaptures(processedRun(), 1)), [], "removed captures are not processed");
   t.notOk(isProcessingOpen(withoutCaptures(processedRun(), 1)));
 });
+
+t.test(
+  "what may yet come: what is still to be made of what there is, and nothing that was tried or removed",
+  async (t) => {
+    const comes = (run: RunState) => {
+      const [frame] = run.frames as [RunState["frames"][0]];
+      return [...FRAME_FORMATS, "stl"].filter((format) => canFormatCome(run, frame, format)).sort();
+    };
+    const processed = ["luminance.png", "ply", "png", "raw.ply"];
+    const open = worldWithRun("running").runs.get(RUN_ID) as RunState;
+    t.strictSame(comes(open), ["luminance.png", "npy", "ply", "png", "raw.ply"]);
+    const dark = structuredClone(open);
+    dark.frames = dark.frames.map((frame) => ({ ...frame, lines: 0, planes: { height: frame.planes.height } }));
+    t.strictSame(comes(dark), ["npy", "ply", "png", "raw.ply"]);
+    t.strictSame(
+      comes(endRun(open, { status: "failed", errorMessage: "e", notes: [] }, 500)),
+      [],
+      "it was never whole",
+    );
+    const whole = processedRun();
+    t.strictSame(comes(whole), processed);
+    const failed: RunChange = { kind: "artefact_failed", runId: RUN_ID, of: ofFrame("png"), code: "c", message: "m" };
+    t.strictSame(comes(folded(whole, failed)), ["luminance.png", "ply", "raw.ply"]);
+    t.strictSame(comes(endRun(whole, { status: "completed", errorMessage: null, notes: [] }, 500)), processed);
+    t.strictSame(comes(withoutCaptures(whole, 1)), []);
+    t.ok(canCsvCome(whole, 2), "whole, and not made");
+    t.notOk(canCsvCome(withoutCaptures(whole, 1), 2));
+    t.notOk(canCsvCome(folded(whole, { ...failed, of: { stepIndex: 2 } }), 2));
+    for (const status of ["pending", "running", "finalizing", "completed", "failed", "cancelled"] as const) {
+      for (const step of ["pending", "running", "completed", "failed", "skipped", "cancelled"] as const) {
+        const run = structuredClone(open);
+        run.steps = run.steps.map((one) => ({ ...one, status: step }));
+        const takesRows = ["pending", "running"].includes(status) && ["pending", "running"].includes(step);
+        t.equal(canCsvCome({ ...run, status }, 1), takesRows, `${status}, step ${step}`);
+        t.notOk(canCsvCome({ ...run, status }, run.steps.length + 1));
+      }
+    }
+  },
+);
 
 t.test("what is made after the end changes files and time, and nothing that was decided", async (t) => {
   const ended = endRun(processedRun(), { status: "failed", errorMessage: "e", notes: [] }, 500);

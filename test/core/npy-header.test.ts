@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import type { HeightDtype } from "../../core/capture.js";
+import { HEIGHT_DTYPES, type HeightDtype, itemBytes } from "../../core/capture.js";
 import { npyHeader } from "../../core/npy-header.js";
+import { createRandom } from "../../core/random.js";
+import { pythonWith, runPython, skipWithout } from "../helpers/python-checker.js";
 
 t.test("golden bytes: what numpy.save writes for a (3, 2) array of <u2", async (t) => {
   const dict = "{'descr': '<u2', 'fortran_order': False, 'shape': (3, 2), }";
@@ -43,5 +45,44 @@ t.test(
       compared++;
     }
     t.ok(compared >= 8, `${compared} files`);
+  },
+);
+
+const numpy = pythonWith("numpy");
+const SAVE = `
+import sys, json, numpy
+for name, dtype, lines, width in json.loads(sys.argv[1]):
+    numpy.save(name + ".npy", numpy.fromfile(name, dtype=dtype).reshape(lines, width))
+`;
+
+t.test(
+  "header and values are what numpy.save writes, of every dtype",
+  { skip: skipWithout(numpy, "numpy") },
+  async (t) => {
+    const seed = Number(process.env.SEED ?? 20_261_124);
+    t.comment(`seed ${seed}`);
+    const random = createRandom(seed);
+    const folder = t.testdir();
+    const NAMES: Record<HeightDtype, string> = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" };
+    const made: { args: [string, string, number, number]; file: Buffer }[] = [];
+    for (const dtype of HEIGHT_DTYPES) {
+      for (const [lines, width] of [
+        [0, 5],
+        [1, 1],
+        [7, 300],
+        [random.integer(10, 99), random.integer(1, 500)],
+      ] as const) {
+        // Any bits, NaN among them.
+        const values = random.bytes(lines * width * itemBytes(dtype));
+        const path = join(folder, `${made.length}`);
+        writeFileSync(path, values);
+        made.push({
+          args: [path, NAMES[dtype], lines, width],
+          file: Buffer.concat([npyHeader(dtype, lines, width), values]),
+        });
+      }
+    }
+    runPython(numpy as string, SAVE, JSON.stringify(made.map(({ args }) => args)));
+    for (const { args, file } of made) t.ok(readFileSync(`${args[0]}.npy`).equals(file), args.slice(1).join(" "));
   },
 );

@@ -207,21 +207,53 @@ t.test("retention removes captures while they are processed: nothing of them is 
   await assertSound(t, cell.service.dataDirectory);
 });
 
-t.test("a damaged capture marks its formats failed, in the event log too, and the run ends", async (t) => {
+/** The service and a run of one frame, of whose bytes one is damaged before anything is made of it. */
+async function damagedFrame(t: Test, at: number) {
   const cell = await Cell.start(t);
   const runId = await cell.startRun();
   const frameId = await cell.sendLines(runId);
   const path = join(cell.service.dataDirectory, "captures", capturePath(runId, "capture"));
   const bytes = readFileSync(path);
-  bytes.writeUInt8(bytes.readUInt8(1_000) ^ 1, 1_000);
+  const place = bytes.length - SURFACE.length + at;
+  bytes.writeUInt8(bytes.readUInt8(place) ^ 1, place);
   writeFileSync(path, bytes);
   await cell.producer.accept({ type: "frame.end", id: frameId });
   await cell.producer.accept({ type: "run.finish", id: runId });
-  const run = await cell.untilStatus(runId, "completed");
-  t.same(await cell.formats(frameId), ["npy", "luminance.png"]);
+  return { cell, frameId, run: await cell.untilStatus(runId, "completed") };
+}
+
+/** Every format that is listed is there, every other says that it is not: none fails. */
+async function assertServed(t: Test, cell: Cell, frameId: string, run: Run, listed: readonly string[]): Promise<void> {
+  t.same(await cell.formats(frameId), listed);
+  t.same(run.files.map(({ name }) => name).sort(), listed.map((format) => `frame-${frameId}.${format}`).sort());
+  for (const format of FORMATS) {
+    const { status } = await cell.client.raw("GET", `/sensor/frames/${frameId}/file.${format}`);
+    t.equal(status, listed.includes(format) ? 200 : 404, format);
+  }
+}
+
+t.test("damaged luminance is never shown: what needs it fails, and the heights are served as they are", async (t) => {
+  const { cell, frameId, run } = await damagedFrame(t, SURFACE.length - 100);
+  await assertServed(t, cell, frameId, run, ["npy", "png"]);
+  t.match(
+    run.event_log.map(({ event_type, data }) => [event_type, data.format, data.code]),
+    ["raw.ply", "luminance.png", "ply"].map((format) => ["artefact_failed", format, "capture_damaged"]),
+  );
+  const npy = await cell.client.raw("GET", `/sensor/frames/${frameId}/file.npy`);
+  t.ok(npy.body.subarray(-SURFACE.length / 2).equals(SURFACE.subarray(0, SURFACE.length / 2)));
+});
+
+t.test("a damaged capture marks its formats failed, in the event log too, and the run ends", async (t) => {
+  const { cell, frameId, run } = await damagedFrame(t, 1_000);
+  await assertServed(t, cell, frameId, run, ["luminance.png"]);
   t.match(
     run.event_log.map(({ event_type, data }) => [event_type, data.format, data.code]),
     ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, "capture_damaged"]),
+  );
+  const luminance = readGreyPng((await cell.client.raw("GET", `/sensor/frames/${frameId}/file.luminance.png`)).body);
+  t.ok(
+    luminance.samples.every((sample, at) => sample === (at % 1024) >> 2),
+    "what does not depend on the heights is right",
   );
   const { params } = await cell.client.refusal(
     "get",
@@ -230,7 +262,7 @@ t.test("a damaged capture marks its formats failed, in the event log too, and th
     "format_not_available",
     { path: { frame_id: frameId } },
   );
-  t.match(params, { available_formats: listOf("npy", "luminance.png") });
+  t.match(params, { available_formats: listOf("luminance.png") });
   const { components } = await cell.client.get("/health");
   t.match(components.artefacts, { status: "degraded", detail: String });
   t.match(await cell.service.end(), { code: 0 });

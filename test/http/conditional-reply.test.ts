@@ -55,7 +55,17 @@ t.test("which bytes a Range asks for", async (t) => {
     ["bytes=1 - 2", 10, undefined],
     ["bytes=0x1-2", 10, undefined],
     ["lines=0-1", 10, undefined],
-    ["bytes=0-99999999999999999999", 10, undefined],
+    ["bytes=0-99999999999999999999", 10, { first: 0, last: 9 }],
+    ["bytes=3-9223372036854775807", 10, { first: 3, last: 9 }],
+    [`bytes=3-${"9".repeat(400)}`, 10, { first: 3, last: 9 }],
+    ["bytes=0000000000000000000003-0000000000000000000004", 10, { first: 3, last: 4 }],
+    ["bytes=9223372036854775807-", 10, "unsatisfiable"],
+    ["bytes=9223372036854775807-9223372036854775807", 10, "unsatisfiable"],
+    [`bytes=${"9".repeat(400)}-`, 10, "unsatisfiable"],
+    ["bytes=9007199254740993-9007199254740992", 10, undefined],
+    ["bytes=-9223372036854775807", 10, { first: 0, last: 9 }],
+    [`bytes=-${"9".repeat(400)}`, 10, { first: 0, last: 9 }],
+    ["bytes=-0000000000000000000000", 10, "unsatisfiable"],
   ];
   for (const [header, total, range] of cases) t.same(parseRange(header, total), range, `${header} of ${total}`);
 });

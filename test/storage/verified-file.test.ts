@@ -40,50 +40,40 @@ async function fileOf(lengths: readonly number[]) {
 
 const LARGE = 1_500_000;
 
-t.test(
-  "any byte of an extent is given only when all of it matches, also when a head of it is all that is wanted",
-  async (t) => {
-    const { captures, extents, bytes, flip } = await fileOf([1_000, LARGE, 1_000]);
-    for (const [nth, { offset, lengthBytes }] of extents.entries()) {
-      for (const at of [0, lengthBytes >> 1, lengthBytes - 1]) {
-        flip(offset + at);
-        const damage = {
-          code: "capture_damaged",
-          data: { params: { path: PATH, offset } },
-          message: `offset ${offset}: `,
-        };
-        const all = await captures.openSlices(PATH, extents);
-        for (const position of [offset, offset + (lengthBytes >> 1), offset + lengthBytes - 1]) {
-          await t.rejects(all.read(position, 1), damage, `extent ${nth}, bit at ${at}, read at ${position}`);
-        }
-        await t.rejects(all.read(offset === 0 ? lengthBytes - 1 : offset - 1, 2), damage, "from the one beside it on");
-        all.close();
-        const heads = await captures.openSlices(
-          PATH,
-          extents.map((extent) => ({ ...extent, headBytes: 10 })),
-        );
-        t.equal(heads.sizeBytes, 30);
-        await t.rejects(heads.read(nth * 10 + 3, 1), damage, "the bit lies behind what is wanted");
-        heads.close();
-        for (const beside of extents) {
-          if (beside.offset === offset) continue;
-          const other = await captures.openSlices(PATH, [beside]);
-          t.ok(
-            bytes.subarray(beside.offset + 5, beside.offset + 9).equals(await other.read(5, 4)),
-            "what lies beside it",
-          );
-          other.close();
-        }
-        flip(offset + at);
-        // Nobody has verified it: it was damaged until now.
-        const mended = await captures.openSlices(PATH, [extents[nth] as Extent]);
-        t.equal((await mended.read(0, 1)).length, 1, "mended");
-        mended.close();
-        captures.forget(PATH);
+t.test("any byte of an extent is given only when all of it matches", async (t) => {
+  const { captures, extents, bytes, flip } = await fileOf([1_000, LARGE, 1_000]);
+  for (const [nth, { offset, lengthBytes }] of extents.entries()) {
+    for (const at of [0, lengthBytes >> 1, lengthBytes - 1]) {
+      flip(offset + at);
+      const damage = {
+        code: "capture_damaged",
+        data: { params: { path: PATH, offset } },
+        message: `offset ${offset}: `,
+      };
+      const all = await captures.openSlices(PATH, extents);
+      for (const position of [offset, offset + (lengthBytes >> 1), offset + lengthBytes - 1]) {
+        await t.rejects(all.read(position, 1), damage, `extent ${nth}, bit at ${at}, read at ${position}`);
       }
+      await t.rejects(all.read(offset === 0 ? lengthBytes - 1 : offset - 1, 2), damage, "from the one beside it on");
+      all.close();
+      for (const beside of extents) {
+        if (beside.offset === offset) continue;
+        const other = await captures.openSlices(PATH, [beside]);
+        t.ok(
+          bytes.subarray(beside.offset + 5, beside.offset + 9).equals(await other.read(5, 4)),
+          "what lies beside it",
+        );
+        other.close();
+      }
+      flip(offset + at);
+      // Nobody has verified it: it was damaged until now.
+      const mended = await captures.openSlices(PATH, [extents[nth] as Extent]);
+      t.equal((await mended.read(0, 1)).length, 1, "mended");
+      mended.close();
+      captures.forget(PATH);
     }
-  },
-);
+  }
+});
 
 t.test(
   "an extent is read against its CRC once for many reads and readers, in pieces, until some time has passed",

@@ -4,6 +4,8 @@ import { FileSystemError } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { lowerThreadPriority } from "../thread-priority.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
+import { tooLargeText } from "./frame-limits.js";
+import { MemoryLimitError } from "./kernel-memory.js";
 import { moved, threadTask } from "./piscina-threads.js";
 import { buffersOf } from "./task-buffers.js";
 
@@ -29,13 +31,16 @@ export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnsw
     const value = await run(input);
     return moved({ value }, buffersOf(value));
   } catch (error) {
-    return { error: errorData(error) };
+    return { error: errorData(error, { name, input }) };
   }
 });
 
-function errorData(error: unknown): TaskErrorData {
+function errorData(error: unknown, { name, input }: TaskMessage): TaskErrorData {
   if (error instanceof StorageError) return { code: error.code, message: error.message };
   if (error instanceof FileSystemError) return { code: "file_system_failed", message: error.message };
+  if (error instanceof MemoryLimitError) {
+    return { code: "too_large", message: tooLargeText(name, input) ?? error.message };
+  }
   if (error instanceof RangeError) return { code: "too_large", message: error.message };
   return { code: "task_failed", message: error instanceof Error ? error.message : String(error) };
 }

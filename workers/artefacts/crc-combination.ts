@@ -12,13 +12,21 @@ const BYTE = 0x0080_0000;
 
 /** @returns the CRC-32 of bytes followed by others, from those of both */
 export function combineCrc32(crc: number, nextCrc: number, nextLengthBytes: number): number {
+  return crc32Combiner(nextLengthBytes)(crc, nextCrc);
+}
+
+/**
+ * `combineCrc32` for many of one length. The sum is its own inverse: from the CRC-32 of the first bytes and of the whole it makes that of those that
+ * follow.
+ */
+export function crc32Combiner(nextLengthBytes: number): (crc: number, nextCrc: number) => number {
   let power = BYTE;
   let shift = ONE;
   for (let rest = nextLengthBytes; rest > 0; rest = Math.floor(rest / 2)) {
     if (rest % 2 === 1) shift = product(shift, power);
     power = product(power, power);
   }
-  return (product(crc, shift) ^ nextCrc) >>> 0;
+  return (crc, nextCrc) => (product(crc, shift) ^ nextCrc) >>> 0;
 }
 
 /** Of two polynomials, modulo P. */

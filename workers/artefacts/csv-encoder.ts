@@ -2,7 +2,7 @@
  * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
  * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has (from 10^-15 to 1; beyond, none
  * that are needless, and exponents as JavaScript writes them); with an offset too, where sixteen digits hold the sum, with the digits
- * behind the point of whichever has more. Unscaled f32 are the fewest digits that read back to the same f32; all else the fewest that read
+ * behind the point of whichever has more, or, where these are over 15, none that are needless. Unscaled f32 are the fewest digits that read back to the same f32; all else the fewest that read
  * back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
  */
 import { itemBytes, type SeriesAppend } from "../../core/capture.js";
@@ -85,9 +85,6 @@ function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): Val
     const values = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     const decimals = offset === 0 ? decimalsOf(scale) : undefined;
     if (decimals !== undefined) return decimalWriter(values, new Set(invalid), decimals, out);
-    const exponent = offset === 0 ? exponentOf(scale) : undefined;
-    // 10^-16, say, is no f64: the product with the nearest may be a neighbour of what the decimal is as one.
-    if (exponent !== undefined) return textWriter(values, new Set(invalid), exponent, out);
     const sum = sumOf(scale, offset);
     if (sum !== undefined) return sumWriter(values, new Set(invalid), sum, out);
     return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
@@ -119,57 +116,69 @@ export function decimalsOf(scale: number): number | undefined {
   return undefined;
 }
 
-/** Powers of ten by which ten digits stay apart as f64, and finite. */
-const EXPONENT_LIMIT = 290;
-
-/** k of a scale of 10^k; undefined for any other. */
-function exponentOf(scale: number): number | undefined {
-  const power = /^1e([+-]\d+)$/.exec(scale.toExponential())?.[1];
-  return power === undefined || Math.abs(Number(power)) > EXPONENT_LIMIT ? undefined : Number(power);
-}
-
-/** The f64 nearest to `raw x 10^exponent` has it as its shortest text: the integers have ten digits, and 15 of any decimal survive. */
-function textWriter(values: Int32Array, invalid: ReadonlySet<number>, exponent: number, out: Uint8Array): ValueWriter {
-  return (index, at) => {
-    const raw = values[index] as number;
-    return invalid.has(raw) ? at : writeText(out, at, String(Number(`${raw}e${exponent}`)));
-  };
-}
-
-/** Integers by which a scale that is a power of ten, and an offset, are exact decimals: (raw x factor + offset) / 10^decimals. */
+/** Integers by which a scale that is a power of ten, and an offset, are exact decimals: (raw x factor + offset) x 10^exponent. */
 interface DecimalSum {
   factor: number;
   offset: number;
-  decimals: number;
+  exponent: number;
 }
 
-/** Undefined where such a sum has no exact f64, or more decimals than are written out. */
+/** Undefined for a scale that is no power of ten, and where sixteen digits do not hold the sum of every raw value. */
 function sumOf(scale: number, offset: number): DecimalSum | undefined {
-  const scaleDecimals = decimalsOf(scale);
-  // What was said is the shortest decimal that is this f64: it has no exponent between 10^-6 and 10^21.
-  const digits = /^-?(\d+)(?:\.(\d+))?$/.exec(String(offset));
-  if (scaleDecimals === undefined || digits === null) return undefined;
-  const [, whole = "", fraction = ""] = digits;
-  const decimals = Math.max(scaleDecimals, fraction.length);
-  const factor = Number(`1e${decimals - scaleDecimals}`);
-  const size = Number(whole + fraction.padEnd(decimals, "0"));
+  // What was said is the shortest decimal that is this f64: 10^-16, say, is none itself.
+  const [digits, last] = shortestDecimal(scale);
+  if (digits !== "1") return undefined;
+  if (offset === 0) return { factor: 1, offset: 0, exponent: last };
+  const [offsetDigits, offsetLast] = shortestDecimal(Math.abs(offset));
+  const exponent = Math.min(last, offsetLast);
+  const factor = Number(`1e${last - exponent}`);
+  const size = Number(`${offsetDigits}e${offsetLast - exponent}`);
   // 2^31: the largest raw value's size.
-  if (decimals > MOST_DECIMALS || !Number.isSafeInteger(size) || !Number.isSafeInteger(2 ** 31 * factor + size))
-    return undefined;
-  return { factor, offset: offset < 0 ? -size : size, decimals };
+  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(2 ** 31 * factor + size)) return undefined;
+  return { factor, offset: offset < 0 ? -size : size, exponent };
+}
+
+/** The digits that JavaScript writes of a number, without zeros behind them, and the exponent of the last; no such digits below 0. */
+function shortestDecimal(value: number): [digits: string, lastExponent: number] {
+  const match = /^(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
+  const [, whole = "", fraction = "", power = "0"] = match ?? [];
+  return [whole + fraction, Number(power) - fraction.length];
 }
 
 function sumWriter(values: Int32Array, invalid: ReadonlySet<number>, sum: DecimalSum, out: Uint8Array): ValueWriter {
-  const { factor, offset, decimals } = sum;
+  const { factor, offset, exponent } = sum;
+  const isWrittenOut = exponent <= 0 && exponent >= -MOST_DECIMALS;
   return (index, at) => {
     const raw = values[index] as number;
     if (invalid.has(raw)) return at;
     const number = raw * factor + offset;
-    const digits = String(Math.abs(number)).padStart(decimals + 1, "0");
-    const point = digits.length - decimals;
-    const fraction = decimals === 0 ? "" : `.${digits.slice(point)}`;
-    return writeText(out, at, `${number < 0 ? "-" : ""}${digits.slice(0, point)}${fraction}`);
+    return writeText(out, at, isWrittenOut ? decimalText(number, -exponent) : shortestText(number, exponent));
   };
+}
+
+/** `number x 10^-decimals` with all its decimals. */
+function decimalText(number: number, decimals: number): string {
+  const digits = String(Math.abs(number)).padStart(decimals + 1, "0");
+  const point = digits.length - decimals;
+  const fraction = decimals === 0 ? "" : `.${digits.slice(point)}`;
+  return `${number < 0 ? "-" : ""}${digits.slice(0, point)}${fraction}`;
+}
+
+/** `number x 10^exponent` as JavaScript would write it (ECMA-262, Number::toString), if every decimal were a number of its own. */
+function shortestText(number: number, exponent: number): string {
+  if (number === 0) return "0";
+  const written = String(Math.abs(number));
+  const digits = written.replace(/0+$/, "");
+  const sign = number < 0 ? "-" : "";
+  /** Of 0.digits: where the point stands. */
+  const point = written.length + exponent;
+  if (point > 21 || point < -5) {
+    const fraction = digits.length === 1 ? "" : `.${digits.slice(1)}`;
+    return `${sign}${digits[0]}${fraction}e${point < 1 ? "" : "+"}${point - 1}`;
+  }
+  if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${sign}${digits.padEnd(point, "0")}`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
 function writeText(out: Uint8Array, start: number, text: string): number {
@@ -205,10 +214,12 @@ function doubleWriter(
   offset: number,
   out: Uint8Array,
 ): ValueWriter {
+  const isUnscaled = scale === 1 && offset === 0;
   return (index, start) => {
     const raw = rawOf(index);
     if (invalid.has(raw)) return start;
-    const value = raw * scale + offset;
+    // Of -0 a sum with 0 would be 0.
+    const value = isUnscaled ? raw : raw * scale + offset;
     // NaN, and what is too large for a number: no measurement.
     if (!Number.isFinite(value)) return start;
     return writeText(out, start, Object.is(value, -0) ? "-0" : String(value));

@@ -2,11 +2,11 @@
  * The filter in parts (split-filter.ts): each a task of its own, which work on a memory that all share. Those that lay out are alone in it; parts of
  * lines run at the same time, and each has some bytes to itself: one that goes again may have a predecessor that is yet to end.
  */
-import { itemBytes } from "../../core/capture.js";
+import { lineBytes } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { combineCrc32 } from "./crc-combination.js";
 import { loadingBytes, loadLines } from "./frame-grid.js";
-import { type FrameSource, openFrame, verifyHeights } from "./frame-source.js";
+import { type FrameSource, openFrame, verifyHeights, verifyLuminance } from "./frame-source.js";
 import { type Grid, layOutGrid } from "./grid-layout.js";
 import { joinMemory, type KernelMemory, type SharedMemory } from "./kernel-memory.js";
 import { countLineBits } from "./line-counts.js";
@@ -74,6 +74,12 @@ export interface MarkedLines {
   lineCounts: Uint32Array<ArrayBuffer>;
 }
 
+/** CRC-32 of each plane in some lines. */
+export interface LoadedCrcs {
+  heightCrc32: number;
+  luminanceCrc32: number;
+}
+
 interface InMemory {
   memory: SharedMemory;
 }
@@ -82,13 +88,11 @@ interface InMemory {
 export interface FilterPartTasks {
   /** Whatever was in the memory is void. `parts`: how often lines are loaded at most, those that go again among them. */
   layOutFilter: { input: InMemory & { frame: FrameSource; parts: number }; output: LaidOutGrid };
-  /** Answers the CRC-32 of what it has read. */
-  loadLines: { input: InMemory & LaidOutGrid & LineRange & { frame: FrameSource }; output: { crc32: number } };
+  /** Answers the CRCs of what it has read: of the luminance too, without which there is no point of the PLY. */
+  loadLines: { input: InMemory & LaidOutGrid & LineRange & { frame: FrameSource }; output: LoadedCrcs };
   /** `loaded`: what parts have read, in order. */
   planFilter: {
-    input: InMemory &
-      LaidOutGrid &
-      PartSizes & { frame: FrameSource; loaded: readonly (LineRange & { crc32: number })[] };
+    input: InMemory & LaidOutGrid & PartSizes & { frame: FrameSource; loaded: readonly (LineRange & LoadedCrcs)[] };
     output: PlannedFilter;
   };
   measureLines: { input: InMemory & PlannedFilter & LineRange; output: DistanceSums };
@@ -114,21 +118,26 @@ export function filterParts(fileSystem: FileSystem = nodeFileSystem): FilterPart
     async loadLines({ memory: shared, frame, grid, scratches, firstLine, endLine }) {
       const memory = await joinMemory(shared, claim(scratches));
       const bytesAt = (at: number, length: number): Uint8Array => memory.bytes(at, length);
-      const { heights, heightsCrc32, close } = await openFrame(fileSystem, frame, bytesAt, firstLine);
+      const reader = await openFrame(fileSystem, frame, bytesAt, firstLine);
       try {
-        await loadLines(memory, frame.planes.height, grid, heights, firstLine, endLine);
+        await loadLines(memory, frame.planes.height, grid, reader.heights, firstLine, endLine);
+        reader.checkLuminance(firstLine, endLine);
       } finally {
-        await close();
+        await reader.close();
       }
       boundTiles(memory, grid, firstLine, endLine);
-      return { crc32: heightsCrc32() };
+      return { heightCrc32: reader.heightsCrc32(), luminanceCrc32: reader.luminanceCrc32() };
     },
     async planFilter({ memory: shared, usedBytes, frame, grid, loaded, ...sizes }) {
-      const lineBytes = itemBytes(frame.planes.height.dtype) * grid.width;
-      verifyHeights(
-        frame,
-        loaded.reduce((crc, part) => combineCrc32(crc, part.crc32, (part.endLine - part.firstLine) * lineBytes), 0),
-      );
+      const { height, luminance } = lineBytes(frame.planes, grid.width);
+      let [heightCrc32, luminanceCrc32] = [0, 0];
+      for (const part of loaded) {
+        const lines = part.endLine - part.firstLine;
+        heightCrc32 = combineCrc32(heightCrc32, part.heightCrc32, lines * height);
+        luminanceCrc32 = combineCrc32(luminanceCrc32, part.luminanceCrc32, lines * luminance);
+      }
+      verifyHeights(frame, heightCrc32);
+      verifyLuminance(frame, luminanceCrc32);
       const memory = await joinMemory(shared, usedBytes);
       return planned(memory, planFilter(memory, grid), sizes);
     },

@@ -1,8 +1,9 @@
 import { crc32 } from "node:zlib";
-import { type FrameState, itemBytes, type LineBatch, type Planes } from "../../core/capture.js";
+import { type FrameState, type LineBatch, lineBytes, type Planes } from "../../core/capture.js";
 import { type FileSystem, readFullySync, type StoreFile } from "../../storage/file-system.js";
 import type { GridGeometry } from "./grid-layout.js";
 import type { LineSource } from "./line-blocks.js";
+import { luminanceCrc } from "./plane-crcs.js";
 import { damagedCapture, openStored } from "./stored-bytes.js";
 
 /** A frame as a task names it: where its bytes lie, and what they mean. */
@@ -26,6 +27,10 @@ export interface FrameReader {
   /** CRC-32 of the heights read so far, from the first line that is to be checked on: as far as each read began where the last one ended. */
   heightsCrc32(): number;
   luminance: LineSource;
+  /** The same of the luminance; 0 without one. */
+  luminanceCrc32(): number;
+  /** Reads lines of the luminance for nothing but their CRC, in memory of its own. */
+  checkLuminance(firstLine: number, endLine: number): void;
   close(): Promise<void>;
 }
 
@@ -34,8 +39,8 @@ export interface FrameReader {
  * read that goes through another thread takes ten times as long as the page cache does.
  *
  * @param checkedFrom first line of those whose CRC is wanted
- * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane of
- * heights that is read from its first line to its last, where it does not match its CRC
+ * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane
+ * that is read from its first line to its last, where it does not match its CRC
  */
 export async function openFrame(
   fileSystem: FileSystem,
@@ -44,28 +49,48 @@ export async function openFrame(
   checkedFrom = 0,
 ): Promise<FrameReader> {
   const file = await openStored(fileSystem, source.path);
-  const { height, luminance } = source.planes;
-  const heightBytes = source.geometry.width * itemBytes(height.dtype);
-  const luminanceBytes = luminance === undefined ? 0 : source.geometry.width * itemBytes(luminance.dtype);
+  const { width, lines } = source.geometry;
+  const { height: heightBytes, luminance: luminanceBytes } = lineBytes(source.planes, width);
   const heights = new PlaneReader(file, source, heightBytes, () => 0, checkedFrom);
-  const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes);
+  const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes, checkedFrom);
+  const readLights = (firstLine: number, count: number, into: Uint8Array): void => {
+    lights.read(firstLine, count, into);
+    if (checkedFrom === 0 && lights.checkedLines === lines) verifyLuminance(source, lights.crc32);
+  };
   return {
     heights: async (firstLine, count, at) => {
       heights.read(firstLine, count, bytesAt(at, count * heightBytes));
-      if (checkedFrom === 0 && heights.checkedLines === source.geometry.lines) verifyHeights(source, heights.crc32);
+      if (checkedFrom === 0 && heights.checkedLines === lines) verifyHeights(source, heights.crc32);
     },
     heightsCrc32: () => heights.crc32,
-    luminance: async (firstLine, count, at) => {
-      lights.read(firstLine, count, bytesAt(at, count * luminanceBytes));
+    luminance: async (firstLine, count, at) => readLights(firstLine, count, bytesAt(at, count * luminanceBytes)),
+    luminanceCrc32: () => lights.crc32,
+    checkLuminance: (firstLine, endLine) => {
+      if (luminanceBytes === 0) return;
+      const linesPerBlock = Math.max(1, Math.floor(CHECKED_BYTES / luminanceBytes));
+      const block = new Uint8Array(Math.min(linesPerBlock, endLine - firstLine) * luminanceBytes);
+      for (let line = firstLine; line < endLine; line += linesPerBlock) {
+        const count = Math.min(linesPerBlock, endLine - line);
+        readLights(line, count, block.subarray(0, count * luminanceBytes));
+      }
     },
     close: () => file.close(),
   };
 }
 
+/** Lines that are read for their CRC alone: so many at a time, or one. */
+const CHECKED_BYTES = 256 * 1024;
+
 /** @throws StorageError `capture_damaged` unless this is the CRC-32 of the whole plane */
 export function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
   if (crc32 === batches.at(-1)?.heightCrc32) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the plane does not match its CRC");
+}
+
+/** @throws StorageError `capture_damaged` unless this is the CRC-32 of the whole plane of luminance; without one it is 0 */
+export function verifyLuminance({ path, planes, geometry, batches }: FrameSource, crc32: number): void {
+  if (planes.luminance === undefined || crc32 === luminanceCrc(planes, geometry.width, batches)) return;
+  throw damagedCapture(path, batches[0]?.offset ?? 0, "the luminance does not match its CRC");
 }
 
 /** One plane, whose lines lie batch by batch in the file. */
@@ -76,8 +101,8 @@ class PlaneReader {
   readonly #offsetInBatch: (batch: LineBatch) => number;
   /** First line of every batch. */
   readonly #firstLines: number[] = [];
-  /** End of the lines that the CRC covers, when all reads so far began where the last one ended; null: there is no need of it. */
-  #checkedLines: number | null;
+  /** End of the lines that the CRC covers, as far as each read began where the last one ended. */
+  #checkedLines: number;
   #crc = 0;
 
   constructor(
@@ -85,7 +110,7 @@ class PlaneReader {
     source: FrameSource,
     lineBytes: number,
     offsetInBatch: (batch: LineBatch) => number,
-    checkedFrom: number | null = null,
+    checkedFrom: number,
   ) {
     this.#checkedLines = checkedFrom;
     this.#file = file;
@@ -99,7 +124,7 @@ class PlaneReader {
     }
   }
 
-  get checkedLines(): number | null {
+  get checkedLines(): number {
     return this.#checkedLines;
   }
 

@@ -38,6 +38,7 @@ declare namespace WebAssembly {
 const PAGE_BYTES = 65_536;
 /** As .ci/build-kernels.mjs declares it: addresses stay within an i32. */
 const MAXIMUM_PAGES = 32_768;
+export const MEMORY_BYTES = MAXIMUM_PAGES * PAGE_BYTES;
 /** Below it nothing is placed: address 0 stands for nothing. */
 const FIRST_ADDRESS = 1_024;
 const ALIGNMENT_BYTES = 16;
@@ -131,6 +132,9 @@ export interface CsvKernels {
 /** The memory of kernels in WebAssembly, as it crosses between threads: those that join it compute on the same bytes. */
 export type SharedMemory = WebAssembly.Memory;
 
+/** More was to be laid out than addresses reach, whatever memory the machine has. */
+export class MemoryLimitError extends RangeError {}
+
 /** A memory to lay things out in. Nothing is freed but all at once. */
 export abstract class KernelMemory {
   #end: number;
@@ -151,13 +155,12 @@ export abstract class KernelMemory {
     return this.#end;
   }
 
-  /** @throws {RangeError} when there is no memory of that size */
+  /** @throws MemoryLimitError; {RangeError} when the machine has no memory of that size */
   allocate(lengthBytes: number): number {
     const at = Math.ceil(this.#end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     // A vector of 16 bytes may be read from any of the bytes.
     const end = at + lengthBytes + ALIGNMENT_BYTES;
-    if (end > MAXIMUM_PAGES * PAGE_BYTES)
-      throw new RangeError(`the kernels' memory has no room for ${lengthBytes} bytes`);
+    if (end > MEMORY_BYTES) throw new MemoryLimitError(`the kernels' memory has no room for ${lengthBytes} bytes`);
     if (end > this.buffer.byteLength) this.grow(end);
     this.#end = end;
     return at;

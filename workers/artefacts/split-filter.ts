@@ -6,7 +6,15 @@
  */
 import type { ArtefactPool, RunOptions } from "./artefact-pool.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
-import type { FilteredCloud, LineRange, MarkedLines, PartSizes, PlannedFilter, Scratches } from "./filter-parts.js";
+import type {
+  FilteredCloud,
+  LineRange,
+  LoadedCrcs,
+  MarkedLines,
+  PartSizes,
+  PlannedFilter,
+  Scratches,
+} from "./filter-parts.js";
 import type { FrameSource } from "./frame-source.js";
 import { hasWasmKernels, newSharedMemory, type SharedMemory } from "./kernel-memory.js";
 import { MemoryNeed } from "./memory-need.js";
@@ -103,7 +111,7 @@ class SplitRun {
       memory,
       frame,
     }));
-    const loaded = this.#others.map((range, nth) => ({ ...range, ...(crcs[nth] as { crc32: number }) }));
+    const loaded = this.#others.map((range, nth) => ({ ...range, ...(crcs[nth] as LoadedCrcs) }));
     return this.#next("planFilter", { ...laidOut, ...this.#sizes(), memory, frame, loaded });
   }
 

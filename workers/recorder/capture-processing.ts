@@ -3,6 +3,7 @@ import type { Change } from "../../core/change.js";
 import { LIMITS } from "../../core/limits.js";
 import { isTerminal, type RunState } from "../../core/run-state.js";
 import type { Timers } from "../../storage/log-options.js";
+import { withRelativePaths } from "../../storage/relative-paths.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
@@ -32,6 +33,8 @@ export interface CaptureProcessingOptions {
   run(id: string): RunState | undefined;
   /** The path of the run's capture file. */
   path(runId: string): string;
+  /** Failures are told without it: whoever reads a run's event log may be elsewhere. */
+  dataDirectory: string;
   /** Resolves when everything that the run has stored so far can be read; rejects when nothing is stored any more. */
   whenWritten(runId: string): Promise<void>;
   /** False: what is to be made waits, as captures do. */
@@ -199,11 +202,15 @@ export class CaptureProcessing {
           return this.#again([{ ...item, failedAttempts }], error, 2 ** (failedAttempts - 1));
         }
       }
-      this.#take(runId, made.kind === "failed" ? { ...made, message: failureMessage(made.message) } : made);
+      this.#take(runId, made.kind === "failed" ? { ...made, message: this.#shown(made.message) } : made);
     } catch (error) {
       // Whatever it is, the captures are not to blame.
       if (!this.#isStopped) this.#again([item], error);
     }
+  }
+
+  #shown(message: string): string {
+    return failureMessage(withRelativePaths(message, this.#options.dataDirectory));
   }
 
   #take(runId: string, made: MadeArtefact): void {

@@ -295,6 +295,7 @@ export class Recorder implements MessageIntake {
       timers,
       run: (id) => this.#runWithCaptures(id),
       path: (id) => `${this.#directory.capturesPath}/${capturePath(id, "capture")}`,
+      dataDirectory: this.#directory.path,
       whenWritten: (id) => this.#files.get(id, "captures").whenWritten(),
       hasRoom: () => this.#room.level === "enough",
       record: (run, made) => writer.storeArtefacts(run, made),

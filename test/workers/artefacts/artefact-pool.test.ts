@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
+import { failureMessage } from "../../../core/artefact.js";
 import { vertexBytes } from "../../../core/ply-header.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
 import {
@@ -143,10 +144,79 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   writeFileSync(path, bytes.subarray(0, 1000));
   t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
   const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
-  t.equal(await codeOf(pool.run("filter", vast, background)), "too_large");
+  const has = "the frame has 4294967296 positions:";
+  for (const [name, message] of [
+    [
+      "filter",
+      `${has} the filter's 2 GiB of memory hold about 255 million, 128 million if measured again, 74 million of noise`,
+    ],
+    ["heightMap", `${has} 2 GiB of memory hold the picture of about 1071 million`],
+    ["luminance", `${has} 2 GiB of memory hold the picture of about 2143 million`],
+  ] as const) {
+    await t.rejects(pool.run(name, vast, background), { code: "too_large", message });
+    t.equal(failureMessage(message), message, "an event log has room for it");
+  }
   storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", source, background)), "done");
   t.same(reports, []);
+});
+
+t.test("each task fails on damage in a plane that its format is of, and on no other", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 181, 120));
+  const bytes = readFileSync(path);
+  const lineBytes = 181 * 2;
+  const { offset, lineCount } = source.batches[1] as (typeof source.batches)[number];
+  const lights = offset + lineCount * lineBytes;
+  t.equal(frame.luminance?.length, 181 * 120);
+  for (const [at, heights, luminance] of [
+    [offset, "capture_damaged", "done"],
+    [lights - 1, "capture_damaged", "done"],
+    [lights, "done", "capture_damaged"],
+    [lights + lineCount * 181 - 1, "done", "capture_damaged"],
+    [bytes.length - 1, "done", "capture_damaged"],
+  ] as const) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 8;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("heightMap", source, background)), heights, `height map, byte ${at}`);
+    t.equal(await codeOf(pool.run("luminance", source, background)), luminance, `luminance, byte ${at}`);
+    for (const name of ["countPoints", "filter"] as const) {
+      t.equal(await codeOf(pool.run(name, source, background)), "capture_damaged", `${name}, byte ${at}`);
+    }
+  }
+});
+
+t.test("an index is of rows that match their CRC, however many stretches an append has", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "series.cap");
+  const values = Int32Array.from({ length: 20_000 }, (_, at) => at);
+  const bytes = Buffer.from(values.buffer);
+  // A long one between short ones, which begins and ends within stretches, and one that ends with its stretch.
+  const rows = [1_000, 12_000, 40, 3_344, 2_000];
+  let row = 0;
+  const appends = rows.map((count) => {
+    const [offset, lengthBytes] = [4 * row, 4 * count];
+    row += count;
+    return {
+      ...{ offset, lengthBytes, crc32: crc32(bytes.subarray(offset, offset + lengthBytes)), rows: count },
+      ...{ firstTimestampUs: 0, samplePeriodUs: 10, dtype: "i32" as const },
+      ...{ valueScale: null, valueOffset: null, invalid: [] },
+    };
+  });
+  const series = { path, channels: 1, appends };
+  writeFileSync(path, bytes);
+  const whole = await pool.run("indexSeries", series, background);
+  t.equal(whole.offsets.length, 6);
+  for (const at of [0, 3_999, 4_000, 4 * 9_000, 51_999, 52_000, 4 * 16_384 - 1, 4 * 16_384, 4 * row - 1]) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 1;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("indexSeries", series, background)), "capture_damaged", `byte ${at}`);
+  }
+  writeFileSync(path, bytes);
+  t.same(await pool.run("indexSeries", series, background), whole);
 });
 
 t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {

@@ -57,10 +57,12 @@ t.test("a header, a row a sample, an empty cell for what was not measured", (t) 
     "-0",
     "",
   ]);
-  t.same(cells(append("f64", { invalid: [7] }), [Number.NaN, 7, 0.1, 1e21, 5e-324]), [
+  t.same(cells(append("f64", { invalid: [7] }), [Number.NaN, 7, 0.1, -0, 0, 1e21, 5e-324]), [
     "",
     "",
     "0.1",
+    "-0",
+    "0",
     "1e+21",
     "5e-324",
   ]);
@@ -112,7 +114,7 @@ t.test("with a power of ten that is larger, or has more decimals, integers are t
   const random = createRandom(5);
   const values = [1, -7, 10, 2_147_483_647, -2_147_483_648];
   for (let nth = 0; nth < 100; nth++) values.push(random.integer(1, 2_147_483_647));
-  for (let exponent = -290; exponent <= 290; exponent++) {
+  for (let exponent = -323; exponent <= 308; exponent++) {
     if (exponent <= 0 && exponent > -16) continue;
     const texts = cells(append("i32", { valueScale: Number(`1e${exponent}`), invalid: [7] }), [...values, 0, 7]);
     t.same(texts.slice(-2), ["0", ""]);
@@ -154,6 +156,83 @@ t.test("so are they with an offset, where sixteen digits hold the sum; else the 
   }
   t.end();
 });
+
+/** Independent of the encoder: value x 10^-`unit` of any decimal text, in whole numbers. */
+function wholeOf(text: string, unit: number): bigint {
+  const [mantissa = "", power = "0"] = text.split("e");
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const zeros = Number(power) - fraction.length - unit;
+  const digits = BigInt(whole + fraction);
+  if (zeros >= 0) return digits * 10n ** BigInt(zeros);
+  const divisor = 10n ** BigInt(-zeros);
+  if (digits % divisor !== 0n) throw new Error(`${text} has decimals behind 10^${unit}`);
+  return digits / divisor;
+}
+
+t.test(
+  "whatever the power of ten and the offset: the exact decimal where sixteen digits hold it, else the f64",
+  (t) => {
+    const seed = Number(process.env.SEED ?? 20_261_123);
+    t.comment(`seed ${seed}`);
+    const random = createRandom(seed);
+    const counts = { exact: 0, doubles: 0, exponents: 0 };
+    for (let nth = 0; nth < 20_000; nth++) {
+      const exponent = random.chance(0.8) ? random.integer(-18, 9) : random.integer(-323, 308);
+      const digits = random.integer(1, 10 ** random.integer(1, 17) - 1);
+      const offsetExponent = exponent + random.integer(-9, 9);
+      const valueScale = Number(`1e${exponent}`);
+      const valueOffset = random.chance(0.1)
+        ? 0
+        : Number(`${random.chance(0.5) ? "-" : ""}${digits}e${offsetExponent}`);
+      if (!Number.isFinite(valueOffset)) continue;
+      const raw = random.pick([0, 57, -2_147_483_648, 2_147_483_647, random.integer(-100_000, 100_000)]);
+      const [text = ""] = cells(append("i32", { valueScale, valueOffset }), [raw]);
+      // The f64 says no more of its decimal than this.
+      const [shownDigits, shownLast] = valueOffset === 0 ? ["0", exponent] : decimalOf(String(valueOffset));
+      const unit = Math.min(exponent, shownLast);
+      const size = BigInt(shownDigits) * 10n ** BigInt(shownLast - unit);
+      const offset = valueOffset < 0 ? -size : size;
+      const factor = 10n ** BigInt(exponent - unit);
+      const isHeld = size <= 2n ** 53n - 1n && 2n ** 31n * factor + size <= 2n ** 53n - 1n;
+      if (!isHeld) {
+        counts.doubles++;
+        const value = raw * valueScale + valueOffset;
+        if (text !== (Number.isFinite(value) ? String(value) : ""))
+          t.fail(`${raw} x ${valueScale} + ${valueOffset} is ${text}`);
+        continue;
+      }
+      counts.exact++;
+      const wanted = BigInt(raw) * factor + offset;
+      const [mantissa = "", power] = text.split("e");
+      const decimals = mantissa.split(".")[1]?.length ?? 0;
+      if (power !== undefined) counts.exponents++;
+      const isConventional =
+        unit > 0 || unit < -15 ? !/\.\d*0(e|$)/.test(text) : decimals === -unit && power === undefined;
+      if (wholeOf(text, unit) !== wanted || !isConventional || /^-?0\d/.test(text)) {
+        t.fail(`${raw} x ${valueScale} + ${valueOffset} is ${text}`);
+      }
+      // As JavaScript writes it, where a f64 has it.
+      if (
+        (unit > 0 || unit < -15) &&
+        text.replace(/\D/g, "").length <= 12 &&
+        Number.isFinite(Number(text)) &&
+        Math.abs(Number(text)) > 1e-300
+      ) {
+        if (String(Number(text)) !== text)
+          t.fail(`${raw} x ${valueScale} + ${valueOffset} is ${text}, not as JavaScript writes it`);
+      }
+    }
+    t.comment(JSON.stringify(counts));
+    t.ok(Math.min(counts.exact, counts.doubles, counts.exponents) > 1_000, "all kinds");
+    t.same(cells(append("i32", { valueScale: 0.001, valueOffset: 1e-7 }), [57]), ["0.0570001"]);
+    t.same(cells(append("i32", { valueScale: 1e300 }), [9, -30, 2_147_483_647]), [
+      "9e+300",
+      "-3e+301",
+      "2.147483647e+309",
+    ]);
+    t.end();
+  },
+);
 
 t.test("no decimal of fewer digits reads back to the f32 either", (t) => {
   const random = createRandom(6);

@@ -145,7 +145,7 @@ t.test("parts that are loaded are verified as a whole", async (t) => {
   const { source, frame } = storedFrame(path, surfaceFrame(3, 120, 90));
   const bytes = readFileSync(path);
   const { offset } = source.batches[1] as (typeof source.batches)[number];
-  for (const at of [source.batches[0]?.offset as number, offset + 1_000, offset + 40 * 240 - 1]) {
+  for (const at of [source.batches[0]?.offset as number, offset + 1_000, offset + 40 * 240 - 1, bytes.length - 1]) {
     const flipped = Buffer.from(bytes);
     flipped[at] = (flipped[at] as number) ^ 4;
     writeFileSync(path, flipped);
@@ -155,6 +155,16 @@ t.test("parts that are loaded are verified as a whole", async (t) => {
   await t.rejects(filter.run(source, background), { code: "capture_damaged", message: /ends within/ });
   writeFileSync(path, bytes);
   t.same(await filter.run(source, background), await filtered(frame));
+});
+
+t.test("a frame that is too large for the memory is told so by parts too", async (t) => {
+  const filter = new SplitFilter(new ToldPool(t, 2), 1);
+  const { source } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 65_536 } };
+  await t.rejects(filter.run(vast, background), {
+    code: "too_large",
+    message: /^the frame has 1073741824 positions: the filter's 2 GiB of memory hold about 255 million,/,
+  });
 });
 
 t.test("what fails for good fails the whole, drops the other parts, and leaves the next filter alone", async (t) => {

@@ -8,6 +8,7 @@ import { CaptureReader } from "../../../storage/capture-reader.js";
 import { nodeFileSystem } from "../../../storage/file-system.js";
 import { LogReader } from "../../../storage/log-reader.js";
 import { View } from "../../../storage/view.js";
+import { heightCrcs } from "../../../workers/artefacts/plane-crcs.js";
 import type { DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
@@ -98,7 +99,10 @@ t.test(
       for (const frame of run?.frames ?? []) {
         if (frame.status !== "complete") continue;
         const bytes = lineBytes(frame.planes, frame.width);
-        const slices = frame.batches.map((batch) => ({ ...batch, headBytes: batch.lineCount * bytes.height }));
+        const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
+        const slices = frame.batches.map(({ offset, lineCount }, nth) => {
+          return { offset, lengthBytes: lineCount * bytes.height, crc32: crcs[nth] as number };
+        });
         const path = join(folder, "captures", capturePath(report.runId, "capture"));
         const stored = await captureReader.openSlices(path, slices);
         const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));

@@ -124,7 +124,7 @@ const append = {
 
 function startProcessing(store: PlainStore, maker: ArtefactMaker, timers: ManualTimers): CaptureProcessing {
   const processing = new CaptureProcessing({
-    ...{ maker, timers },
+    ...{ maker, timers, dataDirectory: "/data" },
     run: (id) => store.run(id),
     path: (id) => id,
     whenWritten: async () => {},
@@ -276,7 +276,14 @@ t.test("captures wait when ended runs gather, until half of them are processed",
   const runs = [1, 2, 3, 4].map((nth) => ({ ...endedWith(1, idOf(nth)), documentBytes: 1_000 }));
   const told: boolean[] = [];
   const processing: CaptureProcessing = new CaptureProcessing({
-    ...{ maker, timers: new ManualTimers(), path: (id) => id, whenWritten: async () => {}, hasRoom: () => true },
+    ...{
+      maker,
+      timers: new ManualTimers(),
+      dataDirectory: "/data",
+      path: (id) => id,
+      whenWritten: async () => {},
+      hasRoom: () => true,
+    },
     run: (id) => store.run(id),
     record: (run, made) => store.record(run, made),
     endedDocumentBytes: () => store.endedDocumentBytes,
@@ -309,7 +316,14 @@ t.test("captures that cannot be written are not asked for, and no failure", asyn
   const run = endedWith(1);
   store.runs.set(run.id, run);
   const processing = new CaptureProcessing({
-    ...{ maker, timers: new ManualTimers(), path: (id) => id, hasRoom: () => true, onBehind: () => {} },
+    ...{
+      maker,
+      timers: new ManualTimers(),
+      dataDirectory: "/data",
+      path: (id) => id,
+      hasRoom: () => true,
+      onBehind: () => {},
+    },
     run: (id) => store.run(id),
     whenWritten: () => Promise.reject(new Error("a write failed")),
     record: (of, made) => store.record(of, made),

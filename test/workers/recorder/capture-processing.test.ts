@@ -281,18 +281,53 @@ t.test("a damaged capture fails what is made of it, says so in the event log, an
   maker.allow();
   await recorder.until(ended(recorder, runId));
   const run = recorder.run(runId);
-  t.same(formatsOf(frameOf(run, frameId)), ["npy", "luminance.png"], "the plane of heights is damaged");
+  t.same(
+    formatsOf(frameOf(run, frameId)),
+    ["luminance.png"],
+    "of the heights, which are damaged, there is no NPY either",
+  );
   t.same(formatsOf(frameOf(run, good)), ALL);
   t.match(
     run.eventLog.map(({ eventType, data }) => [eventType, data.format, data.frame_id, data.code]),
     ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, frameId, "capture_damaged"]),
   );
-  t.equal(manifestOf(run).length, 2 + ALL.length);
+  const place = `captures/${capturePath(runId, "capture")}, offset ${frameOf(run, frameId).batches[0]?.offset}`;
+  t.equal(
+    run.eventLog[0]?.data.message,
+    `${place}: the plane does not match its CRC`,
+    "no folder of the machine in what users read",
+  );
+  t.equal(manifestOf(run).length, 1 + ALL.length);
   const idle = new NearMaker();
   await recorder.stop();
   const second = await RecorderHarness.start(t, recorder.directory, { artefacts: idle });
   await second.connect("somebody");
   t.same(idle.asked, [], "what failed is not tried again");
+});
+
+t.test("damaged luminance fails what shows it, and leaves what is of the heights alone", async (t) => {
+  const { maker, recorder, raw } = await start(t);
+  maker.hold();
+  const runId = await startRun(raw);
+  const frameId = await sendFrame(raw, runId);
+  const bytes = readFileSync(pathOf(recorder, runId));
+  const { offset, lengthBytes } = frameOf(recorder.run(runId), frameId).batches.at(-1) as Extent;
+  bytes.writeUInt8(bytes.readUInt8(offset + lengthBytes - 5) ^ 1, offset + lengthBytes - 5);
+  writeFileSync(pathOf(recorder, runId), bytes);
+  await raw.accept({ type: "run.finish", id: runId });
+  maker.allow();
+  await recorder.until(ended(recorder, runId));
+  const run = recorder.run(runId);
+  t.same(formatsOf(frameOf(run, frameId)), ["npy", "png"]);
+  t.match(
+    run.eventLog.map(({ eventType, data }) => [eventType, data.format, data.code, data.message]),
+    ["raw.ply", "luminance.png", "ply"].map((format) => [
+      "artefact_failed",
+      format,
+      "capture_damaged",
+      /: the luminance does not match its CRC$/,
+    ]),
+  );
 });
 
 t.test(
