@@ -1,8 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { loadEnd } from "../load/http-client.js";
-import { getBody, measureHttpLoad } from "../load/http-load.js";
+import { getBody, loadEnd, measureHttpLoad } from "../load/http-load.js";
 import { putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { hasNginx, startNginx } from "../peers/nginx.js";

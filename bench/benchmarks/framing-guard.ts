@@ -2,8 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { loadEnd } from "../load/http-client.js";
-import { measureHttpLoad } from "../load/http-load.js";
+import { loadEnd, measureHttpLoad } from "../load/http-load.js";
 import { startServer } from "../load/server-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));

@@ -1,7 +1,6 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { loadEnd } from "../load/http-client.js";
-import { getBody, measureHttpLoad } from "../load/http-load.js";
+import { getBody, loadEnd, measureHttpLoad } from "../load/http-load.js";
 import { type ListFront, openListFronts } from "../load/list-front.js";
 import { FILTERS, PAGE, randomQueries } from "../load/list-queries.js";
 import { warmPageCache } from "../load/page-cache.js";

@@ -1,8 +1,7 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type FilledRun, fillRuns, OUTCOMES } from "../load/filled-runs.js";
-import { loadEnd } from "../load/http-client.js";
-import { getBody, measureHttpLoad } from "../load/http-load.js";
+import { getBody, loadEnd, measureHttpLoad } from "../load/http-load.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 
 const CONNECTIONS = 16;

@@ -2,8 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, BenchmarkContext, Contestant, OpenBenchmark } from "../harness/benchmark.js";
-import { loadEnd } from "./http-client.js";
-import { getAnswer, measureHttpLoad, type WholeAnswer } from "./http-load.js";
+import { getAnswer, loadEnd, measureHttpLoad, type WholeAnswer } from "./http-load.js";
 import { startServer } from "./server-process.js";
 import { type ServiceProcess, startService } from "./service-process.js";
 

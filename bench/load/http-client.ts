@@ -1,15 +1,9 @@
-import type { Size } from "../harness/benchmark.js";
 import type { LatencyData } from "../harness/latency-histogram.js";
 
 export type HttpClient = "wrk" | "autocannon";
 
 /** What ends a round: time, in whole seconds since wrk takes no others; or a number of answers, to which a machine comes however slow it is. */
 export type LoadEnd = { seconds: number } | { answersPerConnection: number };
-
-/** Smoke size proves that answers come; for figures time decides. */
-export function loadEnd(size: Size, seconds: number): LoadEnd {
-  return size === "smoke" ? { answersPerConnection: 5 } : { seconds };
-}
 
 export interface HttpLoadRequest {
   url: string;

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { get } from "node:http";
 import type { RoundSample, Size } from "../harness/benchmark.js";
 import { runAutocannon } from "./autocannon-load.js";
-import type { HttpClient, HttpLoadRequest } from "./http-client.js";
+import type { HttpClient, HttpLoadRequest, LoadEnd } from "./http-client.js";
 import { cpuSecondsOf } from "./process-cpu.js";
 import { runWrk } from "./wrk-load.js";
 
@@ -13,6 +13,11 @@ const CLIENT_BOUND = 0.95;
 export function chooseHttpClient(size: Size): HttpClient {
   if (size === "smoke") return "autocannon";
   return spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined ? "wrk" : "autocannon";
+}
+
+/** Smoke size proves that answers come; for figures time decides. */
+export function loadEnd(size: Size, seconds: number): LoadEnd {
+  return size === "smoke" ? { answersPerConnection: 5 } : { seconds };
 }
 
 /** One round of closed-loop GETs; a failure among the answers makes it throw, because then it is no measurement. */

@@ -5,8 +5,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import t from "tap";
-import { type HttpClient, loadEnd } from "../../bench/load/http-client.js";
-import { getBody, measureHttpLoad } from "../../bench/load/http-load.js";
+import type { HttpClient } from "../../bench/load/http-client.js";
+import { getBody, loadEnd, measureHttpLoad } from "../../bench/load/http-load.js";
 import { startServer } from "../../bench/load/server-process.js";
 
 const BARE_SERVER = "dist/bench/peers/bare-http-server.js";
