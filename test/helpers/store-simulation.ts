@@ -492,9 +492,9 @@ class StoreSimulation {
     const when = `behind an opening and a power cut (${mode})`;
     const cut = disk.fork(mode, this.#cuts);
     const isTellable = (): boolean => isDamage === true && !isHealed(cut, damage, countsForNothing);
-    // The opening may have made one of the same number by then, which is whole.
+    // The opening may have made another one by then, of the same number or a later one, which is whole.
     const now = isOfSnapshot && cut.has(damage.path) ? cut.bytesOf(damage.path) : null;
-    const isMadeAnew = now !== null && (damage.after === null || !Buffer.from(now).equals(damage.after));
+    const isStillDamaged = now !== null && damage.after !== null && Buffer.from(now).equals(damage.after);
     this.#cutJudges.push(async () => {
       for (const path of kept) if (!cut.has(path)) this.#faults.push(`${path} is gone ${when}, with ${damage.what}`);
       await judge(when, cut);
@@ -504,7 +504,7 @@ class StoreSimulation {
         this.#faults.push(`health does not tell ${when} of ${damage.what}`);
       if (isDamage === false && (next.ready?.recovery.corruptionCount ?? 0) > 0)
         this.#faults.push(`opening tells too much ${when} of ${damage.what}`);
-      if (isOfSnapshot && !isMadeAnew && next.beganFromSnapshot)
+      if (isStillDamaged && next.ready?.recovery.snapshotSequence === sequence)
         this.#faults.push(`taken ${when}, with ${damage.what}`);
       if (next.lastSequence < keptSequence)
         this.#faults.push(`records ${next.lastSequence + 1} to ${keptSequence} are lost ${when}, with ${damage.what}`);
