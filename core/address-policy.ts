@@ -75,7 +75,7 @@ export function addressFault(address: string, port: number, policy: AddressPolic
   // A zone (fe80::1%eth0) says by which interface, not where to.
   const plain = address.split("%")[0] as string;
   if (!ipaddr.isValid(plain)) return `${address} is not an IP address`;
-  const { forms, sameHost } = formsOf(ipaddr.parse(plain));
+  const { forms, sameHost } = formsOf(parsed(plain));
   for (const form of forms) {
     const reason = forbidden.find(([range]) => isWithin(form, range))?.[1];
     if (reason !== undefined) return `${address} is never allowed: ${reason}`;
@@ -89,6 +89,13 @@ export function addressFault(address: string, port: number, policy: AddressPolic
     return `${address} is not allowed by --webhook-allow`;
   }
   return undefined;
+}
+
+/** ipaddr.js reads an IPv4-compatible address with dots as an IPv4-mapped one. */
+function parsed(text: string): Address {
+  const [, ipv4] = /^::(\d+\.\d+\.\d+\.\d+)$/.exec(text) ?? [];
+  if (ipv4 === undefined) return ipaddr.parse(text);
+  return new ipaddr.IPv6([...new Array<number>(12).fill(0), ...ipaddr.IPv4.parse(ipv4).toByteArray()]);
 }
 
 function isOwn(form: Address, own: readonly string[]): boolean {

@@ -52,15 +52,12 @@ export function withoutCaptures(run: RunState, timeUs: number): RunState {
   return { ...run, capturesRemovedAtUs: timeUs, updatedAtUs: timeUs };
 }
 
-/** What a format fails with when the bytes that it is made of are damaged or gone: no later reading of them does better. */
-const LOST_BYTES: ReadonlySet<string> = new Set(["capture_damaged", "capture_missing"]);
-
 /** Formats that a frame has had: none before it is whole, then as processing completes. Retention may have removed them since. */
 export function formatsOf(frame: FrameState): FrameFormat[] {
   if (frame.status !== "complete") return [];
   const { png } = frame.artefacts ?? {};
-  // The height map reads all heights, and nothing else: where they were lost to it, the NPY cannot be served.
-  const hasHeights = png?.kind !== "failed" || !LOST_BYTES.has(png.code);
+  // The height map reads all heights, and nothing else: where they were damaged, the NPY cannot be served. A file that is missing may come back.
+  const hasHeights = png?.kind !== "failed" || png.code !== "capture_damaged";
   const made = PROCESSED_FORMATS.filter((format) => (frame.artefacts?.[format]?.kind ?? "failed") !== "failed");
   return hasHeights ? ["npy", ...made] : made;
 }

@@ -75,7 +75,7 @@ const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close:
  * Of what encodes PLY and CSV, which are made anew for every reader: to be raised when the same points or rows become other bytes, so that a client
  * does not join two versions.
  */
-const ENCODING = 1;
+const ENCODING = 2;
 
 /** What tells the version of an entry's bytes: what is stored never changes at its place. */
 export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntry): Validators {

@@ -86,7 +86,7 @@ export class RequestBodyParser {
     // The first of each field: a schema of several kinds (anyOf) reports each kind's error at the same place.
     const faults = new Map<string, BodyFault>();
     const add = (fault: BodyFault): void => {
-      if (!faults.has(fault.field)) faults.set(fault.field, fault);
+      if (!faults.has(fault.field)) faults.set(fault.field, { ...fault, field: fault.field.toWellFormed() });
     };
     const nonJson = findNonJson(body, 0);
     if (nonJson !== undefined) add({ field: nonJson.path.slice(1), value: null, allowed: nonJson.allowed });
@@ -153,5 +153,5 @@ function shown(value: unknown): JsonValue {
   if (value === null || typeof value === "boolean" || typeof value === "number") return value;
   if (typeof value !== "string") return Array.isArray(value) ? "a list" : "an object";
   const text = value.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[\s\S]*@/i, "$1…@");
-  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
+  return text.length <= SHOWN_CHARACTERS ? text.toWellFormed() : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
 }

@@ -146,7 +146,8 @@ async function extraAuthorities(path: string | null): Promise<string | null> {
   const byNode = process.env.NODE_EXTRA_CA_CERTS;
   if (byNode === undefined || byNode === "") return added;
   try {
-    return `${new TextDecoder().decode(await readWholeFile(nodeFileSystem, byNode))}\n${added}`;
+    // Behind the other: what is read of it ends where it is broken, of which Node has warned.
+    return `${added}\n${new TextDecoder().decode(await readWholeFile(nodeFileSystem, byNode))}`;
   } catch {
     // Node has warned of it, and goes on without.
     return added;

@@ -78,10 +78,18 @@ t.test(
     t.teardown(() => byNode.dispose());
     const added = new ContractClient(t, byNode.port);
     t.match(await test(added, `https://localhost:${port}/`), { delivered: true }, "beside what Node trusts by itself");
-    const missing = { NODE_EXTRA_CA_CERTS: join(folder, "absent.pem") };
-    const without = await ServiceProcess.start({ args: ["serve", "--webhook-ca", file], environment: missing });
-    t.teardown(() => without.dispose());
-    t.match(await test(new ContractClient(t, without.port), `https://localhost:${port}/`), { delivered: true });
+    const broken = join(folder, "broken.pem");
+    writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    for (const unusable of [join(folder, "absent.pem"), broken]) {
+      const warned = { NODE_EXTRA_CA_CERTS: unusable };
+      const without = await ServiceProcess.start({ args: ["serve", "--webhook-ca", file], environment: warned });
+      t.teardown(() => without.dispose());
+      t.match(
+        await test(new ContractClient(t, without.port), `https://localhost:${port}/`),
+        { delivered: true },
+        unusable,
+      );
+    }
 
     writeFileSync(file, "no certificate");
     const data = join(folder, "data");

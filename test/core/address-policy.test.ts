@@ -14,6 +14,7 @@ function embedded(ipv4: string): Record<string, string> {
     mapped: `::ffff:${ipv4}`,
     "mapped, in hex": `::ffff:${word(a, b)}:${word(c, d)}`,
     compatible: `::${word(a, b)}:${word(c, d)}`,
+    "compatible, with dots": `::${ipv4}`,
     translated: `::ffff:0:${word(a, b)}:${word(c, d)}`,
     NAT64: `64:ff9b::${word(a, b)}:${word(c, d)}`,
     "NAT64 of a local /96": `64:ff9b:1:2:3:4:${word(a, b)}:${word(c, d)}`,

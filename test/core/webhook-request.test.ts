@@ -171,6 +171,18 @@ function fieldsNamed(prefix: string, count: number): Record<string, number> {
   return Object.fromEntries(Array.from({ length: count }, (_, nth) => [`${prefix}${nth}`, nth]));
 }
 
+t.test("an error is Unicode, whatever came", async (t) => {
+  for (const body of [
+    '{"\\ud800":1}',
+    '{"url":"\\ud800","subscribed_events":["\\ud801x"]}',
+    `{"${"x".repeat(199)}😀":1}`,
+  ]) {
+    const error = errorOf(() => createParser.parse(Buffer.from(body)), undefined);
+    t.match(error, { code: "invalid_parameter" });
+    t.ok(JSON.stringify(error).isWellFormed() && !/\\ud[89a-f]/i.test(JSON.stringify(error)), body);
+  }
+});
+
 t.test("what is no object", async (t) => {
   for (const body of [null, [], "x", 1, true]) {
     t.match(errorOf(parseCreateWebhook, body), { code: "invalid_parameter", params: { field: "", allowed: /object/ } });

@@ -183,6 +183,8 @@ export class DeliveryDesk {
     this.#wants.answer(want, { error });
     const isLeft = tracked.phase === "wanted" && tracked.inline.length === 0;
     if (!isLeft || !this.#inlineQueue.remove(tracked.webhookId, tracked)) return;
+    // The automatic attempts gave way to it, perhaps for longer than their window: they are not lost with it.
+    tracked.window = null;
     this.#rest(tracked);
     this.#pump();
   }

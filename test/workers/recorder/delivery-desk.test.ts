@@ -579,6 +579,23 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   t.match(one.jobs.get(pending), { firstAttemptNumber: 2, attempts: 3, window: BEGUN_WINDOW });
   one.attempt(pending, true, true);
   one.settle();
+
+  // One that waited in vain until the window of the automatic attempts was over takes none of them away.
+  const waiting = one.emit([webhook]).deliveries[0]?.id as string;
+  one.settle();
+  one.attempt(waiting, false, false);
+  const tests = Array.from({ length: 8 }, () => one.desk.test(webhook.id, () => {}));
+  one.settle();
+  const overdue = retried(one, waiting);
+  one.endPause(waiting);
+  t.notOk(one.jobs.has(waiting), "it waits for a place");
+  one.timers.advance(18_000);
+  t.equal(overdue.seen.answer, "unavailable");
+  t.match(one.jobs.get(waiting), { firstAttemptNumber: 2, attempts: 3, window: null });
+  one.attempt(waiting, true, true);
+  for (const id of one.jobs.keys()) one.attempt(id, true, true);
+  t.equal(tests.length, 8);
+  one.settle();
   const test = one.desk.test(webhook.id, () => {});
   if (test !== undefined) one.desk.drop(test, gone);
   one.settle();
