@@ -793,6 +793,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            /** @description The latest attempts, newest first; of the 32 that are kept a manual retry beyond them drops the oldest. */
             attempt_history: components["schemas"]["WebhookDeliveryAttemptResponse"][];
         };
         TestWebhookResponse: {
