@@ -132,6 +132,14 @@ export const seriesCsv: Benchmark = {
     },
     {
       kind: "ratio",
+      contestant: "singles",
+      peer: "strings",
+      ratio: 10,
+      direction: "at-least",
+      source: "goal of the formats where polars cannot be had: 10 times String(v)",
+    },
+    {
+      kind: "ratio",
       contestant: "decimals",
       peer: "papaparse",
       ratio: 20,
