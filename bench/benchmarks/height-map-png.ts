@@ -11,7 +11,7 @@ import type {
   OpenBenchmark,
   RoundSample,
 } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { BENCH_FRAMES, type BenchFrame, openOn } from "../load/bench-frames.js";
 import { FILTER_DEFAULT, FILTER_SUB, startLibpng } from "../peers/libpng.js";
 import { loadSharp } from "../peers/sharp.js";
 
@@ -87,18 +87,21 @@ const OWN = [
   { name: "typescript", description: "without WebAssembly: sub, and zlib with Huffman codes alone" },
 ];
 
-function timeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
+const TIMED = [
+  ...OWN,
+  { name: "libpng-1", description: "libpng, level 1, filter sub" },
+  { name: "sharp-1", description: "sharp, compressionLevel 1, one thread" },
+];
+
+function timeBenchmark(frame: BenchFrame): Benchmark {
+  const { suffix, what } = frame;
   return {
     name: `height-map-png-${suffix}`,
     measures:
       `${what} as a 16-bit PNG: from raw heights in memory to the file in memory, one thread each. sharp and libpng (called from Python by ctypes, ` +
       "timed by Python) encode the same samples from memory to memory.",
     metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: [
-      ...OWN,
-      { name: "libpng-1", description: "libpng, level 1, filter sub" },
-      { name: "sharp-1", description: "sharp, compressionLevel 1, one thread" },
-    ],
+    contestants: TIMED,
     peer: "libpng-1",
     goals: ["libpng-1", "sharp-1"].map((peer) => ({
       kind: "ratio",
@@ -110,16 +113,19 @@ function timeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
     })),
     rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 2, measured: 9 } },
     timeoutSeconds: { smoke: 120, full: 300 },
-    open: async (context) => open(context, await of(context), "time"),
+    open: openOn(frame, TIMED, (context, made) => open(context, made, "time")),
   };
 }
 
-function sizeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
+const SIZED = [...OWN, { name: "libpng-6", description: "libpng, level 6, its own choice of filters" }];
+
+function sizeBenchmark(frame: BenchFrame): Benchmark {
+  const { suffix, what } = frame;
   return {
     name: `height-map-size-${suffix}`,
     measures: `How large ${what} is as a 16-bit PNG: bytes of the file, beside libpng's at level 6 with the filters that it chooses itself.`,
     metric: { name: "size", unit: "bytes", better: "lower" },
-    contestants: [...OWN, { name: "libpng-6", description: "libpng, level 6, its own choice of filters" }],
+    contestants: SIZED,
     peer: "libpng-6",
     goals: [
       {
@@ -134,13 +140,13 @@ function sizeBenchmark({ suffix, what, of }: BenchFrame): Benchmark {
     // Sizes are the same every time.
     rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 0, measured: 1 } },
     timeoutSeconds: { smoke: 120, full: 120 },
-    open: async (context) => open(context, await of(context), "size"),
+    open: openOn(frame, SIZED, (context, made) => open(context, made, "size")),
   };
 }
 
-const { surface500k, surface3m, surface10m, mouldedCover, chip, disc } = BENCH_FRAMES;
+const { surface500k, surface3m, surface10m, ...captures } = BENCH_FRAMES;
 
 export const heightMapPngs: readonly Benchmark[] = [
-  ...[surface500k, surface3m, surface10m, mouldedCover, chip, disc].map(timeBenchmark),
-  ...[mouldedCover, chip, disc].map(sizeBenchmark),
+  ...Object.values(BENCH_FRAMES).map(timeBenchmark),
+  ...Object.values(captures).map(sizeBenchmark),
 ];

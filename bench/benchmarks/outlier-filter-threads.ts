@@ -1,14 +1,15 @@
 import { join } from "node:path";
+import type { MadeFrame } from "../../test/helpers/made-frames.js";
 import { storedFrame } from "../../test/helpers/stored-frame.js";
 import { ArtefactPool } from "../../workers/artefacts/artefact-pool.js";
 import { SplitFilter } from "../../workers/artefacts/split-filter.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { BENCH_FRAMES, type BenchFrame, openOn } from "../load/bench-frames.js";
 
 const TASK_TIMEOUT_MS = 300_000;
 
-async function open(context: BenchmarkContext, { of }: BenchFrame): Promise<OpenBenchmark> {
-  const { source, frame } = storedFrame(join(context.directory, "run.cap"), await of(context));
+async function open(context: BenchmarkContext, made: MadeFrame): Promise<OpenBenchmark> {
+  const { source, frame } = storedFrame(join(context.directory, "run.cap"), made);
   const pools: ArtefactPool[] = [];
   const masks: Uint8Array[] = [];
   const measure = (threads: number): (() => Promise<RoundSample>) => {
@@ -41,6 +42,11 @@ async function open(context: BenchmarkContext, { of }: BenchFrame): Promise<Open
   };
 }
 
+const CONTESTANTS = [
+  { name: "one", description: "a pool of one thread: one task" },
+  { name: "two", description: "a pool of two: the lines in parts" },
+];
+
 function threadsBenchmark(frame: BenchFrame): Benchmark {
   return {
     name: `outlier-filter-threads-${frame.suffix}`,
@@ -48,10 +54,7 @@ function threadsBenchmark(frame: BenchFrame): Benchmark {
       `The outlier filter on ${frame.what} by the artefact pool with one thread and with two: from giving it the frame, which lies in a file in the page cache, to ` +
       "the mask. Reading and decoding are in both.",
     metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: [
-      { name: "one", description: "a pool of one thread: one task" },
-      { name: "two", description: "a pool of two: the lines in parts" },
-    ],
+    contestants: CONTESTANTS,
     peer: "one",
     goals: [
       {
@@ -65,10 +68,13 @@ function threadsBenchmark(frame: BenchFrame): Benchmark {
     ],
     rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 9 } },
     timeoutSeconds: { smoke: 120, full: 600 },
-    open: (context) => open(context, frame),
+    open: openOn(frame, CONTESTANTS, open),
   };
 }
 
-export const outlierFilterThreads: readonly Benchmark[] = [BENCH_FRAMES.surface3m, BENCH_FRAMES.surface10m].map(
-  threadsBenchmark,
-);
+const { surface500k, surface3m, surface10m, mouldedCover, chip, disc } = BENCH_FRAMES;
+
+export const outlierFilterThreads: readonly Benchmark[] = [
+  ...[surface500k, surface3m, surface10m],
+  ...[mouldedCover, chip, disc],
+].map(threadsBenchmark);

@@ -4,7 +4,7 @@ import { loadFrame, type MadeFrame, noiseFrame } from "../../test/helpers/made-f
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import type { Benchmark, BenchmarkContext, Goal, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame } from "../load/bench-frames.js";
+import { BENCH_FRAMES, type BenchFrame, openOn } from "../load/bench-frames.js";
 import { frameXyz } from "../load/frame-xyz.js";
 import { startPython } from "../peers/python-peer.js";
 
@@ -62,22 +62,25 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   return { runners, notes, close: () => open3d.close() };
 }
 
+const CONTESTANTS = [
+  { name: "wasm", description: "the kernels as WebAssembly, with lanes of SIMD" },
+  { name: "typescript", description: "the same kernels compiled by tsc" },
+  { name: "open3d", description: "Debian's python3-open3d" },
+];
+
 function filterBenchmark(
-  { suffix, what, of }: BenchFrame,
+  frame: BenchFrame,
   /** Times as fast as Open3D: WebAssembly, TypeScript. */
   goals: { wasm?: number; typescript?: number },
 ): Benchmark {
+  const { suffix, what } = frame;
   return {
     name: `outlier-filter-${suffix}`,
     measures:
       `The outlier filter on ${what}: from z in memory to the mask of inliers, in one thread. Open3D's remove_statistical_outlier(20, 2.0) with ` +
       "one thread (OMP_NUM_THREADS=1), timed by Python from its point cloud to the indices of inliers. Reading and decoding are in neither.",
     metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: [
-      { name: "wasm", description: "the kernels as WebAssembly, with lanes of SIMD" },
-      { name: "typescript", description: "the same kernels compiled by tsc" },
-      { name: "open3d", description: "Debian's python3-open3d" },
-    ],
+    contestants: CONTESTANTS,
     peer: "open3d",
     goals: Object.entries(goals).map(
       ([contestant, times]): Goal => ({
@@ -91,11 +94,11 @@ function filterBenchmark(
     ),
     rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 7 } },
     timeoutSeconds: { smoke: 120, full: 1800 },
-    open: async (context) => open(context, await of(context)),
+    open: openOn(frame, CONTESTANTS, open),
   };
 }
 
-const { surface500k, surface3m, surface10m, mouldedCover, chip, disc } = BENCH_FRAMES;
+const { surface500k, surface3m, surface10m, mouldedCover, chip, disc, ...otherCaptures } = BENCH_FRAMES;
 
 export const outlierFilters: readonly Benchmark[] = [
   filterBenchmark(surface500k, { typescript: 8 }),
@@ -104,12 +107,13 @@ export const outlierFilters: readonly Benchmark[] = [
   filterBenchmark(mouldedCover, { wasm: 30, typescript: 8 }),
   filterBenchmark(chip, { wasm: 30, typescript: 8 }),
   filterBenchmark(disc, { wasm: 10, typescript: 8 }),
+  ...Object.values(otherCaptures).map((frame) => filterBenchmark(frame, { typescript: 8 })),
   filterBenchmark(
     {
       suffix: "noise",
       what: "a cube of noise",
       of: async ({ size, seed }) => noiseFrame(seed, size === "smoke" ? 60 : 600, size === "smoke" ? 50 : 500),
     },
-    { wasm: 1 },
+    { wasm: 1, typescript: 1 },
   ),
 ];

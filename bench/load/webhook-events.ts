@@ -48,3 +48,9 @@ export async function settled(base: string, webhookIds: readonly string[]): Prom
   }
   return body;
 }
+
+/** A payload that says it is of now: what it was late by, a receiver tells. */
+export function stampedNow(payload: string): string {
+  const now = new Date().toISOString().replace("Z", "000Z");
+  return payload.replace(/"timestamp":"[^"]+"/, `"timestamp":"${now}"`);
+}

@@ -151,7 +151,7 @@ export function goalSummaryText(report: BenchReport): string {
             result.name,
             describeGoal(goal, result.metric.unit),
             "",
-            "not judged: a peer is missing",
+            "not judged: a contestant is missing",
           ]),
         ],
   );

@@ -14,7 +14,10 @@ const CHOSEN = BENCHMARKS.filter(({ name }, at) => {
 });
 
 function familyOf(name: string): string {
-  return name.replace(/-(surface-\d+[km]|moulded-cover|chip|disc|noise)$/, "");
+  return name.replace(
+    /-(surface-\d+[km]|moulded-cover|chip|disc|disc-again|shape-plate|digits|groove|striated|noise)$/,
+    "",
+  );
 }
 
 async function runBench(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {

@@ -105,12 +105,13 @@ export function noiseFrame(seed: number, width: number, lines: number): MadeFram
   return frameOf(`noise ${width} x ${lines}, seed ${seed}`, "f32", { width, lines }, values);
 }
 
-const COLLECTION = "../shared/data/heightmaps";
+/** Where real captures are, if they are. */
+export const REAL_CAPTURES = "../shared/data/heightmaps";
 
 /** The real captures that are to be had; none without the data folder. */
 export async function realFrames(): Promise<MadeFrame[]> {
-  if (!existsSync(COLLECTION)) return [];
-  const captures = await openCollection(COLLECTION, async (path) => readFileSync(path));
+  if (!existsSync(REAL_CAPTURES)) return [];
+  const captures = await openCollection(REAL_CAPTURES, async (path) => readFileSync(path));
   return Promise.all(
     captures.map(async ({ name, load }) => {
       const capture = await load();
