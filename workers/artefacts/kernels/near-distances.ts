@@ -172,7 +172,7 @@ function measureBand(
       // Not where the largest outweighs the others, or is infinite: there the sum has lost them.
       if (far < 2 && sum - largest >= largest) distance = (sum - largest) / parts;
       else if (far === 1) distance = meanWithin(best, column, limit);
-      else distance = meanOfWidening(grid, best + WIDENING, best + PLACES, NEAR, far, column, line);
+      else if (far > 1) distance = meanOfWidening(grid, best + WIDENING, best + PLACES, NEAR, limit, far, column, line);
     }
     if (distance < 0.0) distance = meanDistance(grid, best, column, line, work);
     doubles[out + column] = distance;

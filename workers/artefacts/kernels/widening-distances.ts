@@ -20,16 +20,28 @@ import {
 
 /** Entries of the offset table that are looked at at most: farther ones are for the search that passes over most of them. */
 const MOST: i32 = 100;
-/** Room for the squared distances (f64) that are no farther than what is surely near. */
-export const WIDENING_BYTES: i32 = 8 * MOST;
+/** Room for distances of the known entries that are no farther than the next entry, and for squares of others that are near (f64). */
+const SURE: i32 = 0;
+const OTHERS: i32 = 8 * (NEIGHBOURS + 1);
+export const WIDENING_BYTES: i32 = OTHERS + 8 * (MOST + 1);
 
 /**
  * @param room WIDENING_BYTES of scratch
  * @param places index (i32) among the memory's f64 of the distance to every one of the first `known` entries, an even number, less the column
- * @param far how many of those are farther than the next entry lies laterally: the more, the more entries are looked at
+ * @param sureLimit how far the next entry lies laterally at least: known ones within it, fewer than 19, are among the nearest
+ * @param far how many of the known lie farther: the more, the more entries are looked at
  * @returns UNRESOLVED when the nearest are not among the entries that are looked at
  */
-export function meanOfWidening(grid: i32, room: i32, places: i32, known: i32, far: i32, column: i32, line: i32): f64 {
+export function meanOfWidening(
+  grid: i32,
+  room: i32,
+  places: i32,
+  known: i32,
+  sureLimit: f64,
+  far: i32,
+  column: i32,
+  line: i32,
+): f64 {
   const singles = viewSingles();
   const doubles = viewDoubles();
   const words = viewWords();
@@ -42,26 +54,28 @@ export function meanOfWidening(grid: i32, room: i32, places: i32, known: i32, fa
   const x = singles[hereX] as f64;
   const y = singles[hereY] as f64;
   const z = singles[here] as f64;
-  const within = room >> 3;
+  const sure = (room + SURE) >> 3;
+  const others = (room + OTHERS) >> 3;
   const firstPlace = places >> 2;
   const table = i32At(grid, OFFSET_COUNT);
   const most: i32 = table - 1 < MOST ? (table - 1) & -2 : MOST;
-  let count: i32 = 0;
+  const needed: i32 = NEIGHBOURS - (known - far);
+  let otherEnd: i32 = others;
   let end = likelyEnd(known, far);
   if (end > most) end = most;
   while (end <= most) {
     const limit = f64At(i32At(grid, OFFSET_BOUNDS), end);
-    let came: i32 = within;
-    // Written always and counted when within: a branch would be taken at random. Squares, so that it need not wait for a root.
-    for (let at: i32 = 0; at < known; at += 2) {
+    let sureEnd: i32 = sure;
+    otherEnd = others;
+    // Written always and counted where it belongs: a branch would be taken at random. Squares, so that it need not wait for a root.
+    for (let at: i32 = 0; at < known; at++) {
       const root = doubles[(words[firstPlace + at] as i32) + column] as f64;
-      const opposite = doubles[(words[firstPlace + at + 1] as i32) + column] as f64;
       const squared = root * root;
-      const squaredOpposite = opposite * opposite;
-      doubles[came] = squared;
-      came += Number(squared <= limit);
-      doubles[came] = squaredOpposite;
-      came += Number(squaredOpposite <= limit);
+      const isSure: i32 = Number(root <= sureLimit);
+      doubles[sureEnd] = root;
+      doubles[otherEnd] = squared;
+      sureEnd += isSure;
+      otherEnd += Number(squared <= limit) - isSure;
     }
     // Each entry is followed by the opposite one.
     for (let nth: i32 = known; nth < end; nth += 2) {
@@ -72,22 +86,22 @@ export function meanOfWidening(grid: i32, room: i32, places: i32, known: i32, fa
       const dy = (singles[hereY + lineStep] as f64) - y;
       const dz = (singles[here + step] as f64) - z;
       const squared = dx * dx + dy * dy + dz * dz;
-      doubles[came] = squared;
-      came += Number(squared <= limit);
+      doubles[otherEnd] = squared;
+      otherEnd += Number(squared <= limit);
       const oppositeDx = (singles[hereX - columnStep] as f64) - x;
       const oppositeDy = (singles[hereY - lineStep] as f64) - y;
       const oppositeDz = (singles[here - step] as f64) - z;
       const opposite = oppositeDx * oppositeDx + oppositeDy * oppositeDy + oppositeDz * oppositeDz;
-      doubles[came] = opposite;
-      came += Number(opposite <= limit);
+      doubles[otherEnd] = opposite;
+      otherEnd += Number(opposite <= limit);
     }
-    count = came - within;
-    if (count >= NEIGHBOURS || end === most) break;
+    if (otherEnd - others >= needed || end === most) break;
     end += (end >> 2) & -4;
     if (end > most) end = most;
   }
-  if (count < NEIGHBOURS) return UNRESOLVED;
-  return sumOfLeast(within, within + count) / (NEIGHBOURS + 1);
+  if (otherEnd - others < needed) return UNRESOLVED;
+  const sum = sumOf(sure, sure + known - far);
+  return (sum + rootsOfLeast(others, otherEnd - others, needed)) / (NEIGHBOURS + 1);
 }
 
 /**
@@ -101,24 +115,38 @@ function likelyEnd(known: i32, far: i32): i32 {
   return (truncated(share) + 5) & -4;
 }
 
-/** The sum of the roots of the 19 smallest of the values from `first` to `end`, which lose their order. */
-function sumOfLeast(first: i32, end: i32): f64 {
+function sumOf(first: i32, end: i32): f64 {
   const doubles = viewDoubles();
-  let last = end;
-  while (last - first > NEIGHBOURS) {
-    last--;
-    // From the last on, as those that lie farther laterally are the farther ones mostly.
-    let largest = last;
-    for (let at = last - 1; at >= first; at--) {
-      if ((doubles[at] as f64) > (doubles[largest] as f64)) largest = at;
-    }
-    doubles[largest] = doubles[last] as f64;
-  }
   let sum: f64 = 0.0;
-  let other: f64 = 0.0;
-  for (let at = first; at + 1 < last; at += 2) {
-    sum += Math.sqrt(doubles[at] as f64);
-    other += Math.sqrt(doubles[at + 1] as f64);
+  for (let at = first; at < end; at++) sum += doubles[at] as f64;
+  return sum;
+}
+
+/** Of `count` values from `first` on, which lose their order, the sum of the roots of the `least` smallest: without the others, or of them alone. */
+function rootsOfLeast(first: i32, count: i32, least: i32): f64 {
+  const doubles = viewDoubles();
+  let end = first + count;
+  let sum: f64 = 0.0;
+  if (count - least <= least) {
+    for (let left = count - least; left > 0; left--) {
+      end--;
+      let largest = end;
+      for (let at = first; at < end; at++) {
+        if ((doubles[at] as f64) > (doubles[largest] as f64)) largest = at;
+      }
+      doubles[largest] = doubles[end] as f64;
+    }
+    for (let at = first; at < end; at++) sum += Math.sqrt(doubles[at] as f64);
+    return sum;
   }
-  return sum + other + Math.sqrt(doubles[last - 1] as f64);
+  for (let left = least; left > 0; left--) {
+    end--;
+    let smallest = end;
+    for (let at = first; at < end; at++) {
+      if ((doubles[at] as f64) < (doubles[smallest] as f64)) smallest = at;
+    }
+    sum += Math.sqrt(doubles[smallest] as f64);
+    doubles[smallest] = doubles[end] as f64;
+  }
+  return sum;
 }
