@@ -19,7 +19,7 @@ const SHOWN_FAULTS = 20;
 const SHOWN_CHARACTERS = 200;
 
 /** The 422 for fields of a body; also for what a schema cannot say. The first of them stands where the envelope names one field. */
-export function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError {
+function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError {
   const [{ field, value, allowed }] = faults;
   const names = faults.slice(0, SHOWN_FAULTS).map((fault) => {
     return `${fault.field === "" ? "the body" : fault.field} must be ${fault.allowed}`;
