@@ -239,9 +239,23 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the folder of a month is not made durable",
     file: "storage/capture-store.js",
-    find: ".then(() => this.#fileSystem.syncDirectory(this.#capturesPath))",
+    find: "await this.#fileSystem.syncDirectory(this.#capturesPath);",
     replace: "",
     killer: SIMULATION,
+  },
+  {
+    name: "names of capture files that another process left are taken for durable",
+    file: "storage/capture-store.js",
+    find: "if (!isNew)",
+    replace: "if (false)",
+    killer: "storage/capture-store",
+  },
+  {
+    name: "a capture file made in place of one that is gone is taken for it",
+    file: "storage/capture-store.js",
+    find: "if (sizeBytes === 0)",
+    replace: "if (sizeBytes === 0 && keptBytes === 0)",
+    killer: "storage/capture-store",
   },
   {
     name: "a failed sync of captures is tried again",
@@ -831,6 +845,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "a stray copy is set aside without a sync",
     file: "storage/quarantine.js",
     find: "await fileSystem.syncDirectory(quarantineDirectory);\n    await fileSystem.syncDirectory(directory);",
+    replace: "",
+    killer: RECOVERY,
+  },
+  {
+    name: "what a recovery that was killed put in quarantine is taken for durable",
+    file: "storage/recovery.js",
+    find: "await fileSystem.syncDirectory(quarantineDirectory);",
     replace: "",
     killer: RECOVERY,
   },
