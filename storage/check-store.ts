@@ -3,7 +3,7 @@ import { CaptureInventory } from "./capture-inventory.js";
 import { verifyExtents } from "./capture-reader.js";
 import { filesIn, findNeedlessFiles, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
 import type { CheckFinding } from "./check-finding.js";
-import type { DataDirectory } from "./data-directory.js";
+import { type DataDirectory, nameIn } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { findLogEvidence } from "./log-evidence.js";
@@ -120,8 +120,11 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (unreadable.size < MAXIMUM_LISTED_FINDINGS) unreadable.add(place);
     add(finding, true);
   };
-  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) =>
+  const unreadablePaths = new Set<string>();
+  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) => {
+    unreadablePaths.add(path);
     addUnreadable({ code: "unreadable", file: nameIn(dataDirectory, path), offset, lengthBytes, message });
+  };
   const lookups = tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable);
   const fileSystem = tolerantReads(lookups, onUnreadable);
   const inventory = new CaptureInventory();
@@ -168,6 +171,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const walk = async (): Promise<void> => {
     await walkLog({
       fileSystem: tolerantOpens(fileSystem, onUnreadable),
+      isUnreadable: (path) => unreadablePaths.has(path),
       directory: dataDirectory.metaPath,
       firstSequence: 1,
       understandsType: (type) => options.understandsType(type),
@@ -246,10 +250,6 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
       damages,
     },
   };
-}
-
-function nameIn({ path }: DataDirectory, inside: string): string {
-  return inside.startsWith(`${path}/`) ? inside.slice(path.length + 1) : inside;
 }
 
 function logSummary(report: RecoveryReport) {

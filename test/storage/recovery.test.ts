@@ -277,7 +277,7 @@ t.test(
       await t.rejects(openLog(disk, { evidence }), what);
       const restarted = disk.kill();
       const [kept, ...others] = await quarantinedFiles(restarted, QUARANTINE);
-      t.match([kept, others], [/\.bin$/, []], `${what}: it has its name, in the cache`);
+      t.ok(kept?.endsWith(".bin") && others.length === 0, `${what}: it has its name, in the cache`);
       const path = `${QUARANTINE}/${kept}`;
       const bytes = restarted.bytesOf(path);
       await openLog(restarted, { evidence });
