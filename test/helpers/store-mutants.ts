@@ -405,8 +405,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/log-walk.js",
-    find: "nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1",
-    replace: "nextBase === undefined ? start.afterSequence : nextBase - 1",
+    find: "Math.max(claimed, start.afterSequence, isUnreadable",
+    replace: "Math.max(start.afterSequence, isUnreadable",
     killer: DAMAGE,
   },
   {
@@ -499,6 +499,27 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/check-store.js",
     find: "tolerantOpens(fileSystem, onUnreadable)",
     replace: "fileSystem",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "an export ends at a block that the disk does not give",
+    file: "storage/read-run.js",
+    find: "fileSystem: disk,",
+    replace: "fileSystem,",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "inspect ends at a segment that cannot be opened",
+    file: "storage/tolerant-reads.js",
+    find: "return tolerantOpens(tolerantReads(lookups, onUnreadable), onUnreadable);",
+    replace: "return tolerantReads(lookups, onUnreadable);",
+    killer: "faults/read-errors",
+  },
+  {
+    name: "bytes that the disk does not give are taken for a torn tail",
+    file: "storage/log-walk.js",
+    find: "isUnreadable ? last : 0",
+    replace: "0",
     killer: "faults/read-errors",
   },
   {
