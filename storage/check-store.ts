@@ -33,6 +33,12 @@ export interface NamedExtents {
   fault?: string;
 }
 
+/** What is wrong with a record that can be decoded. */
+export interface RecordFault {
+  location: RecordLocation;
+  message: string;
+}
+
 export interface CheckOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
@@ -46,6 +52,11 @@ export interface CheckOptions {
   folds?: FoldCheck | undefined;
   /** Behind the last record: stored bytes that none has told of yet. */
   namedAtEnd?(): readonly NamedExtents[];
+  /**
+   * Behind the last record: what is wrong with them, beside that some cannot be decoded. `isLogWhole`: the log has lost no record that could be
+   * what another one refers to, not even one of which only quarantine tells.
+   */
+  recordFaults?(isLogWhole: boolean): readonly RecordFault[];
   /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
   onProgress?(progress: CheckProgress): void;
 }
@@ -110,6 +121,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const unreadable = new Set<string>();
   /** False once a part of the log could not be: what it says is not known. */
   let isLogRead = true;
+  let undecodable = 0;
   const addUnreadable = (finding: CheckFinding): void => {
     const { file, offset } = finding;
     if (file === LOG_FOLDER || (file.startsWith(`${LOG_FOLDER}/`) && segmentBaseOf(nameOf(finding)) !== undefined))
@@ -190,11 +202,8 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
             named.push(...inspectRecord(record, location));
           } catch (error) {
             const message = `record ${record.sequence} (type ${record.type}) cannot be decoded: ${messageOf(error)}`;
-            const file = `meta/${segmentName(location.segmentBase)}`;
-            add(
-              { code: "record_undecodable", file, offset: location.offset, lengthBytes: location.length, message },
-              true,
-            );
+            undecodable++;
+            add(ofRecord("record_undecodable", location, message), true);
           }
         });
         await checkAllNamed(named);
@@ -215,6 +224,11 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   await checkAllNamed(options.namedAtEnd?.() ?? []);
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
+  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
+  const isKeptKnown = !unreadable.has("quarantine 0");
+  const isLogWhole = isLogRead && undecodable + report.corruptionCount + kept.length === 0 && isKeptKnown;
+  for (const { location, message } of options.recordFaults?.(isLogWhole) ?? [])
+    add(ofRecord("record_inconsistent", location, message), true);
   for (const finding of report.findings) {
     const message = `${finding.detail}${describeLost(finding)}`;
     const { code, offset, lengthBytes } = finding;
@@ -223,7 +237,6 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   await findUnnamedCaptures(fileSystem, dataDirectory, inventory, isLogRead, (finding) => add(finding, false));
   await findNeedlessFiles(fileSystem, dataDirectory, (finding) => add(finding, false));
   const isLogIntact = damages === 0 && report.corruptionCount === 0;
-  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
   // Counted once, where the log still has it.
   const notInLog = new Set(withoutFoundAgain(kept, report));
   const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) =>
@@ -275,6 +288,10 @@ async function checkExtents(
   } catch (error) {
     return [{ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }];
   }
+}
+
+function ofRecord(code: string, { segmentBase, offset, length }: RecordLocation, message: string): CheckFinding {
+  return { code, file: `meta/${segmentName(segmentBase)}`, offset, lengthBytes: length, message };
 }
 
 function inconsistent({ path, extents }: NamedExtents, message: string): CheckFinding {

@@ -502,6 +502,27 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "faults/read-errors",
   },
   {
+    name: "check does not compare a record's index section with its body",
+    file: "http/record-verifier.js",
+    find: "if (fault !== undefined)",
+    replace: "if (false)",
+    killer: "http/record-verifier",
+  },
+  {
+    name: "check does not look for what records refer to",
+    file: "http/record-verifier.js",
+    find: "isLogWhole ? [...this.#references.faults()] : []",
+    replace: "[]",
+    killer: "http/record-verifier",
+  },
+  {
+    name: "check calls what compaction has dropped for a run's end missing",
+    file: "http/record-references.js",
+    find: "if (is === HAS_ENDED)",
+    replace: "if (false)",
+    killer: "http/record-verifier",
+  },
+  {
     name: "an export ends at a block that the disk does not give",
     file: "storage/read-run.js",
     find: "fileSystem: disk,",
