@@ -73,8 +73,8 @@ export function commandLine(): Command {
     COMMANDS.inspect,
   ).addHelpText(
     "after",
-    "\nExit codes: 0, or 1 when the record that was asked for is not there. A record that cannot be decoded has an `error`; damage to the log" +
-      "\nstands behind the records as findings.",
+    "\nExit codes: 0, or 1 when the record that was asked for is not there, or the disk does not give all that was. A record that cannot be" +
+      "\ndecoded has an `error`; damage to the log stands behind the records as findings, and behind them what the disk does not give.",
   );
   addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, COMMANDS.exportRun);
   const keys = program.command("keys").description("make, list and remove API keys");

@@ -5,7 +5,7 @@ import { defectsResponse, manifestResponse, qualityReportResponse, runResponse }
 import type { RunState } from "../core/run-state.js";
 import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader, verifyExtents } from "../storage/capture-reader.js";
-import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
+import { type DataDirectory, nameIn, openDataDirectory } from "../storage/data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem, writeFully } from "../storage/file-system.js";
 import { readRun, type StoredRun } from "../storage/read-run.js";
 import { StorageError } from "../storage/storage-error.js";
@@ -35,7 +35,7 @@ export class ExportError extends Error {
  * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and the bytes
  * of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
  *
- * False when the log has lost what may have been of the run: then all that is left of it is written, with a file that says so.
+ * False when the log has lost what may have been of the run, or the disk does not give it: then all that is left of it is written, with a file that says so.
  */
 export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<boolean> {
   if (runId === null) throw new UsageError("--run is needed: the id of the run to export");
@@ -53,7 +53,9 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
     const { run, loss } = stored;
     if (loss === null) return true;
     const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} files of it cannot be made any more`;
-    console.error(`inspection-service: ${lossMessage(run, loss)}${left}; ${target.path}/${LOSS_FILE} tells of it`);
+    console.error(
+      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; ${target.path}/${LOSS_FILE} tells of it`,
+    );
     return false;
   } finally {
     await dataDirectory.release();
@@ -103,7 +105,11 @@ async function writeRun(
       }
       if (names[at] !== entry.name) console.log(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
     }
-    if (loss !== null) await writeAnswer(LOSS_FILE, lossAnswer(run, loss, leftOut));
+    if (loss !== null)
+      await writeAnswer(
+        LOSS_FILE,
+        lossAnswer(run, loss, leftOut, (path) => nameIn(dataDirectory, path)),
+      );
     await fileSystem.syncDirectory(`${folder}/files`);
     await fileSystem.syncDirectory(folder);
     // Over an empty folder of this name it goes too; one that was filled meanwhile refuses it.

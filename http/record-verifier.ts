@@ -4,21 +4,30 @@ import type { RunEnded } from "../core/change.js";
 import { storedEnd } from "../core/run-files.js";
 import { capturePath } from "../storage/capture-path.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
-import type { NamedExtents } from "../storage/check-store.js";
+import type { NamedExtents, RecordFault } from "../storage/check-store.js";
 import { decodeDroppedOrigins } from "../storage/dropped-origins.js";
-import type { LogRecord } from "../storage/log-batch.js";
+import type { LogRecord, RecordLocation } from "../storage/log-batch.js";
 import { LOG_RECORD_TYPE } from "../storage/record-format.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../storage/record-index.js";
+import {
+  decodeIndex,
+  isKnownRecordType,
+  RECORD_TYPE,
+  RecordDecodeError,
+  type RecordIndex,
+} from "../storage/record-index.js";
+import { MAXIMUM_LISTED_FINDINGS } from "../storage/recovery-report.js";
 import { UuidTable } from "../storage/uuid-table.js";
 import { decodeDeliveryBody, decodeWebhookSecret } from "../storage/webhook-record.js";
+import { indexFault } from "./index-agreement.js";
+import { RecordReferences } from "./record-references.js";
 import { extentsOfChange, extentsOfRun } from "./stored-extents.js";
 
 const GOES_ON = 0;
 const HAS_ENDED = 1;
 
 /**
- * Decodes the records of a store one after the other, for `check`: each whole, index section and body of the same run, and a run's end
- * with all that the records before it named.
+ * Decodes the records of a store one after the other, for `check`: each whole, index section and body of the same run and saying the same,
+ * a run's end with all that the records before it named, and what they refer to with what there is.
  *
  * The stored bytes are those that the run's end names, since compaction drops what came before it; of a run that has not ended, those of
  * its records.
@@ -29,6 +38,9 @@ export class RecordVerifier {
   readonly #named = new Map<string, NamedExtents[]>();
   /** Of runs of whose captures something is still to be made: how far their capture files have been named. */
   readonly #processedEnds = new Map<string, number>();
+  readonly #references = new RecordReferences();
+  /** Whatever the log has lost; of many the first 1,000. */
+  readonly #faults: RecordFault[] = [];
 
   /** Runs of which there was a record. */
   get runs(): number {
@@ -38,8 +50,9 @@ export class RecordVerifier {
   /** For `checkStore`. */
   get inspection() {
     return {
-      inspectRecord: (record: LogRecord): NamedExtents[] => this.verify(record),
+      inspectRecord: (record: LogRecord, location: RecordLocation): NamedExtents[] => this.verify(record, location),
       namedAtEnd: (): NamedExtents[] => [...this.#named.values()].flat(),
+      recordFaults: (isLogWhole: boolean): RecordFault[] => this.faults(isLogWhole),
     };
   }
 
@@ -47,20 +60,24 @@ export class RecordVerifier {
    * Gives the stored bytes to verify by now.
    * @throws RecordDecodeError
    */
-  verify(record: LogRecord): NamedExtents[] {
+  verify(record: LogRecord, location: RecordLocation): NamedExtents[] {
     const { type, body } = record;
     if (type === LOG_RECORD_TYPE.dropped) {
       decodeDroppedOrigins(body);
       return [];
     }
     if (!isKnownRecordType(type)) throw new Error(`records of type ${type} are not known to this release`);
-    const runId = runOf(record);
+    const index = decodeIndex(type, record.index);
+    const runId = runOfIndex(index);
     if (type === RECORD_TYPE.webhook) {
       decodeWebhookSecret(body);
+      this.#references.take(index, [], location);
       return [];
     }
     if (type === RECORD_TYPE.delivery) {
-      decodeDeliveryBody(body);
+      const { payload } = decodeDeliveryBody(body);
+      if (runId === null && payload === null) this.#fault(location, "a delivery of a test without its event");
+      this.#references.take(index, [], location);
       return [];
     }
     if (type === RECORD_TYPE.refusal) {
@@ -78,7 +95,25 @@ export class RecordVerifier {
       if (change.kind === "run_ended") named.push(...this.#end(change));
       else this.#note(runId, extentsOfChange(change));
     }
+    const fault = indexFault(index, changes, record.timeUs);
+    if (fault !== undefined) this.#fault(location, fault);
+    if (type === RECORD_TYPE.runDelta && this.#references.hasEnded(runId))
+      this.#fault(location, `a change of run ${runId} behind its end`);
+    this.#references.take(index, changes, location);
     return named;
+  }
+
+  /**
+   * What is wrong with records beside their stored bytes, once all were verified.
+   * @param isLogWhole false where what a record refers to can have been lost
+   */
+  faults(isLogWhole: boolean): RecordFault[] {
+    const references = isLogWhole ? [...this.#references.faults()] : [];
+    return [...this.#faults, ...references];
+  }
+
+  #fault(location: RecordLocation, message: string): void {
+    if (this.#faults.length < MAXIMUM_LISTED_FINDINGS) this.#faults.push({ location, message });
   }
 
   #note(runId: string, extents: readonly NamedExtents[]): void {
@@ -123,16 +158,18 @@ function withoutNamed(earlier: readonly NamedExtents[], named: readonly NamedExt
 
 /** The run that the record is of, by its index section; null for one of no run. */
 export function runOf({ type, index }: Pick<LogRecord, "type" | "index">): string | null {
-  if (!isKnownRecordType(type)) return null;
-  const decoded = decodeIndex(type, index);
-  switch (decoded.type) {
+  return isKnownRecordType(type) ? runOfIndex(decodeIndex(type, index)) : null;
+}
+
+function runOfIndex(index: RecordIndex): string | null {
+  switch (index.type) {
     case RECORD_TYPE.runCreated:
     case RECORD_TYPE.runEnded:
-      return decoded.summary.id;
+      return index.summary.id;
     case RECORD_TYPE.runDelta:
-      return decoded.runId;
+      return index.runId;
     case RECORD_TYPE.delivery:
-      return decoded.delivery.runId;
+      return index.delivery.runId;
     default:
       return null;
   }

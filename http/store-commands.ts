@@ -68,7 +68,10 @@ function printCheck({ ok, findings, summary }: CheckResult, runs: number, snapsh
   console.log(ok ? "ok" : "DAMAGED");
 }
 
-/** `inspect`: prints the records that are asked for as JSON lines, and what is wrong with them. False when there is none. */
+/**
+ * `inspect`: prints the records that are asked for as JSON lines, what is wrong with them, and what the disk does not give. False when there
+ * is none, or it is not known whether these are all.
+ */
 export async function inspect(options: InspectCommandOptions): Promise<boolean> {
   const { data, limit } = options;
   if (options.offset !== null && options.segment === null) {
@@ -78,6 +81,7 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
   if (options.snapshot) return await inspectSnapshot(dataDirectory);
   let printed = 0;
   let findings = 0;
+  let unreadable = 0;
   // Without a listener the error of a reader that left (inspect | head) would end the process before print()'s promise tells of it.
   process.stdout.on("error", () => {});
   try {
@@ -88,6 +92,10 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
       describe,
       onItem(item) {
         if (item.kind === "record" && printed++ >= limit) return;
+        if (item.kind === "unreadable") {
+          if (!isOfSegment(item.path, options.segment)) return;
+          unreadable++;
+        }
         if (item.kind !== "record") findings++;
         return print(item);
       },
@@ -103,7 +111,14 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
     console.error(findings === 0 ? "no such record" : "no such record: what was found instead is above");
     return false;
   }
-  return true;
+  const hasAll = unreadable === 0 || (options.sequence !== null && printed > 0);
+  if (!hasAll) console.error("the disk does not give all of the log: what it does not stands above, behind the rest");
+  return hasAll;
+}
+
+/** True as well of what tells which segments there are. */
+function isOfSegment(path: string, segment: number | null): boolean {
+  return segment === null || !path.endsWith(".seg") || path.endsWith(`/${segmentName(segment)}`);
 }
 
 /** Prints what the head of the newest snapshot says; false when there is none. */

@@ -7,10 +7,10 @@ import type { WriteRoom } from "./write-room.js";
 /** What a capture file needs of its store. */
 export interface CaptureFileHost {
   readonly room: WriteRoom;
-  /** Opens the file, when a descriptor is to be had; the first time cuts what stands behind `keptBytes`, and for a new file sees to its folder. */
+  /** Opens the file, when a descriptor is to be had, in a folder that is seen to; the first time cuts what stands behind `keptBytes`. */
   open(path: string, keptBytes: number | null): Promise<StoreFile>;
   close(file: StoreFile): Promise<void>;
-  /** Makes the file's name durable. */
+  /** Makes the file's name durable, unless it is known to be. */
   syncName(path: string): Promise<void>;
   /** The file is in use: it becomes the last that the store would close. */
   touch(file: CaptureFile): void;
@@ -37,8 +37,6 @@ export class CaptureFile implements Durable {
   #endOffset: number;
   #handle: Handle | null = null;
   #isPrepared = false;
-  /** False until the file's name is durable. */
-  #hasDurableName: boolean;
   /** The store itself has taken, or is about to take, the file's name away. */
   #losesName = false;
   readonly #writes = new Set<Promise<void>>();
@@ -57,7 +55,6 @@ export class CaptureFile implements Durable {
     this.path = path;
     this.#committedEnd = committedEnd;
     this.#endOffset = committedEnd;
-    this.#hasDurableName = committedEnd > 0;
   }
 
   /** Where the next append goes. */
@@ -181,10 +178,7 @@ export class CaptureFile implements Durable {
     try {
       const file = await opened;
       await file.datasync();
-      if (!this.#hasDurableName) {
-        await this.#host.syncName(this.path);
-        this.#hasDurableName = true;
-      }
+      await this.#host.syncName(this.path);
       if (target > this.#synced) this.#synced = target;
     } catch (error) {
       this.#host.fail(error);

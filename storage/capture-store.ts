@@ -35,6 +35,8 @@ export class CaptureStore {
   readonly #open: LRUCache<CaptureFile, true>;
   readonly #releases = new Set<Promise<void>>();
   readonly #months = new Map<string, Promise<void>>();
+  /** Files whose names this process has made and not synced yet. Those that were there before are synced with their month. */
+  readonly #newNames = new Set<string>();
   /** Descriptors that may be open at once: those kept, and as many that are being let go. So there is always one that becomes free. */
   readonly #maximumDescriptors: number;
   #descriptors = 0;
@@ -73,7 +75,7 @@ export class CaptureStore {
       close: async (file) => {
         await file.close().finally(() => this.#leaveDescriptor());
       },
-      syncName: (path) => this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/"))),
+      syncName: (path) => this.#syncName(path),
       touch: (file) => this.#open.set(file, true),
       assertWorking: () => {
         if (this.#failure !== null)
@@ -215,7 +217,10 @@ export class CaptureStore {
     try {
       const file = await this.#openInMonth(path);
       try {
-        if (keptBytes !== null && (await file.size()) > keptBytes) await file.truncate(keptBytes);
+        const sizeBytes = await file.size();
+        // Made just now, also in place of one that records name and that is gone; or by a process that came no further.
+        if (sizeBytes === 0) this.#newNames.add(path);
+        if (keptBytes !== null && sizeBytes > keptBytes) await file.truncate(keptBytes);
       } catch (error) {
         await file.close();
         throw error;
@@ -241,23 +246,36 @@ export class CaptureStore {
     }
   }
 
+  async #syncName(path: string): Promise<void> {
+    if (!this.#newNames.has(path)) return;
+    await this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/")));
+    this.#newNames.delete(path);
+  }
+
   #leaveDescriptor(): void {
     this.#descriptors--;
     this.#waiters.shift()?.();
   }
 
-  /** The folder of a month, durably there. Once per month and process: a folder left by a crash may not be durable. */
+  /**
+   * The folder of a month, durably there with the names in it. Once per month and process: neither the folder nor the files that an earlier
+   * process has left need be durable, since it may have acknowledged without a sync.
+   */
   #ensureMonth(month: string): Promise<void> {
     let ensured = this.#months.get(month);
     if (ensured === undefined) {
-      ensured = this.#fileSystem
-        .makeDirectory(`${this.#capturesPath}/${month}`)
-        .then(() => this.#fileSystem.syncDirectory(this.#capturesPath));
+      ensured = this.#makeMonth(`${this.#capturesPath}/${month}`);
       this.#months.set(month, ensured);
       // A folder that there was no room for is made by the next attempt; after any other failure there is none.
       ensured.catch(() => this.#months.delete(month));
     }
     return ensured;
+  }
+
+  async #makeMonth(path: string): Promise<void> {
+    const isNew = await this.#fileSystem.makeDirectory(path);
+    await this.#fileSystem.syncDirectory(this.#capturesPath);
+    if (!isNew) await this.#fileSystem.syncDirectory(path);
   }
 
   #fail(error: unknown, what = "a write or sync failed"): void {

@@ -2,7 +2,8 @@ export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
    * - `record_undecodable`: right by its CRCs, and nothing that this release writes.
-   * - `record_inconsistent`: a run's end that does not name stored bytes which an earlier record of the run did.
+   * - `record_inconsistent`: a run's end that does not name stored bytes which an earlier record of the run did; a record whose index section
+   *   says something else than its body, or that refers to a run, an event or a webhook which no record of a whole log tells of.
    * - `unreadable`: the disk does not give these bytes, or (offset and length 0) does not open the file, say its size or list the folder;
    *   what they belong to is told beside it.
    * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start, if it is of the last ones.

@@ -3,7 +3,7 @@ import { CaptureInventory } from "./capture-inventory.js";
 import { verifyExtents } from "./capture-reader.js";
 import { filesIn, findNeedlessFiles, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
 import type { CheckFinding } from "./check-finding.js";
-import type { DataDirectory } from "./data-directory.js";
+import { type DataDirectory, nameIn } from "./data-directory.js";
 import { type FileSystem, FileSystemError, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { findLogEvidence } from "./log-evidence.js";
@@ -33,6 +33,12 @@ export interface NamedExtents {
   fault?: string;
 }
 
+/** What is wrong with a record that can be decoded. */
+export interface RecordFault {
+  location: RecordLocation;
+  message: string;
+}
+
 export interface CheckOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
@@ -46,6 +52,11 @@ export interface CheckOptions {
   folds?: FoldCheck | undefined;
   /** Behind the last record: stored bytes that none has told of yet. */
   namedAtEnd?(): readonly NamedExtents[];
+  /**
+   * Behind the last record: what is wrong with them, beside that some cannot be decoded. `isLogWhole`: the log has lost no record that could be
+   * what another one refers to, not even one of which only quarantine tells.
+   */
+  recordFaults?(isLogWhole: boolean): readonly RecordFault[];
   /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
   onProgress?(progress: CheckProgress): void;
 }
@@ -110,6 +121,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const unreadable = new Set<string>();
   /** False once a part of the log could not be: what it says is not known. */
   let isLogRead = true;
+  let undecodable = 0;
   const addUnreadable = (finding: CheckFinding): void => {
     const { file, offset } = finding;
     if (file === LOG_FOLDER || (file.startsWith(`${LOG_FOLDER}/`) && segmentBaseOf(nameOf(finding)) !== undefined))
@@ -120,8 +132,11 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
     if (unreadable.size < MAXIMUM_LISTED_FINDINGS) unreadable.add(place);
     add(finding, true);
   };
-  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) =>
+  const unreadablePaths = new Set<string>();
+  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) => {
+    unreadablePaths.add(path);
     addUnreadable({ code: "unreadable", file: nameIn(dataDirectory, path), offset, lengthBytes, message });
+  };
   const lookups = tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable);
   const fileSystem = tolerantReads(lookups, onUnreadable);
   const inventory = new CaptureInventory();
@@ -168,6 +183,7 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   const walk = async (): Promise<void> => {
     await walkLog({
       fileSystem: tolerantOpens(fileSystem, onUnreadable),
+      isUnreadable: (path) => unreadablePaths.has(path),
       directory: dataDirectory.metaPath,
       firstSequence: 1,
       understandsType: (type) => options.understandsType(type),
@@ -186,11 +202,8 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
             named.push(...inspectRecord(record, location));
           } catch (error) {
             const message = `record ${record.sequence} (type ${record.type}) cannot be decoded: ${messageOf(error)}`;
-            const file = `meta/${segmentName(location.segmentBase)}`;
-            add(
-              { code: "record_undecodable", file, offset: location.offset, lengthBytes: location.length, message },
-              true,
-            );
+            undecodable++;
+            add(ofRecord("record_undecodable", location, message), true);
           }
         });
         await checkAllNamed(named);
@@ -211,6 +224,11 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   await checkAllNamed(options.namedAtEnd?.() ?? []);
   for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
   const { report } = builder;
+  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
+  const isKeptKnown = !unreadable.has("quarantine 0");
+  const isLogWhole = isLogRead && undecodable + report.corruptionCount + kept.length === 0 && isKeptKnown;
+  for (const { location, message } of options.recordFaults?.(isLogWhole) ?? [])
+    add(ofRecord("record_inconsistent", location, message), true);
   for (const finding of report.findings) {
     const message = `${finding.detail}${describeLost(finding)}`;
     const { code, offset, lengthBytes } = finding;
@@ -219,7 +237,6 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   await findUnnamedCaptures(fileSystem, dataDirectory, inventory, isLogRead, (finding) => add(finding, false));
   await findNeedlessFiles(fileSystem, dataDirectory, (finding) => add(finding, false));
   const isLogIntact = damages === 0 && report.corruptionCount === 0;
-  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
   // Counted once, where the log still has it.
   const notInLog = new Set(withoutFoundAgain(kept, report));
   const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) =>
@@ -248,10 +265,6 @@ export async function checkStore(options: CheckOptions): Promise<CheckResult> {
   };
 }
 
-function nameIn({ path }: DataDirectory, inside: string): string {
-  return inside.startsWith(`${path}/`) ? inside.slice(path.length + 1) : inside;
-}
-
 function logSummary(report: RecoveryReport) {
   const { segments, records, bytes, lastSequence, provenSequence } = report;
   return { segments, records, logBytes: bytes, lastSequence, provenSequence };
@@ -275,6 +288,10 @@ async function checkExtents(
   } catch (error) {
     return [{ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }];
   }
+}
+
+function ofRecord(code: string, { segmentBase, offset, length }: RecordLocation, message: string): CheckFinding {
+  return { code, file: `meta/${segmentName(segmentBase)}`, offset, lengthBytes: length, message };
 }
 
 function inconsistent({ path, extents }: NamedExtents, message: string): CheckFinding {

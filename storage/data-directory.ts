@@ -61,6 +61,11 @@ export interface DataDirectoryOptions {
   lock?: typeof lockDirectory;
 }
 
+/** A path in the directory, as it stands in that; any other as it is. */
+export function nameIn({ path }: Pick<DataDirectory, "path">, inside: string): string {
+  return inside.startsWith(`${path}/`) ? inside.slice(path.length + 1) : inside;
+}
+
 /**
  * Takes the directory for this process alone, and makes what is missing of its layout.
  *

@@ -4,8 +4,9 @@ import { type FileSystem, nodeFileSystem } from "./file-system.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { walkLog } from "./log-walk.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
-import { MAXIMUM_LISTED_FINDINGS, type RecoveryFinding, RecoveryReportBuilder } from "./recovery-report.js";
-import { tolerantReads } from "./tolerant-reads.js";
+import { type RecoveryFinding, RecoveryReportBuilder } from "./recovery-report.js";
+import { tolerantDisk } from "./tolerant-reads.js";
+import { type UnreadablePlace, UnreadablePlaces } from "./unreadable-places.js";
 
 export interface InspectOptions {
   /** Open, so that nobody changes it meanwhile. */
@@ -22,16 +23,11 @@ export interface InspectOptions {
   onItem(item: InspectedItem): Promise<void> | void;
 }
 
-export type InspectedItem = InspectedRecord | UnreadablePlace | { kind: "finding"; finding: RecoveryFinding };
-
-/** Bytes that the disk did not give; what was found to be wrong with them stands beside it. */
-export interface UnreadablePlace {
-  kind: "unreadable";
-  path: string;
-  offset: number;
-  lengthBytes: number;
-  message: string;
-}
+export type InspectedItem =
+  | InspectedRecord
+  | { kind: "finding"; finding: RecoveryFinding }
+  /** What the disk did not give; what was found to be wrong for it stands before it. */
+  | ({ kind: "unreadable" } & UnreadablePlace);
 
 export interface InspectedRecord {
   kind: "record";
@@ -54,22 +50,17 @@ const OWN_NAMES = new Map<number, string>([
   [LOG_RECORD_TYPE.dropped, "dropped"],
 ]);
 
-/** Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it. */
+/**
+ * Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it, then what the
+ * disk did not give.
+ */
 export async function inspectStore(options: InspectOptions): Promise<void> {
   const { dataDirectory, onItem } = options;
-  const unreadable: UnreadablePlace[] = [];
-  const fileSystem = tolerantReads(options.fileSystem ?? nodeFileSystem, (path, offset, lengthBytes, error) => {
-    if (
-      unreadable.length >= MAXIMUM_LISTED_FINDINGS ||
-      unreadable.some((one) => one.path === path && one.offset === offset)
-    ) {
-      return;
-    }
-    unreadable.push({ kind: "unreadable", path, offset, lengthBytes, message: error.message });
-  });
+  const unreadable = new UnreadablePlaces();
   const builder = new RecoveryReportBuilder();
   await walkLog({
-    fileSystem,
+    fileSystem: tolerantDisk(options.fileSystem ?? nodeFileSystem, unreadable.note),
+    isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
     firstSequence: 1,
     understandsType: (type) => options.understandsType(type),
@@ -83,7 +74,7 @@ export async function inspectStore(options: InspectOptions): Promise<void> {
   for (const finding of builder.report.findings) {
     if (options.selectsFinding?.(finding) ?? true) await onItem({ kind: "finding", finding });
   }
-  for (const place of unreadable) await onItem(place);
+  for (const place of unreadable.all) await onItem({ kind: "unreadable", ...place });
 }
 
 function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions): InspectedRecord[] {

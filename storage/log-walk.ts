@@ -30,6 +30,11 @@ export interface WalkOptions {
   from?: LogStart | undefined;
   /** What tells of the log beside it; nothing where `from` begins behind it. */
   evidence?: LogEvidence | null | undefined;
+  /**
+   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash tore can be read, so that
+   * the end of the newest segment is damaged, not torn, where it did not.
+   */
+  isUnreadable?(path: string): boolean;
   /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
   deliversTail: boolean;
 }
@@ -266,10 +271,13 @@ class LogWalk {
     const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType, ...start };
     report.bytes += Math.max(0, sizeBytes - (from?.offset ?? 0));
     if (from !== null) report.lastTimeUs = Math.max(report.lastTimeUs, from.timeUs);
-    const claimed = nextBase === undefined ? await claimedIn(scanSegment(scan), from?.claimedSequence ?? base - 1) : 0;
     const isNewest = nextBase === undefined;
+    const { claimed, last } = isNewest
+      ? await claimedIn(scanSegment(scan), from?.claimedSequence ?? base - 1)
+      : { claimed: 0, last: 0 };
+    const isUnreadable = this.#options.isUnreadable?.(`${this.#options.directory}/${name}`) === true;
     /** By the log itself, and by all that is known. */
-    const provenByLog = nextBase === undefined ? Math.max(claimed, start.afterSequence) : nextBase - 1;
+    const provenByLog = isNewest ? Math.max(claimed, start.afterSequence, isUnreadable ? last : 0) : nextBase - 1;
     const proven = isNewest ? Math.max(provenByLog, evidence?.sequence ?? 0) : provenByLog;
 
     let expected = start.afterSequence + 1;
@@ -449,13 +457,15 @@ function extended(gap: Gap | null, by: Gap): Gap {
   return { ...gap, length: by.offset + by.length - gap.offset };
 }
 
-/** The largest number that any intact header of a segment claims to be durable. */
-async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<number> {
+/** The largest number that any intact header of a segment claims to be durable, and the last one of its whole records. */
+async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<{ claimed: number; last: number }> {
   let claimed = atLeast;
+  let last = 0;
   for await (const item of items) {
     if (item.kind !== "superseded" && item.durableUpTo > claimed) claimed = item.durableUpTo;
+    if (item.kind === "records") last = item.lastSequence;
   }
-  return claimed;
+  return { claimed, last };
 }
 
 /** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */

@@ -7,7 +7,7 @@ import type { NamedDelivery } from "../core/webhook-response.js";
 import { decodeChanges } from "./change-record.js";
 import type { DataDirectory } from "./data-directory.js";
 import { type FileSystem, nodeFileSystem } from "./file-system.js";
-import { forEachRecord, type LogRecord } from "./log-batch.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "./log-batch.js";
 import { findLogEvidence } from "./log-evidence.js";
 import { walkLog } from "./log-walk.js";
 import {
@@ -20,7 +20,10 @@ import {
 } from "./record-index.js";
 import { describeLost, MAXIMUM_LISTED_FINDINGS } from "./recovery-report.js";
 import { LossBuilder, type RunLoss } from "./run-loss.js";
+import { segmentBaseOf } from "./segment.js";
 import { StorageError } from "./storage-error.js";
+import { tolerantDisk } from "./tolerant-reads.js";
+import { type UnreadablePlace, UnreadablePlaces } from "./unreadable-places.js";
 
 export interface ReadRunOptions {
   /** Open, so that nobody changes it meanwhile. */
@@ -42,7 +45,7 @@ export interface StoredRun {
  * bounded memory, and decodes the bodies of this run's own records only.
  *
  * What the log lost before the records that the run is made of is no concern of it; neither is what compaction dropped, nor a tail that was
- * never acknowledged. What it lost behind them may have been of any run.
+ * never acknowledged. What it lost behind them may have been of any run. What the disk does not give is lost in the same way: the rest is read.
  *
  * @throws StorageError when the log is of a format that this release does not read, or `record_missing` when nothing of the run can be put
  * together from what damage left, or it cannot be told whether there was such a run
@@ -54,71 +57,104 @@ export async function readRun({
 }: ReadRunOptions): Promise<StoredRun | undefined> {
   const builder = new LossBuilder();
   const folded = new FoldedRun();
-  const deliveries = new Map<string, { delivery: Delivery; sequence: number }>();
+  const deliveries = new Map<string, { delivery: Delivery; place: RecordPlace }>();
   const webhookNames = new Map<string, string>();
+  const unreadable = new UnreadablePlaces();
+  const disk = tolerantDisk(fileSystem, unreadable.note);
   await walkLog({
-    fileSystem,
+    fileSystem: disk,
+    isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
     firstSequence: 1,
     understandsType: isKnownRecordType,
     builder,
-    evidence: await findLogEvidence(fileSystem, dataDirectory),
+    evidence: await findLogEvidence(disk, dataDirectory),
     quarantine: async () => null,
     deliversTail: true,
     onRecords: (batch) => {
-      forEachRecord(batch, (record) => {
+      forEachRecord(batch, (record, location) => {
         const index = isReadRecordType(record.type) ? decodeIndex(record.type, record.index) : undefined;
         if (index?.type === RECORD_TYPE.webhook) {
           const { id, name } = index.shown.webhook ?? index.shown.deleted;
           webhookNames.set(id, name);
         } else if (index?.type === RECORD_TYPE.delivery) {
           const { delivery } = index;
-          if (delivery.runId === runId) deliveries.set(delivery.id, { delivery, sequence: record.sequence });
+          if (delivery.runId === runId) deliveries.set(delivery.id, { delivery, place: placeOf(record, location) });
         } else if (index !== undefined && runIdOf(index) === runId) {
-          folded.take(record);
+          folded.take(record, location);
         }
       });
     },
   });
-  const { run, createdSequence } = folded;
-  const hasLost = builder.behind(0).length > 0;
+  const { run, created } = folded;
+  const hasLost = builder.behind(0).length > 0 || unreadable.all.length > 0;
   if (run === undefined) {
     if (!hasLost && folded.unusable.length === 0) return undefined;
-    throw nothingLeft(runId, folded.unusable.length, builder);
+    throw nothingLeft(runId, folded.unusable.length, builder, unreadable.all);
   }
-  let { wholeSequence } = folded;
+  let { whole } = folded;
   const unusable = [...folded.unusable];
   const begun = (run.emitted ?? []).flatMap((event) =>
     event.deliveries.map((emitted): NamedDelivery => {
       const stored = deliveries.get(emitted.id);
       // Of one without a record any may be lost since the run was created, and where that record was dropped it is not known since when.
-      wholeSequence = Math.min(wholeSequence, stored?.sequence ?? createdSequence);
+      const since = stored?.place ?? created;
+      if (since.sequence < whole.sequence) whole = since;
       const webhookName = webhookNames.get(emitted.webhookId);
       if (webhookName === undefined && hasLost) unusable.push(`the name of webhook ${emitted.webhookId} is lost`);
       return { delivery: stored?.delivery ?? newDelivery(emitted, event, runId), webhookName: webhookName ?? "" };
     }),
   );
-  const findings = builder.behind(wholeSequence);
-  return { run, deliveries: begun, loss: findings.length + unusable.length === 0 ? null : { findings, unusable } };
+  const findings = builder.behind(whole.sequence);
+  const places = unreadable.all.filter((place) => isBehind(place, whole, dataDirectory));
+  const isWhole = findings.length + unusable.length + places.length === 0;
+  return { run, deliveries: begun, loss: isWhole ? null : { findings, unusable, unreadable: places } };
+}
+
+/** Where a record stands, in the order of the log. */
+interface RecordPlace {
+  sequence: number;
+  segmentBase: number;
+  offset: number;
+}
+
+const LOG_BEGIN: RecordPlace = { sequence: 0, segmentBase: 0, offset: 0 };
+
+function placeOf({ sequence }: LogRecord, { segmentBase, offset }: RecordLocation): RecordPlace {
+  return { sequence, segmentBase, offset };
+}
+
+/** Also of what is beside the log, and would tell whether that ends too early. */
+function isBehind(
+  { path, offset, lengthBytes }: UnreadablePlace,
+  of: RecordPlace,
+  { metaPath }: DataDirectory,
+): boolean {
+  if (!path.startsWith(`${metaPath}/`)) return true;
+  const base = segmentBaseOf(path.slice(metaPath.length + 1));
+  // What is no segment, an interrupted write for one, is no part of the log.
+  if (base === undefined || base < of.segmentBase) return false;
+  return base > of.segmentBase || offset + lengthBytes > of.offset;
 }
 
 /** The run as far as it has been read. */
 class FoldedRun {
   run: RunState | undefined;
-  /** Of the record that created it; 0 while that is not read. */
-  createdSequence = 0;
+  /** Of the record that created it; the log's begin while that is not read. */
+  created = LOG_BEGIN;
   /** Of the last record that has the run as a whole: what is lost before it is no loss of the run. */
-  wholeSequence = 0;
+  whole = LOG_BEGIN;
   /** What could not be folded since, as what it needs is lost; the first 1,000. */
   unusable: string[] = [];
 
-  take(record: LogRecord): void {
+  take(record: LogRecord, location: RecordLocation): void {
     for (const change of decodeChanges(record.type, record.body)) {
-      if ("runId" in change) this.#fold(change, record);
+      if ("runId" in change) this.#fold(change, record, location);
     }
   }
 
-  #fold(change: Extract<Change, { runId: string }>, { sequence, timeUs }: LogRecord): void {
+  #fold(change: Extract<Change, { runId: string }>, record: LogRecord, location: RecordLocation): void {
+    const { sequence, timeUs } = record;
     try {
       this.run = foldRun(this.run, change, timeUs);
     } catch (error) {
@@ -127,17 +163,24 @@ class FoldedRun {
       this.unusable.push(`record ${sequence} (${change.kind}): ${(error as Error).message}`);
       return;
     }
-    if (change.kind === "run_created") this.createdSequence = sequence;
+    const place = placeOf(record, location);
+    if (change.kind === "run_created") this.created = place;
     if (change.kind !== "run_created" && change.kind !== "run_ended") return;
-    this.wholeSequence = sequence;
+    this.whole = place;
     this.unusable = [];
   }
 }
 
-function nothingLeft(runId: string, unusableCount: number, builder: LossBuilder): StorageError {
+function nothingLeft(
+  runId: string,
+  unusableCount: number,
+  builder: LossBuilder,
+  [unread]: readonly UnreadablePlace[],
+): StorageError {
   const [first] = builder.behind(0);
-  const lost =
+  const found =
     first === undefined ? "" : `: meta/${first.segment}, offset ${first.offset}: ${first.detail}${describeLost(first)}`;
+  const lost = unread === undefined ? found : `${found}; the disk does not give all of it: ${unread.message}`;
   const what =
     unusableCount === 0
       ? `no record of run ${runId} can be read, and the log has lost records`

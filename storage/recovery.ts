@@ -45,6 +45,8 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),
     deliversTail: false,
   });
+  // A process that was killed amid a recovery may have left names there in the cache only, and what they tell of is cut off the log next.
+  await fileSystem.syncDirectory(quarantineDirectory);
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
   for (const name of end.strays) await setAside(fileSystem, directory, quarantineDirectory, name);
   // What took the place of these bytes may have its name in the cache only, where a process was killed amid a recovery.

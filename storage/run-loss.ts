@@ -1,4 +1,5 @@
 import { MAXIMUM_LISTED_FINDINGS, type RecoveryFinding, RecoveryReportBuilder } from "./recovery-report.js";
+import type { UnreadablePlace } from "./unreadable-places.js";
 
 /** What the log may have lost of one run. */
 export interface RunLoss {
@@ -6,6 +7,8 @@ export interface RunLoss {
   findings: readonly RecoveryFinding[];
   /** What could be read and not be used, since what it needs is lost. For people; the first 1,000. */
   unusable: readonly string[];
+  /** What the disk does not give, behind that record or beside the log; what is lost with it is mostly among the findings. */
+  unreadable: readonly UnreadablePlace[];
 }
 
 /**

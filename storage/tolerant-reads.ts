@@ -80,6 +80,12 @@ export function tolerantOpens(fileSystem: FileSystem, onUnreadable: OnUnreadable
   };
 }
 
+/** All of these: for who is to get at whatever the disk still gives, of files that stand in listed folders. */
+export function tolerantDisk(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
+  const lookups = tolerantLookups(fileSystem, onUnreadable);
+  return tolerantOpens(tolerantReads(lookups, onUnreadable), onUnreadable);
+}
+
 function unreadableFile(sizeBytes: number, error: FileSystemError): StoreFile {
   const refuse = (): Promise<never> => Promise.reject(error);
   return {

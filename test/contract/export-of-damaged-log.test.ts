@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { RECORD_HEADER_BYTES } from "../../storage/record-format.js";
@@ -235,6 +235,55 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   isSilent(t, exported, "superseded");
   t.ok(exported.json("run.json").event_log.length > 0);
 });
+
+t.test(
+  "a segment and a snapshot that the disk does not open: the rest comes out, they are named, exit 1",
+  async (t) => {
+    const service = await ServiceProcess.start();
+    t.teardown(() => service.dispose());
+    const data = service.dataDirectory;
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const id = nextId();
+    await producer.accept(programPut());
+    await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+    await producer.accept({ type: "run.start", id });
+    t.match(await service.end(), { code: 0 });
+    const records = await recordsOf(data);
+    const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
+    const linesOf = ({ stdout }: Ended) =>
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    for (const file of [`meta/${segmentName(1_000)}`, "snapshot/0000000000001000.snap"]) {
+      // A link to itself: it can be listed, and neither be opened nor looked at.
+      symlinkSync(join(data, file), join(data, file));
+      const exported = await exportWithout(data, id, null);
+      t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);
+      t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*incomplete\.json tells of it\n$/);
+      t.match(exported.stderr, new RegExp(`the disk does not give ${file}, offset 0`));
+      t.match(
+        exported.json("incomplete.json").unreadable,
+        listOf({ file, offset: 0, length_bytes: 0, detail: /ELOOP/ }),
+      );
+      t.match(exported.json("run.json"), { id, status: "running" });
+      if (file.startsWith("meta/")) {
+        const ended = await inspect();
+        t.match(ended, { code: 1, stderr: /^the disk does not give all of the log: [^\n]*\n$/ });
+        const lines = linesOf(ended);
+        t.same(lines.slice(0, records.length), records, "the records are printed as before");
+        t.match(lines.at(-1), { kind: "unreadable", path: join(data, file) });
+        t.match(await inspect("--run", id), { code: 1 }, "there may be more of it");
+        t.match(await inspect("--sequence", "2"), { code: 0 }, "it is what was asked for");
+        const ofFirst = await inspect("--segment", "1");
+        t.match(ofFirst, { code: 0, stderr: "" }, "another segment is none that was asked for");
+        t.same(linesOf(ofFirst).slice(0, records.length), records);
+      }
+      rmSync(join(data, file));
+    }
+    isSilent(t, await exportWithout(data, id, null), "as it was");
+  },
+);
 
 t.test("deliveries and the names of their webhooks", async (t) => {
   const service = await ServiceProcess.start();

@@ -1,18 +1,25 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import t from "tap";
 import type { Extent } from "../../core/capture.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
+import { createRandom } from "../../core/random.js";
+import { runOf } from "../../http/record-verifier.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { CaptureReader } from "../../storage/capture-reader.js";
 import { CaptureStore } from "../../storage/capture-store.js";
 import { checkStore } from "../../storage/check-store.js";
 import { type DataDirectory, openDataDirectory } from "../../storage/data-directory.js";
-import { FileSystemError, type OpenMode } from "../../storage/file-system.js";
-import { inspectStore } from "../../storage/inspect-store.js";
+import { FileSystemError, type OpenMode, type StoreFile } from "../../storage/file-system.js";
+import { type InspectedItem, inspectStore } from "../../storage/inspect-store.js";
+import type { LogRecord } from "../../storage/log-batch.js";
 import { LogReader } from "../../storage/log-reader.js";
+import { readRun } from "../../storage/read-run.js";
 import { segmentName } from "../../storage/segment.js";
+import { CellHistory } from "../helpers/cell-history.js";
 import { checkDirectory } from "../helpers/checked-directory.js";
+import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../helpers/history-store.js";
 import { listOf } from "../helpers/list-of.js";
 import {
   appendEach,
@@ -288,20 +295,152 @@ t.test("check goes on at a capture file and at a segment that are links to thems
   t.match(opening, { code: "directory_unusable", message }, "a start is refused all the same");
 });
 
+async function inspected(fileSystem: SimulatedDisk, describe: (record: LogRecord) => unknown = () => null) {
+  const items: InspectedItem[] = [];
+  await inspectStore({
+    ...{ dataDirectory, fileSystem, understandsType: () => true, describe },
+    onItem: (item) => {
+      items.push(item);
+    },
+  });
+  return {
+    records: items.filter((item) => item.kind === "record"),
+    findings: items.filter((item) => item.kind === "finding"),
+    unreadable: items.filter((item) => item.kind === "unreadable"),
+  };
+}
+
+/** A read that touches the block fails as a whole. */
+function withoutBlock(disk: SimulatedDisk, path: string, offset: number): void {
+  disk.onRead = (read, position, lengthBytes) =>
+    read === path && position < offset + 4096 && position + lengthBytes > offset ? "EIO" : undefined;
+}
+
 t.test("inspect tells what the disk does not give, and prints the rest", async (t) => {
   const { disk, seen } = await someSegments();
   const path = `${META}/${segmentName(1)}`;
   disk.onRead = (read) => (read === path ? "EIO" : undefined);
-  const kinds = new Map<string, number>();
-  await inspectStore({
-    ...{ dataDirectory, fileSystem: disk, understandsType: () => true, describe: () => null },
-    onItem: ({ kind }) => {
-      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-    },
+  const { records, findings, unreadable } = await inspected(disk);
+  t.match(unreadable, listOf({ path, offset: 0, message: /EIO/ }));
+  t.ok(records.length > seen.length / 2);
+  t.equal(findings.length, 1);
+});
+
+/** A copy of the disk that says nothing of that file's size once it is open. */
+function withoutSizeOf(disk: SimulatedDisk, failingPath: string): SimulatedDisk {
+  const copy = disk.copy();
+  const open = copy.open.bind(copy);
+  copy.open = async (path, mode) => {
+    const file: StoreFile = await open(path, mode);
+    if (path !== failingPath) return file;
+    return { ...file, size: () => Promise.reject(new FileSystemError("EIO", "fstat", path)) };
+  };
+  return copy;
+}
+
+t.test("inspect goes on where a segment is not opened, a file has no size, or the folder is not listed", async (t) => {
+  const { disk } = await someSegments();
+  disk.setBytes(`${META}/${segmentName(99)}.tmp`, new Uint8Array(7));
+  const whole = await inspected(disk);
+  const segments = disk.paths().filter((path) => path.endsWith(".seg"));
+  t.ok(segments.length > 2);
+  for (const path of segments) {
+    const others = whole.records.filter((item) => !path.endsWith(segmentName(item.location.segmentBase)));
+    for (const failed of [failing(disk, "open", path, "EIO"), withoutSizeOf(disk, path)]) {
+      const { records, findings, unreadable } = await inspected(failed);
+      t.same(records, others, path);
+      t.match(unreadable, listOf({ path, offset: 0, lengthBytes: 0, message: /EIO/ }));
+      t.ok(findings.some(({ finding }) => finding.code === "segment_unreadable"));
+    }
+  }
+  const path = `${META}/${segmentName(99)}.tmp`;
+  const sizeless = await inspected(failing(disk, "sizeOf", path, "EIO"));
+  t.same(sizeless.records, whole.records);
+  t.match(sizeless.unreadable, listOf({ path }));
+  const unlisted = await inspected(failing(disk, "readDirectory", META, "EIO"));
+  t.match(unlisted, { records: { length: 0 }, findings: { length: 0 }, unreadable: listOf({ path: META }) });
+});
+
+t.test("records behind bytes that the disk does not give are read, also where nothing proves them", async (t) => {
+  const disk = await createDisk();
+  const { log } = await openLog(disk, { durability: "none" });
+  await appendEach(log, NAMES, 6_000);
+  const killed = disk.kill();
+  const path = `${META}/${segmentName(1)}`;
+  const whole = await inspected(killed);
+  t.equal(whole.findings.length, 0);
+  const ends = whole.records.map(({ location }) => location.offset + location.length);
+  let told = 0;
+  for (let offset = 8_192; offset < ends.at(-1)!; offset += 4_096) {
+    withoutBlock(killed, path, offset);
+    const { records, findings, unreadable } = await inspected(killed);
+    const outside = whole.records.filter(
+      ({ location }) => location.offset >= offset + 4_096 || location.offset + location.length <= offset,
+    );
+    t.same(records, outside, `without ${offset}`);
+    t.match(unreadable, listOf({ path, offset }));
+    if (findings.some(({ finding }) => finding.code === "record_damaged")) told++;
+  }
+  t.ok(told > 10, `${told} blocks of records that others follow`);
+});
+
+t.test("a run is read from whatever the disk still gives, and what may be missing of it is told", async (t) => {
+  const disk = await createHistoryDisk();
+  const store = await HistoryStore.open(disk);
+  const history = new CellHistory(createRandom(3));
+  await store.append(history, 400);
+  await store.log.close();
+  const { records } = await inspected(disk, runOf);
+  const runs = [...history.runs.values()].filter((_, nth) => nth % 4 === 0);
+  const read = (of: SimulatedDisk, runId: string) => readRun({ dataDirectory, fileSystem: of, runId });
+  for (const run of runs) t.match(await read(disk, run.id), { run: { id: run.id }, loss: null });
+  const segments = disk.paths().filter((path) => path.endsWith(".seg"));
+  let [whole, told, missing, wrong] = [0, 0, 0, 0];
+  const judge = async (of: SimulatedDisk, path: string, offset: number, endOffset: number): Promise<void> => {
+    for (const run of runs) {
+      const isHit = records.some(
+        ({ content, location }) =>
+          content === run.id &&
+          path.endsWith(segmentName(location.segmentBase)) &&
+          location.offset < endOffset &&
+          location.offset + location.length > offset,
+      );
+      const found = await read(of, run.id).catch((error: Error) => error);
+      if (found instanceof Error) {
+        missing++;
+        if (!isHit || !/the disk does not give all of it: .*EIO/.test(found.message)) wrong++;
+        continue;
+      }
+      const isSame = isDeepStrictEqual(found?.run, run);
+      if (found?.loss === null) whole++;
+      else told++;
+      const isTold = found?.loss?.unreadable.some((place) => place.path === path) === true;
+      if (!isSame && !(isHit && isTold)) wrong++;
+      if (found?.loss !== null && !isTold) wrong++;
+    }
+  };
+  for (const path of segments) {
+    await judge(failing(disk, "open", path, "EIO"), path, 0, Number.POSITIVE_INFINITY);
+    for (let offset = 0; offset < disk.bytesOf(path).length; offset += 4_096) {
+      withoutBlock(disk, path, offset);
+      // Without its header all of a segment is lost.
+      await judge(disk, path, offset, offset === 0 ? Number.POSITIVE_INFINITY : offset + 4_096);
+    }
+  }
+  disk.onRead = () => undefined;
+  t.equal(wrong, 0);
+  t.ok(whole > 0 && told > 0 && missing > 0);
+  t.comment(
+    `${segments.length} segments: ${whole} runs read whole, ${told} with what may be missing told, ${missing} not`,
+  );
+  const [run] = runs;
+  await t.rejects(read(failing(disk, "readDirectory", META, "EIO"), run!.id), {
+    code: "record_missing",
+    message: /the disk does not give all of it: readDirectory .*meta: EIO/,
   });
-  t.equal(kinds.get("unreadable"), 1);
-  t.ok((kinds.get("record") ?? 0) > seen.length / 2);
-  t.equal(kinds.get("finding"), 1);
+  const without = await read(failing(disk, "readDirectory", SNAPSHOTS, "EIO"), run!.id);
+  t.match(without?.loss, { findings: { length: 0 }, unreadable: listOf({ path: SNAPSHOTS }) });
+  t.same(without?.run, run);
 });
 
 t.test("files that no record names are told, and so is what quarantine keeps", async (t) => {

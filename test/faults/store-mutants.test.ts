@@ -1,7 +1,9 @@
+import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { type MutantRun, occurrences, runMutant } from "../helpers/mutant-run.js";
+import { listOf } from "../helpers/list-of.js";
+import { occurrences, runMutants } from "../helpers/mutant-run.js";
 import { type Mutant, STORE_MUTANTS } from "../helpers/store-mutants.js";
 import { isFullSize } from "../helpers/test-size.js";
 
@@ -49,24 +51,53 @@ t.test("every fault that is seeded into the store is found", async (t) => {
       ? `all ${mutants.length} mutants`
       : `${mutants.length} of ${STORE_MUTANTS.length} mutants, TEST_SEED=${SEED}`,
   );
-  const runs: MutantRun[] = [];
-  const waiting = [...mutants];
-  const work = async (): Promise<void> => {
-    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift())
-      runs.push(await runMutant(mutant));
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, work));
-  for (const { mutant, killedBy, seconds } of runs) {
+  const runs = await runMutants(mutants, availableParallelism());
+  for (const { mutant, verdict, killedBy, seconds } of runs) {
     const killer = typeof mutant.killer === "string" ? mutant.killer : "the simulation";
-    const verdict = killedBy === null ? "SURVIVED" : "killed";
+    const said = verdict === "killed" ? verdict : verdict.toUpperCase();
     t.comment(
-      `${verdict} | ${mutant.name} | ${mutant.file} | ${killer} | ${killedBy?.slice(0, 100) ?? ""} | ${seconds.toFixed(1)} s`,
+      `${said} | ${mutant.name} | ${mutant.file} | ${killer} | ${killedBy?.slice(0, 100) ?? ""} | ${seconds.toFixed(1)} s`,
     );
-    t.not(killedBy, null, `${mutant.name}: ${killer} finds nothing`);
+    t.equal(verdict, "killed", `${mutant.name}: ${killer} ${killedBy ?? "finds nothing"}`);
   }
-  const survivors = runs.filter(({ killedBy }) => killedBy === null).length;
+  const killers = new Set(mutants.map(({ killer }) => killer)).size;
+  const countOf = (verdict: string): number => runs.filter((run) => run.verdict === verdict).length;
   const hangs = runs.filter(({ isHang }) => isHang).length;
   t.comment(
-    `${runs.length} mutants: ${runs.length - survivors} killed (${hangs} of them by a test that came to no end), ${survivors} survived`,
+    `${runs.length} mutants, each of ${killers} killers run without any change too: ${countOf("killed")} killed (${hangs} of them by a test ` +
+      `that came to no end), ${countOf("survived")} survived, ${countOf("not run")} not run`,
   );
+});
+
+/** A test that takes a moment, and what it loads. */
+const QUICK = { file: "storage/byte-budget.js", killer: "storage/byte-budget" };
+
+t.test("a mutant that was never in the code is not killed, whatever the test says", async (t) => {
+  const first = readFileSync(`dist/${QUICK.file}`, "utf8").split("\n")[0] as string;
+  const change = { name: "a", file: QUICK.file, find: first, replace: `throw new Error("a mutant"); ${first}` };
+  const mutants: Mutant[] = [
+    { ...change, killer: QUICK.killer },
+    { ...change, replace: `${first} // no change`, killer: QUICK.killer },
+  ];
+  const verdicts = async (of: Mutant[], ...rest: URL[]): Promise<unknown[]> =>
+    (await runMutants(of, availableParallelism(), ...rest)).map(({ verdict, killedBy }) => [verdict, killedBy]);
+  t.match(await verdicts(mutants), listOf(["killed", /^the process ends/], ["survived", null]));
+  // Of a module that the test does not load, and of text that is not in it.
+  const elsewhere = { ...change, file: "storage/log.js", find: "class Log", killer: QUICK.killer };
+  const without = { ...change, find: "what stands nowhere", killer: QUICK.killer };
+  for (const mutant of [elsewhere, without])
+    t.match(await verdicts([mutant]), listOf(["not run", /^without any change, the module was not loaded with/]));
+  t.match(
+    await verdicts([mutants[1] as Mutant, elsewhere]),
+    listOf(["survived", null], ["not run", "the module was not loaded with the change in it"]),
+    "though its killer passes without any change",
+  );
+  const broken = new URL("../helpers/no-such-registration.js", import.meta.url);
+  t.match(
+    await verdicts(mutants, broken),
+    listOf(["not run", /^it fails without any change/], ["not run", /^it fails without any change/]),
+    "the hook cannot be loaded: every process ends with an error",
+  );
+  const failing = { ...change, killer: "helpers/no-such-test" };
+  t.match(await verdicts([failing]), listOf(["not run", /^it fails without any change/]));
 });

@@ -19,7 +19,7 @@ export async function checkDisk(
   directory: string,
   onRecord: (record: LogRecord) => void = () => {},
 ): Promise<CheckResult> {
-  const { inspectRecord, namedAtEnd } = new RecordVerifier().inspection;
+  const { inspectRecord, ...atEnd } = new RecordVerifier().inspection;
   const dataDirectory = {
     path: directory,
     metaPath: `${directory}/meta`,
@@ -38,11 +38,11 @@ export async function checkDisk(
     fileSystem,
     folds: await SnapshotCheck.open(fileSystem, dataDirectory),
     understandsType: isChangeRecordType,
-    inspectRecord: (record) => {
+    inspectRecord: (record, location) => {
       onRecord(record);
-      return inspectRecord(record);
+      return inspectRecord(record, location);
     },
-    namedAtEnd,
+    ...atEnd,
   });
 }
 

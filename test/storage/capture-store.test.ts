@@ -232,6 +232,89 @@ t.test("many runs at once keep few descriptors, and each finds its bytes", async
   t.comment(`20 runs, 200 appends: at most ${most} descriptors, ${damaged} damaged`);
 });
 
+/** A store's life that acknowledges before anything is synced, ended with its process: the machine goes on. */
+async function killedLife(id: string, payload: Uint8Array): Promise<SimulatedDisk> {
+  const disk = await createDisk();
+  const store = openStore(disk);
+  const file = store.file(id, "capture", 0);
+  file.append(payload);
+  await file.whenWritten();
+  return disk.kill();
+}
+
+t.test("what another process left, its name in the cache only, is durable with the first append to it", async (t) => {
+  const id = runId();
+  const path = `${CAPTURES}/${capturePath(id, "capture")}`;
+  const payloads = [random.bytes(700), random.bytes(300), random.bytes(40)] as const;
+  const disk = await killedLife(id, payloads[0]);
+  t.same(disk.fork("drop", random).paths(), [], "nothing has synced the name");
+  const store = openStore(disk);
+  const file = store.file(id, "capture", payloads[0].length);
+  for (const payload of payloads.slice(1)) {
+    file.append(payload);
+    await file.makeDurable();
+    const stored = Buffer.concat(payloads.slice(0, payloads.indexOf(payload) + 1));
+    const after = disk.fork("drop", random);
+    t.ok(after.has(path) && stored.equals(after.bytesOf(path)), "all that was acknowledged is behind the power cut");
+  }
+  await store.close();
+});
+
+t.test("so it is where the folder of the month is in the cache only, too", async (t) => {
+  const disk = await createDisk();
+  const id = runId();
+  const path = `${CAPTURES}/${capturePath(id, "capture")}`;
+  // By a process that was killed before it synced anything.
+  await disk.makeDirectory(path.slice(0, path.lastIndexOf("/")));
+  await (await disk.open(path, "create")).write(random.bytes(10), 0);
+  const restarted = disk.kill();
+  const file = openStore(restarted).file(id, "capture", 10);
+  file.append(random.bytes(20));
+  await file.makeDurable();
+  const after = restarted.fork("drop", random);
+  t.ok(after.has(path) && after.bytesOf(path).length === 30);
+});
+
+t.test("a file that was deleted while the service was stopped is made anew with a durable name", async (t) => {
+  const id = runId();
+  const path = `${CAPTURES}/${capturePath(id, "capture")}`;
+  const disk = await createDisk();
+  const first = openStore(disk);
+  first.file(id, "capture", 0).append(random.bytes(100));
+  await first.file(id, "capture", 0).makeDurable();
+  await first.close();
+  const stopped = disk.kill();
+  stopped.removeFile(path);
+  const file = openStore(stopped).file(id, "capture", 100);
+  const extent = file.append(random.bytes(50));
+  await file.makeDurable();
+  const after = stopped.fork("drop", random);
+  t.ok(after.has(path), "it is there behind a power cut");
+  t.same(after.has(path) && (await verifyExtents(after, path, [extent])), [], "with what was acknowledged since");
+});
+
+t.test("names are synced once: those that were there with their month, each new one by itself", async (t) => {
+  const before = runId();
+  const disk = await killedLife(before, random.bytes(10));
+  const store = openStore(disk, 1);
+  const synced: string[] = [];
+  disk.onOperation = ({ kind, path }) => {
+    if (kind === "syncDirectory") synced.push(path);
+    return undefined;
+  };
+  const news = [runId(), runId()];
+  for (let round = 0; round < 5; round++) {
+    for (const [id, committedEnd] of [[before, 10], ...news.map((id) => [id, 0])] as [string, number][]) {
+      const file = store.file(id, "capture", committedEnd);
+      file.append(random.bytes(10));
+      await file.makeDurable();
+    }
+  }
+  await store.close();
+  const month = `${CAPTURES}/202611`;
+  t.same(synced, [CAPTURES, month, month, month]);
+});
+
 t.test("slices of a file read as one, at any position and length", async (t) => {
   t.comment(`seed ${SEED}`);
   const disk = await createDisk();

@@ -259,6 +259,37 @@ t.test("stray_copy: behind any power cut it is in quarantine, told, and counts f
   t.comment(`${count} power cuts`);
 });
 
+t.test(
+  "what a recovery that was killed had put in quarantine is durable before the next one builds on it",
+  async (t) => {
+    const evidence = { sequence: 5, source: "a snapshot" };
+    const damaged = await fiveRecords(true);
+    const { offset } = place(damaged, 1, 5);
+    damaged.setBytes(pathOf(1), damaged.bytesOf(pathOf(1)).fill(0x55, offset));
+    const copied = await threeSegments();
+    copied.setBytes(pathOf(4), copied.bytesOf(pathOf(1)));
+    for (const [what, disk] of Object.entries({ damaged, copied })) {
+      let isRenamed = false;
+      disk.onOperation = ({ kind, path }) => {
+        if (kind === "rename") isRenamed = true;
+        return isRenamed && kind === "syncDirectory" && path === QUARANTINE ? { dies: true } : undefined;
+      };
+      await t.rejects(openLog(disk, { evidence }), what);
+      const restarted = disk.kill();
+      const [kept, ...others] = await quarantinedFiles(restarted, QUARANTINE);
+      t.ok(kept?.endsWith(".bin") && others.length === 0, `${what}: it has its name, in the cache`);
+      const path = `${QUARANTINE}/${kept}`;
+      const bytes = restarted.bytesOf(path);
+      await openLog(restarted, { evidence });
+      const after = restarted.crash("drop", createRandom(1));
+      t.ok(
+        after.has(path) && Buffer.from(after.bytesOf(path)).equals(bytes),
+        `${what}: it is there behind a power cut`,
+      );
+    }
+  },
+);
+
 t.test("segment_unreadable: an older segment without a header is corruption, its numbers are lost", async (t) => {
   for (const size of [0, 63, 1000]) {
     const disk = await threeSegments();
