@@ -132,7 +132,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onDeliveriesEnded: () => view.endPausesForGood(),
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
-        ownRows = rowsWithoutRecorder(ownRows, error);
+        ownRows = rowsWithoutRecorder(ownRows, error, nowUs());
         view.endPausesForGood();
       },
     },

@@ -13,7 +13,7 @@ export interface HealthSources {
   damagedSnapshot: { name: string; cause: string } | null;
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
-  /** What ended the recorder's work, for people; null while it works. */
+  /** What ended the recorder's work, and since when, for people; null while it works. */
   recorderFailure(): string | null;
   /** Why segments are not compacted any more; null while they are. */
   compactionFault(): string | null;
@@ -29,7 +29,7 @@ export interface HealthSources {
   /** Captures wait until more of those that are stored are processed. */
   isProcessingBehind(): boolean;
   counters(): StoreCounters;
-  /** What ended the dispatcher; null while it works. */
+  /** What ended the dispatcher, and since when; null while it works. */
   dispatcherFailure(): string | null;
   /** Which deliveries wait because what is stored of them cannot be read; null when none does. */
   dispatcherFault(): string | null;

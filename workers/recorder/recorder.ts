@@ -1,3 +1,4 @@
+import { since } from "../../core/health.js";
 import { storedEnd } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
 import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
@@ -316,6 +317,7 @@ export class Recorder implements MessageIntake {
     const { timers, startDispatcher, send } = this.#environment;
     return new WebhookKeeper({
       ...{ state: this.#state, timers, clock, startDispatcher, serviceVersion: this.#options.serviceVersion },
+      wallUs: this.#environment.wallUs,
       receivers: this.#options.receivers,
       append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
       send: (message) => send(message),
@@ -600,7 +602,7 @@ export class Recorder implements MessageIntake {
   }
 
   #dated(message: string): string {
-    return `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
+    return since(this.#environment.wallUs(), message);
   }
 
   #storeFailed({ message, params }: StorageErrorData): void {
