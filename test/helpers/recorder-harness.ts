@@ -191,7 +191,9 @@ export class RecorderHarness {
         break;
       case "snapshot":
         // What the test looks at is folded from all records.
-        queueMicrotask(() => this.#receive({ kind: "snapshot_refused", reason: "the harness takes none" }));
+        queueMicrotask(() => {
+          this.#receive({ kind: "snapshot_refused", reason: "the harness takes none", isUnread: false });
+        });
         break;
       case "let_go_of_captures":
         this.askedToLetGo.push(message.runIds);

@@ -610,8 +610,15 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a damaged snapshot is removed and told by nothing",
     file: "workers/recorder/snapshot-opening.js",
-    find: "if (!hasLost && !isDamaged) {",
+    find: 'if (!hasLost && verdict === "misfit") {',
     replace: "if (!hasLost) {",
+    killer: "workers/snapshot/make-snapshot",
+  },
+  {
+    name: "a snapshot that could not be read for the moment is removed",
+    file: "workers/recorder/snapshot-opening.js",
+    find: 'verdict: isUnread(error) ? "unread" : "misfit"',
+    replace: 'verdict: "misfit"',
     killer: "workers/snapshot/make-snapshot",
   },
   {

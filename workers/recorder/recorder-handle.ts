@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import type { DeliveryContent } from "../../storage/delivery-records.js";
+import { FileSystemError } from "../../storage/file-system.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
@@ -147,8 +148,10 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
     const taking = callbacks.onSnapshot?.(path, sequence, moves) ?? Promise.reject(new Error("the front takes none"));
     taking.then(
       () => post({ kind: "snapshot_taken" }),
-      (error: unknown) =>
-        post({ kind: "snapshot_refused", reason: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error);
+        post({ kind: "snapshot_refused", reason, isUnread: error instanceof FileSystemError });
+      },
     );
   };
 

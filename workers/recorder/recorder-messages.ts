@@ -145,7 +145,8 @@ export type FrontToRecorder =
   | { kind: "batch_taken"; bytes: number }
   /** The answers to `snapshot`. */
   | { kind: "snapshot_taken" }
-  | { kind: "snapshot_refused"; reason: string }
+  /** `isUnread`: it could not be read, which says nothing of what it is worth. */
+  | { kind: "snapshot_refused"; reason: string; isUnread: boolean }
   /** The answer to `let_go_of_captures`; one is asked at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }

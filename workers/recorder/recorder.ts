@@ -35,7 +35,7 @@ import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
-import type { OpenedSnapshot } from "./snapshot-opening.js";
+import { type OpenedSnapshot, SnapshotUnreadError } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { StoreWatch } from "./store-watch.js";
 import { Upkeep } from "./upkeep.js";
@@ -113,7 +113,7 @@ export class Recorder implements MessageIntake {
   #roomLevel: RoomLevel = "enough";
   readonly #exclusiveWork = new ExclusiveWork();
   #snapshots: SnapshotSchedule | undefined;
-  #whenSnapshotAnswered: ((refusal: string | null) => void) | null = null;
+  #whenSnapshotAnswered: ((refusal: Error | null) => void) | null = null;
   #upkeep: Upkeep | undefined;
   /** Last sequence numbers of the batches that the front has not taken yet. */
   readonly #untaken: number[] = [];
@@ -356,7 +356,7 @@ export class Recorder implements MessageIntake {
 
   #askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(new Error(refusal)));
+      this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(refusal));
       this.#environment.send({ kind: "snapshot", path, sequence, moves });
     });
   }
@@ -424,7 +424,7 @@ export class Recorder implements MessageIntake {
         this.#whenSnapshotAnswered?.(null);
         return;
       case "snapshot_refused":
-        this.#whenSnapshotAnswered?.(message.reason);
+        this.#whenSnapshotAnswered?.(new (message.isUnread ? SnapshotUnreadError : Error)(message.reason));
         return;
       case "captures_let_go":
       case "segment_held":

@@ -35,18 +35,24 @@ export interface Folded {
   view: View;
   state: RecorderState;
   start: LogStart | null;
+  /** Of the snapshot file; 0 without one. */
+  sizeBytes: number;
 }
 
 /**
  * Makes a snapshot of a store: takes the last one, folds the log from there on with the very classes that open a store, and writes the
- * file. It changes nothing else, and removes the older ones only when the new one is durable.
+ * file, unless the last one has it all. It changes nothing else, and removes the older ones only when the new one is durable.
  *
  * @throws {SnapshotError} The log is damaged on the way: what was lost there is for an opening to find and to report, again and again.
  * @throws {FileSystemError} The file could not be written; there is none of it then.
  */
 export async function makeSnapshot(fileSystem: FileSystem, request: SnapshotRequest): Promise<SnapshotMade> {
   const { metaPath, snapshotPath, throughSequence } = request;
-  const { view, state, start } = await lastFolded(fileSystem, request);
+  const { view, state, start, sizeBytes } = await lastFolded(fileSystem, request);
+  // Whoever could not read it at the start knows nothing of it.
+  if (start?.sequence === throughSequence) {
+    return { sequence: throughSequence, runs: view.runCount, bytes: sizeBytes, fromSequence: throughSequence };
+  }
   const head = await readLogThrough({
     fileSystem,
     directory: metaPath,
@@ -83,6 +89,7 @@ export function nothingFolded(): Folded {
     // Whether this process retains or not: the next one may.
     state: new RecorderState(new CaptureLedger({ keepsRuns: true })),
     start: null,
+    sizeBytes: 0,
   };
 }
 
@@ -93,6 +100,7 @@ export async function readFolded(fileSystem: FileSystem, metaPath: string, path:
   try {
     const { start, moves } = await placeInLog(fileSystem, metaPath, reader.head);
     folded.start = start;
+    folded.sizeBytes = reader.sizeBytes;
     await folded.view.loadSnapshot(reader, start.sequence, moves);
     await folded.state.loadSnapshot(reader, moves);
     return folded;
