@@ -623,23 +623,23 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a snapshot's name in quarantine is not synced, the one that it loses is",
-    file: "workers/recorder/snapshot-opening.js",
+    file: "storage/snapshot-folder.js",
     find: "await fileSystem.syncDirectory(quarantinePath);",
     replace: "",
     killer: "workers/snapshot/make-snapshot",
   },
   {
     name: "a snapshot is put in quarantine without a sync",
-    file: "workers/recorder/snapshot-opening.js",
-    find: "await fileSystem.syncDirectory(quarantinePath);\n        await fileSystem.syncDirectory(snapshotPath);",
+    file: "storage/snapshot-folder.js",
+    find: "await fileSystem.syncDirectory(quarantinePath);\n    await fileSystem.syncDirectory(snapshotPath);",
     replace: "",
     killer: "workers/snapshot/make-snapshot",
   },
   {
     name: "a snapshot loses its name before it has one in quarantine",
-    file: "workers/recorder/snapshot-opening.js",
-    find: "await fileSystem.syncDirectory(quarantinePath);\n        await fileSystem.syncDirectory(snapshotPath);",
-    replace: "await fileSystem.syncDirectory(snapshotPath);\n        await fileSystem.syncDirectory(quarantinePath);",
+    file: "storage/snapshot-folder.js",
+    find: "await fileSystem.syncDirectory(quarantinePath);\n    await fileSystem.syncDirectory(snapshotPath);",
+    replace: "await fileSystem.syncDirectory(snapshotPath);\n    await fileSystem.syncDirectory(quarantinePath);",
     killer: "workers/snapshot/make-snapshot",
   },
   {
@@ -738,8 +738,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a damaged segment is written anew",
     file: "storage/rewrite-segment.js",
-    find: "#damaged(reason) {\n",
-    replace: "#damaged(reason) {\n        if (this.#salt !== 0) return;\n",
+    find: "#damaged(reason, offset = 0) {\n",
+    replace: "#damaged(reason, offset = 0) {\n        if (this.#salt !== 0) return;\n",
     killer: "storage/rewrite-segment",
   },
   {
@@ -779,10 +779,24 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "compaction goes on after a sync that failed",
-    file: "workers/recorder/compaction.js",
-    find: "this.#fault = `since ",
-    replace: "this.#left.size && `since ",
+    file: "workers/recorder/compaction-faults.js",
+    find: "this.#end = since(",
+    replace: "since(",
     killer: "workers/recorder/compaction",
+  },
+  {
+    name: "damage that compaction meets is told by the log alone",
+    file: "workers/recorder/compaction.js",
+    find: "onReadDamage(damage.data);",
+    replace: ";",
+    killer: "workers/recorder/compaction",
+  },
+  {
+    name: "a damaged last snapshot is replaced by the next one, and by nothing else",
+    file: "workers/snapshot/make-snapshot.js",
+    find: "await quarantineSnapshot(fileSystem, request, newest);",
+    replace: "",
+    killer: "workers/snapshot/make-snapshot",
   },
   {
     name: "a snapshot is made while a segment is written anew",

@@ -5,6 +5,7 @@ import type { DeliveryContent } from "../../storage/delivery-records.js";
 import { FileSystemError } from "../../storage/file-system.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import { buffersOf } from "../artefacts/task-buffers.js";
 import type { RecorderFigures } from "./recorder-figures.js";
@@ -47,6 +48,8 @@ export interface RecorderCallbacks {
   /** The recorder's rows of health (log, disk, recorder), all of them, and the store's counters, each time one changes. */
   onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
+  /** What compaction or the making of a snapshot met of stored bytes that are damaged. */
+  onReadDamage?(error: StorageErrorData): void;
   /** What is kept open of these runs' captures is closed, downloads under way apart. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
   /** Keeps the segment's file of now open, until its moves are applied. */
@@ -188,6 +191,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         return;
       case "log":
         callbacks.onLog(message.line);
+        return;
+      case "read_damage":
+        callbacks.onReadDamage?.(message.error);
         return;
       case "let_go_of_captures":
         taken = taken

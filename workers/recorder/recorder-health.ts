@@ -15,8 +15,10 @@ export interface HealthSources {
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, and since when, for people; null while it works. */
   recorderFailure(): string | null;
-  /** Why segments are not compacted any more; null while they are. */
+  /** Which segments are not compacted, why, and since when; null when nothing stands in the way. */
   compactionFault(): string | null;
+  /** Why no snapshot could be made, and since when; null when one could. */
+  snapshotFault(): string | null;
   /** What keeps retention from removing captures; null when nothing does. */
   retentionFault(): string | null;
   /** What became of the directory's lock; null while it stands. */
@@ -69,6 +71,7 @@ export class RecorderHealth {
       damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),
       foundEarlier(earlierDamage),
       this.#sources.compactionFault(),
+      this.#sources.snapshotFault(),
       this.#sources.lockFault(),
     ].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));

@@ -247,6 +247,7 @@ export class Recorder implements MessageIntake {
       policy: this.#options.retention,
       work: this.#exclusiveWork,
       appendTombstone: (run) => this.#openWriter().appendTombstone(run),
+      onReadDamage: (error) => this.#environment.send({ kind: "read_damage", error }),
       onChange: () => this.#health?.update(),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
@@ -262,6 +263,7 @@ export class Recorder implements MessageIntake {
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         compactionFault: () => upkeep.compactionFault,
+        snapshotFault: () => this.#snapshots?.fault ?? null,
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => this.#watch.lockFault,
         damagedRuns: opened.damagedRuns,
@@ -333,8 +335,8 @@ export class Recorder implements MessageIntake {
   }
 
   #startSnapshots(log: Log, last: OpenedSnapshot | null): void {
-    const { timers, makeSnapshot } = this.#environment;
-    const { metaPath, snapshotPath } = this.#directory;
+    const { timers, wallUs, makeSnapshot, send } = this.#environment;
+    const { metaPath, snapshotPath, quarantinePath } = this.#directory;
     if (makeSnapshot === undefined) return;
     this.#snapshots = new SnapshotSchedule({
       policy: this.#options.snapshots ?? {},
@@ -347,7 +349,10 @@ export class Recorder implements MessageIntake {
       },
       hasSpare: (bytes) => this.#room.hasSpare(bytes),
       runCount: () => this.#state.runCount,
-      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, throughSequence }),
+      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, quarantinePath, throughSequence }),
+      wallUs,
+      onReadDamage: (error) => send({ kind: "read_damage", error }),
+      onChange: () => this.#health?.update(),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
     const { bytes, lastSequence } = log.recovery;

@@ -4,7 +4,7 @@ import type { LogStart } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
-import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { quarantineSnapshot, snapshotsIn } from "../../storage/snapshot-folder.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import type { LogLine } from "./recorder-messages.js";
@@ -105,7 +105,6 @@ export async function settleUnusable(
   { name, cause, verdict }: UnusableSnapshot,
   { findings }: Pick<RecoveryReport, "findings">,
 ): Promise<void> {
-  const { snapshotPath, quarantinePath } = directory;
   const hasLost = findings.some(({ firstLost }) => firstLost !== null);
   if (!hasLost && verdict === "unread") {
     line("warn", "a snapshot could not be read, and stays: everything is read from the log", { snapshot: name, cause });
@@ -113,15 +112,11 @@ export async function settleUnusable(
   }
   if (!hasLost && verdict === "misfit") {
     line("warn", "a snapshot is of no use, and removed: everything is read from the log", { snapshot: name, cause });
-    await remove(fileSystem, `${snapshotPath}/${name}`);
+    await remove(fileSystem, `${directory.snapshotPath}/${name}`);
     return;
   }
   try {
-    await fileSystem.rename(`${snapshotPath}/${name}`, `${quarantinePath}/${name}`);
-    // The name that it gets before the one that it loses, so that it always has one. Should it keep both, the next start judges it anew,
-    // and moves it again: the second sync saves no more than that.
-    await fileSystem.syncDirectory(quarantinePath);
-    await fileSystem.syncDirectory(snapshotPath);
+    await quarantineSnapshot(fileSystem, directory, name);
     const reason = hasLost ? "the log has lost records" : "it is damaged, and everything is read from the log";
     line("warn", `${reason}: a snapshot is kept in quarantine`, { snapshot: name, cause });
   } catch (error) {

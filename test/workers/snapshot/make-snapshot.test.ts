@@ -5,6 +5,8 @@ import { quarantinedFiles } from "../../../storage/quarantine.js";
 import { segmentName } from "../../../storage/segment.js";
 import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-format.js";
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
+import type { StorageError } from "../../../storage/storage-error.js";
+import { makeSnapshot, type SnapshotRequest } from "../../../workers/snapshot/make-snapshot.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -53,6 +55,10 @@ async function storeWithSnapshot(seed: number, before = 150, after = 100) {
   await store.append(history, after);
   await store.log.close();
   return { disk, history, sequence, path: `${SNAPSHOTS}/${snapshotName(sequence)}` };
+}
+
+function requestThrough(throughSequence: number): SnapshotRequest {
+  return { metaPath: META, snapshotPath: SNAPSHOTS, quarantinePath: QUARANTINE, throughSequence };
 }
 
 function flipAt(disk: SimulatedDisk, path: string, at: number): void {
@@ -352,6 +358,75 @@ t.test("what a crash left beside it goes at the next opening", async (t) => {
     [path],
   );
   await store.log.close();
+});
+
+t.test("a damaged last snapshot is kept and told, and the new one made of the log alone", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(11);
+  const name = path.slice(SNAPSHOTS.length + 1);
+  const kept = `${QUARANTINE}/${name}`;
+  const whole = disk.bytesOf(path);
+  const harms: [RegExp, (copy: SimulatedDisk) => SimulatedDisk][] = [
+    [
+      /does not match its CRC$/,
+      (copy) => {
+        flipAt(copy, path, whole.length >> 1);
+        return copy;
+      },
+    ],
+    [/EUCLEAN$/, (copy) => failing(copy, path, "read", "EUCLEAN")],
+  ];
+  for (const [cause, harm] of harms) {
+    // Once the store is open.
+    const before = disk.copy();
+    const store = await HistoryStore.open(before);
+    const last = store.log.durableSequence;
+    await store.log.close();
+    const copy = harm(before);
+    const damages: StorageError[] = [];
+    const made = await makeSnapshot(copy, requestThrough(last), (error) => damages.push(error));
+    t.match(made, { sequence: last, fromSequence: null });
+    t.match(damages, listOf({ code: "snapshot_damaged", message: new RegExp(`^snapshot ${name}: .*${cause.source}`) }));
+    t.ok(copy.has(kept) && !copy.has(path));
+    const again = await assertAsFromLog(t, copy, `${cause}`);
+    t.equal(again.snapshot?.start.sequence, last);
+  }
+  const passing = failing(disk, path, "open", "EMFILE");
+  const damages: StorageError[] = [];
+  await t.rejects(
+    makeSnapshot(passing, requestThrough(sequence + 1), (error) => damages.push(error)),
+    {
+      code: "EMFILE",
+    },
+  );
+  t.same(damages, [], "what may pass is none");
+  t.same(passing.bytesOf(path), whole);
+});
+
+t.test("bytes of the log that are damaged, or that the disk does not give, are told", async (t) => {
+  const { disk } = await storeWithSnapshot(13);
+  const store = await HistoryStore.open(disk);
+  const last = store.log.durableSequence;
+  await store.log.close();
+  const newest = disk.paths().findLast((name) => name.startsWith(META)) as string;
+  const name = newest.slice(META.length + 1);
+  const told = async (copy: SimulatedDisk) => {
+    const damages: StorageError[] = [];
+    const { name: error } = await makeSnapshot(copy, requestThrough(last), (one) => damages.push(one)).then(
+      () => ({ name: "none" }),
+      (failure: Error) => failure,
+    );
+    return { error, damages };
+  };
+  const damaged = disk.copy();
+  flipAt(damaged, newest, disk.bytesOf(newest).length - 300);
+  const message = new RegExp(`^segment ${name}, offset \\d+: `);
+  t.match(await told(damaged), { error: "SnapshotError", damages: listOf({ code: "record_damaged", message }) });
+  const given = `${newest}: the disk does not give it (EBADMSG)`;
+  t.match(await told(failing(disk, newest, "read", "EBADMSG")), {
+    error: "FileSystemError",
+    damages: listOf({ code: "record_damaged", message: given }),
+  });
+  t.match(await told(failing(disk, newest, "read", "ENOMEM")), { error: "FileSystemError", damages: { length: 0 } });
 });
 
 t.test("never across damage: none is made, and the last one stays", async (t) => {
