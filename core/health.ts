@@ -17,6 +17,11 @@ export interface ComponentRow {
   required: boolean;
 }
 
+/** What a row says of something that has lasted since then: the time is ISO 8601. */
+export function since(timeUs: number, what: string): string {
+  return `since ${new Date(timeUs / 1000).toISOString()}: ${what}`;
+}
+
 /** Rollup of interface.md: a required one down → down; else any non-healthy one → degraded; else healthy. */
 export function rollUpHealth(rows: Iterable<Pick<ComponentRow, "status" | "required">>): SystemStatus {
   let status: SystemStatus = "healthy";

@@ -65,8 +65,9 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #sources: MetricSources;
   #recorder: RecorderFigures | undefined;
-  #logBytes = 0;
-  #freeBytes = 0;
+  /** Null: the disk did not say. */
+  #logBytes: number | null = null;
+  #freeBytes: number | null = null;
 
   constructor(sources: MetricSources) {
     this.#sources = sources;
@@ -137,6 +138,7 @@ export class Metrics {
     );
     this.#plainGauge("inspection_disk_free_bytes", "Of the data directory's disk.", () => this.#freeBytes);
     this.#plainGauge("inspection_log_bytes", "Size of the log's segments.", () => this.#logBytes);
+    this.#diskAnswers();
     this.#plainGauge("inspection_runs", "Runs in the view.", () => sources.runs());
     this.#plainGauge("inspection_http_open_requests", "Requests not answered yet.", () => sources.front().openRequests);
     this.#plainGauge(
@@ -148,9 +150,24 @@ export class Metrics {
 
   async text(): Promise<string> {
     this.#recorder = await this.#sources.recorder();
-    this.#logBytes = await this.#sources.logBytes();
-    this.#freeBytes = await this.#sources.freeBytes();
+    // A failing disk is when the metrics are wanted: what it does not say is left out.
+    this.#logBytes = await this.#sources.logBytes().catch(() => null);
+    this.#freeBytes = await this.#sources.freeBytes().catch(() => null);
     return this.#registry.metrics();
+  }
+
+  /** As node_exporter tells it of its collectors: a query for 0 finds what is left out, one for the metric itself finds nothing. */
+  #diskAnswers(): void {
+    const asked = () => ({ inspection_disk_free_bytes: this.#freeBytes, inspection_log_bytes: this.#logBytes });
+    new Gauge({
+      name: "inspection_metric_read_success",
+      help: "1 where the disk gave what the metric is made of; 0 where it did not, and the metric is left out.",
+      labelNames: ["metric"],
+      registers: [this.#registry],
+      collect() {
+        for (const [metric, bytes] of Object.entries(asked())) this.set({ metric }, bytes === null ? 0 : 1);
+      },
+    });
   }
 
   /** As the default metrics have it of the front: nodejs_eventloop_lag. */

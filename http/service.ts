@@ -7,6 +7,7 @@ import { LogReader } from "../storage/log-reader.js";
 import { ReadDamage } from "../storage/read-damage.js";
 import { withRelativePaths } from "../storage/relative-paths.js";
 import { SnapshotReader } from "../storage/snapshot-reader.js";
+import { StorageError } from "../storage/storage-error.js";
 import { View } from "../storage/view.js";
 import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
 import { RecorderError, startRecorder } from "../workers/recorder/recorder-handle.js";
@@ -111,6 +112,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         ownRows = rows;
       },
       onLog: ({ level, message, fields }) => log[level](fields, message),
+      onReadDamage: ({ code, message, params }) => readDamage.note(new StorageError(code, message, params)),
       onCapturesRemoved: (runIds) => {
         for (const runId of runIds) captureReader.forget(capturePathOf(runId, "capture"));
       },
@@ -132,7 +134,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onDeliveriesEnded: () => view.endPausesForGood(),
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
-        ownRows = rowsWithoutRecorder(ownRows, error);
+        ownRows = rowsWithoutRecorder(ownRows, error, nowUs());
         view.endPausesForGood();
       },
     },

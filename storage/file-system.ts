@@ -113,9 +113,14 @@ const NO_FILE_CODES: ReadonlySet<string> = new Set(["EISDIR", "ENXIO", "ELOOP"])
 /** EIO, and what file systems say instead of it of a block whose checksum is wrong or that is marked as bad. */
 const UNREADABLE_CODES: ReadonlySet<string> = new Set(["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]);
 
+/** True when it is the disk that did not do what was asked of it: not this process, nor its account, for which it may do it later. */
+export function isDiskFault(error: unknown): error is FileSystemError {
+  return error instanceof FileSystemError && UNREADABLE_CODES.has(error.code);
+}
+
 /** True when the disk could not give bytes that it should have: no end of the file, and no answer to what they are. */
 export function isUnreadable(error: unknown): error is FileSystemError {
-  return error instanceof FileSystemError && error.operation === "read" && UNREADABLE_CODES.has(error.code);
+  return isDiskFault(error) && error.operation === "read";
 }
 
 const NO_ROOM_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);

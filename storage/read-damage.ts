@@ -1,4 +1,5 @@
 import { formatTimeUs } from "../core/timestamps.js";
+import { isUnreadable } from "./file-system.js";
 import { StorageError, type StorageErrorCode } from "./storage-error.js";
 
 /** What a read says when the bytes on disk are not the ones that were stored; any other failure may pass. */
@@ -7,6 +8,7 @@ const DAMAGE_CODES: ReadonlySet<StorageErrorCode> = new Set([
   "record_missing",
   "capture_damaged",
   "capture_missing",
+  "snapshot_damaged",
 ]);
 
 /** Places that are told apart: a disk that dies has any number of them, and the first ones say enough. */
@@ -15,6 +17,14 @@ const MAXIMUM_PLACES = 1_000;
 /** True for an error that tells of stored bytes that are damaged or gone, and will be at the next read too. */
 export function isReadDamage(error: unknown): error is StorageError {
   return error instanceof StorageError && DAMAGE_CODES.has(error.code);
+}
+
+/** The damage that an error of reading the log tells of, as bytes that the disk does not give are; null when it is something else. */
+export function asReadDamage(error: unknown): StorageError | null {
+  if (isReadDamage(error)) return error;
+  if (!isUnreadable(error)) return null;
+  const { path, code } = error;
+  return new StorageError("record_damaged", `${path}: the disk does not give it (${code})`, { path });
 }
 
 /** Damage that reads have met since the store was opened: what opening itself finds is in its report. */

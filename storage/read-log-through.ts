@@ -6,6 +6,7 @@ import { assertReadableVersion, readSegmentHeader, segmentName } from "./segment
 import { scanSegment } from "./segment-scan.js";
 import { type LogPosition, type SegmentSalt, SnapshotError } from "./snapshot-format.js";
 import { segmentBases } from "./snapshot-place.js";
+import { StorageError } from "./storage-error.js";
 
 export interface ReadThroughOptions {
   fileSystem: FileSystem;
@@ -22,7 +23,7 @@ export interface ReadThroughOptions {
 /**
  * Reads the log up to a record that is known to be durable, and no further; gives where that record stands and the segments up to there.
  *
- * @throws {SnapshotError} The log is damaged before that record, or does not have it.
+ * @throws {SnapshotError} The log is damaged before that record, or does not have it: its cause is the damage.
  */
 export async function readLogThrough(options: ReadThroughOptions): Promise<{
   position: LogPosition;
@@ -84,7 +85,10 @@ export async function readLogThrough(options: ReadThroughOptions): Promise<{
       await file.close();
     }
   }
-  if (expected !== throughSequence + 1) throw new SnapshotError(`the log ends before record ${throughSequence}`);
+  if (expected !== throughSequence + 1) {
+    const message = `the log ends before record ${throughSequence}`;
+    throw new SnapshotError(message, { cause: new StorageError("record_missing", message) });
+  }
   // Nothing is new: what was known of the position is what the caller began with.
   if (last === null) throw new SnapshotError(`nothing was recorded behind ${throughSequence}`);
   return { position: last, timeUs, segments };
@@ -107,5 +111,9 @@ function recordsThrough(bytes: Uint8Array, sequence: number) {
 }
 
 function damaged(segment: string, offset: number, detail: string): SnapshotError {
-  return new SnapshotError(`the log is damaged: segment ${segment}, offset ${offset}: ${detail}`);
+  const cause = new StorageError("record_damaged", `segment ${segment}, offset ${offset}: ${detail}`, {
+    segment,
+    offset,
+  });
+  return new SnapshotError(`the log is damaged: ${cause.message}`, { cause });
 }

@@ -15,6 +15,7 @@ import { forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from 
 import { LOG_RECORD_TYPE, sealRecordHeader } from "./record-format.js";
 import { encodeSegmentHeader, readSegmentHeader, SEGMENT_FORMAT_VERSION, segmentName } from "./segment.js";
 import { type ScanItem, scanSegment } from "./segment-scan.js";
+import { StorageError } from "./storage-error.js";
 
 /** Read, verified and written in one go, between two turns of whoever else needs the thread or the disk. */
 const SLICE_BYTES = 256 * 1024;
@@ -69,16 +70,11 @@ export interface RewrittenSegment {
   droppedBytes: number;
 }
 
-/** The segment is not as the log wrote it. */
-export class SegmentDamageError extends Error {
-  override name = "SegmentDamageError";
-}
-
 /**
  * Writes the segment anew, durably, beside the old file: a rename of `temporaryPath` to `path` gives it the segment's name. When it fails
  * nothing is left of it, unless the disk refuses that too.
  *
- * @throws SegmentDamageError, FileSystemError, what `giveWay` rejects with
+ * @throws StorageError `record_damaged`: it is not as the log wrote it; FileSystemError; what `giveWay` rejects with
  */
 export async function rewriteSegment(options: RewriteOptions): Promise<RewrittenSegment> {
   const { fileSystem, directory, base } = options;
@@ -188,13 +184,14 @@ class SegmentRewriting {
     let expected = base;
     let hasOpening = false;
     for await (const item of scan) {
-      if (item.kind === "damage") this.#damaged(`offset ${item.offset}: ${item.reason}`);
-      if (item.kind === "superseded") this.#damaged(`offset ${item.offset}: records of the next segment`);
+      if (item.kind === "damage") this.#damaged(item.reason, item.offset);
+      if (item.kind === "superseded") this.#damaged("records of the next segment", item.offset);
       if (item.kind === "opening") {
         hasOpening = true;
       } else {
         if (!hasOpening) this.#damaged("it has no opening state");
-        if (item.firstSequence !== expected) this.#damaged(`sequence ${item.firstSequence} behind ${expected - 1}`);
+        if (item.firstSequence !== expected)
+          this.#damaged(`sequence ${item.firstSequence} behind ${expected - 1}`, item.offset);
         expected = item.lastSequence + 1;
       }
       yield item;
@@ -202,8 +199,9 @@ class SegmentRewriting {
     if (expected !== nextBase) this.#damaged(`it ends at ${expected - 1}, the next one begins at ${nextBase}`);
   }
 
-  #damaged(reason: string): never {
-    throw new SegmentDamageError(`segment ${this.#name}: ${reason}`);
+  #damaged(reason: string, offset = 0): never {
+    const params = { segment: this.#name, offset };
+    throw new StorageError("record_damaged", `segment ${this.#name}, offset ${offset}: ${reason}`, params);
   }
 
   async #judgeAll(): Promise<void> {
@@ -215,12 +213,12 @@ class SegmentRewriting {
       this.#recordsDropped++;
       this.#droppedBytes += length;
     };
-    const judge = (record: LogRecord, { length }: RecordLocation): void => {
+    const judge = (record: LogRecord, { offset, length }: RecordLocation): void => {
       if (record.type === LOG_RECORD_TYPE.mark || record.type === LOG_RECORD_TYPE.dropped) {
         fates.push(true);
         return;
       }
-      const verdict = this.#judge(record);
+      const verdict = this.#judge(record, offset);
       if (verdict === "goes") drop(length);
       fates.push(verdict === "goes");
       if (typeof verdict === "string") return;
@@ -242,11 +240,12 @@ class SegmentRewriting {
   }
 
   /** A record that its owner cannot read is damage, whatever its CRC says. */
-  #judge(record: LogRecord): Verdict {
+  #judge(record: LogRecord, offset: number): Verdict {
     try {
       return this.#options.owner.judge(record);
     } catch (error) {
-      return this.#damaged(`sequence ${record.sequence}: ${error instanceof Error ? error.message : String(error)}`);
+      const reason = error instanceof Error ? error.message : String(error);
+      return this.#damaged(`sequence ${record.sequence}: ${reason}`, offset);
     }
   }
 

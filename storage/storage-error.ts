@@ -17,6 +17,7 @@ import type { JsonObject } from "../core/json.js";
  * - `directory_locked`: another process has the data directory.
  * - `capture_damaged`, `capture_missing`: stored bytes of a run are not what was stored, or not there.
  * - `capture_failed`: a capture file refused a write or a sync.
+ * - `snapshot_damaged`: a snapshot is not what was written.
  */
 export type StorageErrorCode =
   | "log_failed"
@@ -35,7 +36,8 @@ export type StorageErrorCode =
   | "directory_locked"
   | "capture_damaged"
   | "capture_missing"
-  | "capture_failed";
+  | "capture_failed"
+  | "snapshot_damaged";
 
 /** A failure of the store as data, as it crosses threads. */
 export interface StorageErrorData {

@@ -5,7 +5,7 @@ import { snapshotName } from "../../storage/snapshot-format.js";
 import { makeSnapshot } from "../../workers/snapshot/make-snapshot.js";
 import { CellHistory } from "../helpers/cell-history.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../helpers/history-store.js";
-import { META } from "../helpers/log-harness.js";
+import { META, QUARANTINE } from "../helpers/log-harness.js";
 import { sectionDifferences } from "../helpers/section-differences.js";
 import type { DiskFault, DiskOperation, SimulatedDisk } from "../helpers/simulated-disk.js";
 
@@ -37,7 +37,7 @@ async function prepare(seed: number): Promise<Prepared> {
 }
 
 function make(disk: SimulatedDisk, throughSequence: number) {
-  return makeSnapshot(disk, { metaPath: META, snapshotPath: SNAPSHOTS, throughSequence });
+  return makeSnapshot(disk, { metaPath: META, snapshotPath: SNAPSHOTS, quarantinePath: QUARANTINE, throughSequence });
 }
 
 /** That the store opens with what its log holds, from the first or the second snapshot or none; gives which. */

@@ -64,6 +64,7 @@ export class CompactingStore {
           .applyMoves(moves, () => this.giveWay(), 0)
           .then(() => this.reader.letGo(moves.segmentBase));
       },
+      onReadDamage: () => {},
       onChange: () => {},
       line: (level, message, fields) => this.lines.push({ level, message, fields }),
     });
@@ -129,7 +130,7 @@ export class CompactingStore {
 
   /** Why nothing is compacted any more. */
   get fault(): string | null {
-    return this.#compaction.fault;
+    return this.#compaction.hasEnded ? this.#compaction.fault : null;
   }
 
   /** Begins to compact; resolves when there is nothing more to gain, or it waits, or it has ended. */

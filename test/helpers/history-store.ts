@@ -114,7 +114,12 @@ export class HistoryStore {
   }
 
   makeSnapshot(throughSequence = this.log.durableSequence): Promise<SnapshotMade> {
-    return makeSnapshot(this.#fileSystem, { metaPath: META, snapshotPath: SNAPSHOTS, throughSequence });
+    return makeSnapshot(this.#fileSystem, {
+      metaPath: META,
+      snapshotPath: SNAPSHOTS,
+      quarantinePath: QUARANTINE,
+      throughSequence,
+    });
   }
 
   /** Everything that it has folded, in primary columns. */

@@ -13,6 +13,7 @@ import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { ArtefactMaker } from "../../workers/recorder/artefact-maker.js";
 import { Recorder } from "../../workers/recorder/recorder.js";
 import type {
@@ -55,6 +56,7 @@ export class RecorderHarness {
   readonly timers = new ManualTimers();
   readonly directory: string;
   readonly lines: LogLine[] = [];
+  readonly readDamages: StorageErrorData[] = [];
   readonly runs = new Map<string, RunState>();
   readonly programs = new Set<string>();
   readonly origins: Origin[] = [];
@@ -186,12 +188,17 @@ export class RecorderHarness {
       case "log":
         this.lines.push(message.line);
         break;
+      case "read_damage":
+        this.readDamages.push(message.error);
+        break;
       case "ready":
         this.#ready = message;
         break;
       case "snapshot":
         // What the test looks at is folded from all records.
-        queueMicrotask(() => this.#receive({ kind: "snapshot_refused", reason: "the harness takes none" }));
+        queueMicrotask(() => {
+          this.#receive({ kind: "snapshot_refused", reason: "the harness takes none", isUnread: false });
+        });
         break;
       case "let_go_of_captures":
         this.askedToLetGo.push(message.runIds);

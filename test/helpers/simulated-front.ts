@@ -1,5 +1,5 @@
 import type { RunState } from "../../core/run-state.js";
-import type { FileSystem } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
 import { LogReader } from "../../storage/log-reader.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
@@ -35,7 +35,11 @@ export class SimulatedFront {
       case "snapshot":
         void this.#load(message.path, message.sequence, message.moves).then(
           () => this.#answer({ kind: "snapshot_taken" }),
-          (error: Error) => this.#answer({ kind: "snapshot_refused", reason: error.message }),
+          (error: Error) =>
+            this.#answer({
+              ...{ kind: "snapshot_refused", reason: error.message },
+              isUnread: error instanceof FileSystemError,
+            }),
         );
         return;
       case "snapshot_discarded":

@@ -1,5 +1,6 @@
 import type { FileSystem } from "../../storage/file-system.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import { makeSnapshot, type SnapshotRequest } from "../../workers/snapshot/make-snapshot.js";
 import type { SnapshotOutcome, SnapshotWork } from "../../workers/snapshot/snapshot-worker.js";
 
@@ -17,9 +18,11 @@ export function snapshotsOn(fileSystem: FileSystem): (request: SnapshotRequest) 
         return (...args: unknown[]) => (isCancelled ? new Promise(() => {}) : operation.apply(target, args));
       },
     });
-    makeSnapshot(stopping, request).then(
-      (made) => end({ made }),
-      (error: Error) => end(error instanceof SnapshotError ? { refused: error.message } : { failed: error.message }),
+    const damages: StorageErrorData[] = [];
+    makeSnapshot(stopping, request, ({ data }) => damages.push(data)).then(
+      (made) => end({ made, damages }),
+      (error: Error) =>
+        end({ ...(error instanceof SnapshotError ? { refused: error.message } : { failed: error.message }), damages }),
     );
     const cancel = (): void => {
       isCancelled = true;

@@ -198,16 +198,16 @@ t.test("a segment with any damage, a hole or an early end is left, and no file w
     const bytes = whole.slice();
     bytes[at]! ^= 0x08;
     damaged.setBytes(FIRST, bytes);
-    await t.rejects(
-      rewritten(damaged, nextBase, new NamingOwner({ a: "goes" })),
-      /SegmentDamageError|segment 0+1\.seg/,
-    );
+    await t.rejects(rewritten(damaged, nextBase, new NamingOwner({ a: "goes" })), {
+      code: "record_damaged",
+      message: /^segment 0+1\.seg, offset \d+: /,
+    });
     if (damaged.paths().some((path) => path.endsWith(".tmp"))) t.fail(`a file is left, byte ${at}`);
     tried++;
   }
   t.comment(`${tried} flipped bytes: each leaves the segment alone`);
   await t.rejects(rewritten(disk, nextBase + 1, new NamingOwner({})), {
-    name: "SegmentDamageError",
+    code: "record_damaged",
     message: /ends at/,
   });
   await t.rejects(rewritten(disk, nextBase - 1, new NamingOwner({})), { message: /records of the next segment/ });
@@ -216,7 +216,7 @@ t.test("a segment with any damage, a hole or an early end is left, and no file w
     throw new Error("not a record of ours");
   };
   await t.rejects(rewritten(disk, nextBase, owner), {
-    name: "SegmentDamageError",
+    code: "record_damaged",
     message: /sequence 1: not a record/,
   });
 });

@@ -1,6 +1,7 @@
 import { DroppedOrigins } from "../../storage/dropped-origins.js";
 import { type FileSystem, FileSystemError, isNoRoom } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
+import { asReadDamage } from "../../storage/read-damage.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
 import { randomSalt } from "../../storage/recovery.js";
 import {
@@ -11,6 +12,8 @@ import {
 } from "../../storage/rewrite-segment.js";
 import { segmentBaseOf, segmentName } from "../../storage/segment.js";
 import { MovesCollector, noMoves, type SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
+import { CompactionFaults } from "./compaction-faults.js";
 import type { ExclusiveWork } from "./exclusive-work.js";
 import type { RecordPlaces } from "./record-places.js";
 import type { LogLine } from "./recorder-messages.js";
@@ -55,6 +58,8 @@ export interface CompactionOptions {
   hold(segmentBase: number): Promise<boolean>;
   /** The records of the segment lie there now, and the old file is needed no more once everybody knows. */
   moved(moves: SegmentMoves): void;
+  /** Stored bytes are damaged, or the disk does not give them: health tells of it as of what other reads find. */
+  onReadDamage(error: StorageErrorData): void;
   /** Health may show something else. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
@@ -74,15 +79,18 @@ class InterruptedError extends Error {
  * 4. the new file takes the name, durably;
  * 5. whoever has locations learns the new ones, and the old file is let go.
  *
- * A crash leaves the old file or the new one under the name, both whole. The newest segment is never touched, nor one that is damaged.
+ * A crash leaves the old file or the new one under the name, both whole. The newest segment is never touched, nor one that is damaged. One
+ * that cannot be read holds up no other, and is tried again with each pass.
  */
 export class Compaction {
   readonly #options: CompactionOptions;
   #timer: unknown = null;
   #running: Promise<void> | null = null;
-  /** Segments that cannot be read or are damaged: left alone until a restart, like the evidence that they are. */
+  /** Segments that are damaged, or failed in a way that will not pass: left alone until a restart, like the evidence that they are. */
   readonly #left = new Set<number>();
-  #fault: string | null = null;
+  /** Segments that could not be read in this pass: the next one tries them again. */
+  readonly #failed = new Set<number>();
+  readonly #faults: CompactionFaults;
   #compacted: StoreCounters["compaction"] = { segments: 0, bytes: 0 };
   #newestBase = 0;
   #isStarted = false;
@@ -92,11 +100,18 @@ export class Compaction {
 
   constructor(options: CompactionOptions) {
     this.#options = options;
+    const { wallUs, onChange, line } = options;
+    this.#faults = new CompactionFaults({ wallUs, onChange, line });
   }
 
-  /** Why nothing is compacted until a restart; null while it is. */
+  /** What is not compacted, why, and since when; null when nothing stands in the way. */
   get fault(): string | null {
-    return this.#fault;
+    return this.#faults.text;
+  }
+
+  /** Nothing is compacted until a restart. */
+  get hasEnded(): boolean {
+    return this.#faults.hasEnded;
   }
 
   /** What it has done since the process started. */
@@ -132,17 +147,17 @@ export class Compaction {
   }
 
   #start(): void {
-    if (this.#running !== null || this.#isStopped || this.#fault !== null) return;
+    if (this.#running !== null || this.#isStopped || this.hasEnded) return;
     this.#options.timers.clear(this.#timer);
     this.#isWoken = false;
     this.#running = this.#pass()
       .catch((error: unknown) => {
-        this.#failed("compaction could not look for segments", error, {});
+        this.#passFailed("compaction could not look for segments", error, {});
         return true;
       })
       .then((isDone) => {
         this.#running = null;
-        if (this.#isStopped || this.#fault !== null) return;
+        if (this.#isStopped || this.hasEnded) return;
         if (this.#isWoken) this.#start();
         else this.#timer = this.#options.timers.set(() => this.#start(), isDone ? INTERVAL_MS : RETRY_MS);
       });
@@ -150,8 +165,8 @@ export class Compaction {
 
   /** False when another has the turn. */
   async #pass(): Promise<boolean> {
+    this.#failed.clear();
     for (let next = await this.#next(); next !== undefined; next = await this.#next()) {
-      const fields = { segment: segmentName(next.base) };
       const endTurn = this.#options.work.take();
       if (endTurn === null) return false;
       try {
@@ -159,9 +174,7 @@ export class Compaction {
       } catch (error) {
         // What fails while all ends, fails for that.
         if (this.#isStopped) return true;
-        if (!(error instanceof InterruptedError)) this.#segmentFailed(next.base, error, fields);
-        else this.#options.line("info", "compaction waits", { ...fields, cause: error.message });
-        if (!this.#left.has(next.base)) return true;
+        if (!this.#segmentFailed(next.base, error)) return true;
       } finally {
         endTurn();
       }
@@ -172,7 +185,7 @@ export class Compaction {
   /** The segment with the largest share of needless bytes, if that is large enough. */
   async #next(): Promise<{ base: number; nextBase: number; sizeBytes: number } | undefined> {
     const { fileSystem, directory, places, hasRoom } = this.#options;
-    if (this.#isStopped || this.#fault !== null || !hasRoom()) return undefined;
+    if (this.#isStopped || this.hasEnded || !hasRoom()) return undefined;
     const bases: number[] = [];
     for (const { name } of await fileSystem.readDirectory(directory)) {
       const base = segmentBaseOf(name);
@@ -184,13 +197,31 @@ export class Compaction {
     for (const [at, base] of bases.entries()) {
       const nextBase = bases[at + 1];
       const deadBytes = places.garbage.deadBytes(base);
-      if (nextBase === undefined || deadBytes === 0 || this.#left.has(base)) continue;
-      const sizeBytes = await fileSystem.sizeOf(`${directory}/${segmentName(base)}`);
-      if (deadBytes / sizeBytes < bestShare) continue;
+      if (nextBase === undefined || deadBytes === 0 || this.#left.has(base) || this.#failed.has(base)) continue;
+      const sizeBytes = await this.#sizeOf(base);
+      if (sizeBytes === null || deadBytes / sizeBytes < bestShare) continue;
       best = { base, nextBase, sizeBytes };
       bestShare = deadBytes / sizeBytes;
     }
+    if (best === undefined) this.#faults.passEnded(this.#failed);
     return best;
+  }
+
+  /** Null when the disk does not say: then the segment is none for this pass. */
+  async #sizeOf(base: number): Promise<number | null> {
+    const { fileSystem, directory } = this.#options;
+    try {
+      return await fileSystem.sizeOf(`${directory}/${segmentName(base)}`);
+    } catch (error) {
+      if (!(error instanceof FileSystemError)) throw error;
+      this.#cannotRead(base, error);
+      return null;
+    }
+  }
+
+  #cannotRead(base: number, error: FileSystemError): void {
+    this.#failed.add(base);
+    this.#faults.cannotRead(base, error.message);
   }
 
   async #compact(base: number, nextBase: number, sizeBytes: number): Promise<void> {
@@ -270,24 +301,39 @@ export class Compaction {
     };
   }
 
-  #segmentFailed(base: number, error: unknown, fields: LogLine["fields"]): void {
-    if (error instanceof FileSystemError && error.operation !== "read") {
-      this.#failed("a segment could not be compacted", error, fields);
-      return;
+  /** True when it is that segment's alone, and the pass can go on. */
+  #segmentFailed(base: number, error: unknown): boolean {
+    const { directory, onReadDamage, line } = this.#options;
+    const fields = { segment: segmentName(base) };
+    const cause = messageOf(error);
+    if (error instanceof InterruptedError) {
+      line("info", "compaction waits", { ...fields, cause });
+      return false;
+    }
+    const damage = asReadDamage(error);
+    if (damage === null && error instanceof FileSystemError) {
+      // Of its own file, which is only read; all others are written.
+      if (error.path === `${directory}/${segmentName(base)}`) {
+        this.#cannotRead(base, error);
+        return true;
+      }
+      this.#passFailed("a segment could not be compacted", error, fields);
+      return false;
     }
     this.#left.add(base);
-    this.#options.line("warn", "compaction leaves a segment alone", { ...fields, cause: messageOf(error) });
+    line("warn", "compaction leaves a segment alone", { ...fields, cause });
+    if (damage === null) this.#faults.leaves(base, cause);
+    else onReadDamage(damage.data);
+    return true;
   }
 
-  #failed(what: string, error: unknown, fields: LogLine["fields"]): void {
+  #passFailed(what: string, error: unknown, fields: LogLine["fields"]): void {
     const cause = messageOf(error);
-    if (isNoRoom(error) || !(error instanceof FileSystemError) || !WRITING_OPERATIONS.has(error.operation)) {
-      this.#options.line("warn", `${what}, and it is tried again later`, { ...fields, cause });
-      return;
-    }
-    this.#fault = `since ${new Date(this.#options.wallUs() / 1000).toISOString()}: compaction has ended until a restart: ${cause}`;
-    this.#options.line("error", `${what}: compaction has ended until a restart`, { ...fields, cause });
-    this.#options.onChange();
+    // What waits for room is what the row of the disk says.
+    if (isNoRoom(error)) this.#options.line("warn", `${what}, and it is tried again later`, { ...fields, cause });
+    else if (error instanceof FileSystemError && WRITING_OPERATIONS.has(error.operation))
+      this.#faults.end(what, cause, fields);
+    else this.#faults.passFailed(what, cause, fields);
   }
 }
 

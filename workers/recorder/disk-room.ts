@@ -1,4 +1,4 @@
-import type { ComponentStatusValue } from "../../core/health.js";
+import { type ComponentStatusValue, since } from "../../core/health.js";
 import { Ballast } from "../../storage/ballast.js";
 import { type FileSystem, type FileSystemError, isNoRoom } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
@@ -74,8 +74,8 @@ export class DiskRoom implements WriteRoom {
   #ballast: Ballast | null = null;
   #looksBeforeBallast = 0;
   #measure: Measure | null = null;
-  /** Why the disk could not be looked at; null when it could. */
-  #silence: string | null = null;
+  /** Why the disk could not be looked at, the last time, and since when it cannot be; null when it could. */
+  #silence: { sinceUs: number; cause: string } | null = null;
   /** Since the last look, of what was not pending then. */
   #spentBytes = 0;
   #level: RoomLevel = "enough";
@@ -216,20 +216,31 @@ export class DiskRoom implements WriteRoom {
 
   /** What health and the log say of it. */
   get row(): { status: ComponentStatusValue; detail: string | null } {
-    if (this.#silence !== null) return { status: "down", detail: this.#silence };
+    const ofLevel = this.#levelRow();
+    if (this.#silence === null) return ofLevel;
+    const { sinceUs, cause } = this.#silence;
+    const silence = since(sinceUs, `the disk does not answer: ${cause}`);
+    // What waits at the level goes on waiting; of the room there is nothing to be said.
+    return { status: "down", detail: this.#level === "enough" ? silence : `${silence}; ${ofLevel.detail}` };
+  }
+
+  #levelRow(): { status: ComponentStatusValue; detail: string | null } {
     const measure = this.#measure;
-    if (measure === null) return { status: "healthy", detail: null };
-    const room = `${amount(measure.freeBytes)} of ${amount(measure.totalBytes)} free`;
+    const room = measure && `${amount(measure.freeBytes)} of ${amount(measure.totalBytes)} free`;
     if (this.#level === "enough") return { status: "healthy", detail: room };
-    const since = `since ${new Date(this.#sinceUs / 1000).toISOString()}`;
-    if (this.#level === "low") {
-      return { status: "degraded", detail: `${since}: ${room}, captures wait for ${amount(measure.lowBytes)}` };
-    }
     if (this.#refusal !== null) {
-      const detail = `${since}: no room (${this.#refusal.message}), all messages wait; ${room}`;
-      return { status: "down", detail };
+      const waits = `no room (${this.#refusal.message}), all messages wait`;
+      return { status: "down", detail: since(this.#sinceUs, room === null ? waits : `${waits}; ${room}`) };
     }
-    return { status: "down", detail: `${since}: ${room}, all messages wait for ${amount(measure.criticalBytes)}` };
+    if (measure === null) return { status: "healthy", detail: null };
+    if (this.#level === "low") {
+      const detail = since(this.#sinceUs, `${room}, captures wait for ${amount(measure.lowBytes)}`);
+      return { status: "degraded", detail };
+    }
+    return {
+      status: "down",
+      detail: since(this.#sinceUs, `${room}, all messages wait for ${amount(measure.criticalBytes)}`),
+    };
   }
 
   #judge(): void {
@@ -292,7 +303,7 @@ export class DiskRoom implements WriteRoom {
       this.#silence = null;
     } catch (error) {
       if (this.#silence === null) this.#report("the disk does not answer", error);
-      this.#silence = `the disk does not answer: ${(error as Error).message}`;
+      this.#silence = { sinceUs: this.#silence?.sinceUs ?? this.#wallUs(), cause: (error as Error).message };
     }
     this.#judge();
     this.#onChange();

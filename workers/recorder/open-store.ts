@@ -81,7 +81,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     }
     reportRecovery(log, line);
     const earlierDamage = withoutFoundAgain(earlier, log.recovery);
-    const damagedSnapshot = unusable?.isDamaged ? unusable : null;
+    const damagedSnapshot = unusable?.verdict === "damaged" ? unusable : null;
     return { log, state, snapshot, openedAt, earlierDamage, damagedSnapshot, damagedRuns: damagedRuns.length };
   } catch (error) {
     // A log that failed says so again; what made the start fail is told.

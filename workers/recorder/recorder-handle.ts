@@ -2,8 +2,10 @@ import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import type { DeliveryContent } from "../../storage/delivery-records.js";
+import { FileSystemError } from "../../storage/file-system.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import { buffersOf } from "../artefacts/task-buffers.js";
 import type { RecorderFigures } from "./recorder-figures.js";
@@ -46,6 +48,8 @@ export interface RecorderCallbacks {
   /** The recorder's rows of health (log, disk, recorder), all of them, and the store's counters, each time one changes. */
   onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
+  /** What compaction or the making of a snapshot met of stored bytes that are damaged. */
+  onReadDamage?(error: StorageErrorData): void;
   /** What is kept open of these runs' captures is closed, downloads under way apart. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
   /** Keeps the segment's file of now open, until its moves are applied. */
@@ -147,8 +151,10 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
     const taking = callbacks.onSnapshot?.(path, sequence, moves) ?? Promise.reject(new Error("the front takes none"));
     taking.then(
       () => post({ kind: "snapshot_taken" }),
-      (error: unknown) =>
-        post({ kind: "snapshot_refused", reason: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error);
+        post({ kind: "snapshot_refused", reason, isUnread: error instanceof FileSystemError });
+      },
     );
   };
 
@@ -185,6 +191,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         return;
       case "log":
         callbacks.onLog(message.line);
+        return;
+      case "read_damage":
+        callbacks.onReadDamage?.(message.error);
         return;
       case "let_go_of_captures":
         taken = taken

@@ -13,10 +13,12 @@ export interface HealthSources {
   damagedSnapshot: { name: string; cause: string } | null;
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
-  /** What ended the recorder's work, for people; null while it works. */
+  /** What ended the recorder's work, and since when, for people; null while it works. */
   recorderFailure(): string | null;
-  /** Why segments are not compacted any more; null while they are. */
+  /** Which segments are not compacted, why, and since when; null when nothing stands in the way. */
   compactionFault(): string | null;
+  /** Why no snapshot could be made, and since when; null when one could. */
+  snapshotFault(): string | null;
   /** What keeps retention from removing captures; null when nothing does. */
   retentionFault(): string | null;
   /** What became of the directory's lock; null while it stands. */
@@ -29,7 +31,7 @@ export interface HealthSources {
   /** Captures wait until more of those that are stored are processed. */
   isProcessingBehind(): boolean;
   counters(): StoreCounters;
-  /** What ended the dispatcher; null while it works. */
+  /** What ended the dispatcher, and since when; null while it works. */
   dispatcherFailure(): string | null;
   /** Which deliveries wait because what is stored of them cannot be read; null when none does. */
   dispatcherFault(): string | null;
@@ -69,6 +71,7 @@ export class RecorderHealth {
       damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),
       foundEarlier(earlierDamage),
       this.#sources.compactionFault(),
+      this.#sources.snapshotFault(),
       this.#sources.lockFault(),
     ].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));

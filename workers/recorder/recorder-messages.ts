@@ -8,6 +8,7 @@ import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Durability } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
@@ -116,6 +117,8 @@ export type RecorderToFront =
   /** The recorder's own rows of health (log, disk, recorder), all of them, and the store's counters, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
+  /** Compaction or the making of a snapshot met stored bytes that are damaged: the front tells of it as of what its own reads find. */
+  | { kind: "read_damage"; error: StorageErrorData }
   /**
    * The captures of these runs have tombstones, in batches sent before this, and their files are unlinked next, or just have been: the
    * front answers when it keeps none of them open beyond the downloads under way, which read on to their end.
@@ -145,7 +148,8 @@ export type FrontToRecorder =
   | { kind: "batch_taken"; bytes: number }
   /** The answers to `snapshot`. */
   | { kind: "snapshot_taken" }
-  | { kind: "snapshot_refused"; reason: string }
+  /** `isUnread`: it could not be read, which says nothing of what it is worth. */
+  | { kind: "snapshot_refused"; reason: string; isUnread: boolean }
   /** The answer to `let_go_of_captures`; one is asked at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }

@@ -1,3 +1,4 @@
+import { since } from "../../core/health.js";
 import { storedEnd } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
 import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
@@ -34,7 +35,7 @@ import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
 import { RunEndings } from "./run-endings.js";
-import type { OpenedSnapshot } from "./snapshot-opening.js";
+import { type OpenedSnapshot, SnapshotUnreadError } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { StoreWatch } from "./store-watch.js";
 import { Upkeep } from "./upkeep.js";
@@ -112,7 +113,7 @@ export class Recorder implements MessageIntake {
   #roomLevel: RoomLevel = "enough";
   readonly #exclusiveWork = new ExclusiveWork();
   #snapshots: SnapshotSchedule | undefined;
-  #whenSnapshotAnswered: ((refusal: string | null) => void) | null = null;
+  #whenSnapshotAnswered: ((refusal: Error | null) => void) | null = null;
   #upkeep: Upkeep | undefined;
   /** Last sequence numbers of the batches that the front has not taken yet. */
   readonly #untaken: number[] = [];
@@ -246,6 +247,7 @@ export class Recorder implements MessageIntake {
       policy: this.#options.retention,
       work: this.#exclusiveWork,
       appendTombstone: (run) => this.#openWriter().appendTombstone(run),
+      onReadDamage: (error) => this.#environment.send({ kind: "read_damage", error }),
       onChange: () => this.#health?.update(),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
@@ -261,6 +263,7 @@ export class Recorder implements MessageIntake {
         disk: () => this.#room.row,
         recorderFailure: () => this.#failure,
         compactionFault: () => upkeep.compactionFault,
+        snapshotFault: () => this.#snapshots?.fault ?? null,
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => this.#watch.lockFault,
         damagedRuns: opened.damagedRuns,
@@ -316,6 +319,7 @@ export class Recorder implements MessageIntake {
     const { timers, startDispatcher, send } = this.#environment;
     return new WebhookKeeper({
       ...{ state: this.#state, timers, clock, startDispatcher, serviceVersion: this.#options.serviceVersion },
+      wallUs: this.#environment.wallUs,
       receivers: this.#options.receivers,
       append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
       send: (message) => send(message),
@@ -331,8 +335,8 @@ export class Recorder implements MessageIntake {
   }
 
   #startSnapshots(log: Log, last: OpenedSnapshot | null): void {
-    const { timers, makeSnapshot } = this.#environment;
-    const { metaPath, snapshotPath } = this.#directory;
+    const { timers, wallUs, makeSnapshot, send } = this.#environment;
+    const { metaPath, snapshotPath, quarantinePath } = this.#directory;
     if (makeSnapshot === undefined) return;
     this.#snapshots = new SnapshotSchedule({
       policy: this.#options.snapshots ?? {},
@@ -345,7 +349,10 @@ export class Recorder implements MessageIntake {
       },
       hasSpare: (bytes) => this.#room.hasSpare(bytes),
       runCount: () => this.#state.runCount,
-      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, throughSequence }),
+      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, quarantinePath, throughSequence }),
+      wallUs,
+      onReadDamage: (error) => send({ kind: "read_damage", error }),
+      onChange: () => this.#health?.update(),
       line: (level, message, fields) => this.#line(level, message, fields),
     });
     const { bytes, lastSequence } = log.recovery;
@@ -354,7 +361,7 @@ export class Recorder implements MessageIntake {
 
   #askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(new Error(refusal)));
+      this.#whenSnapshotAnswered = (refusal) => (refusal === null ? resolve() : reject(refusal));
       this.#environment.send({ kind: "snapshot", path, sequence, moves });
     });
   }
@@ -422,7 +429,7 @@ export class Recorder implements MessageIntake {
         this.#whenSnapshotAnswered?.(null);
         return;
       case "snapshot_refused":
-        this.#whenSnapshotAnswered?.(message.reason);
+        this.#whenSnapshotAnswered?.(new (message.isUnread ? SnapshotUnreadError : Error)(message.reason));
         return;
       case "captures_let_go":
       case "segment_held":
@@ -600,7 +607,7 @@ export class Recorder implements MessageIntake {
   }
 
   #dated(message: string): string {
-    return `since ${new Date(this.#environment.wallUs() / 1000).toISOString()}: ${message}`;
+    return since(this.#environment.wallUs(), message);
   }
 
   #storeFailed({ message, params }: StorageErrorData): void {

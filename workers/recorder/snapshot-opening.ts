@@ -1,10 +1,10 @@
 import type { DataDirectory } from "../../storage/data-directory.js";
-import type { FileSystem } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
 import type { LogStart } from "../../storage/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
-import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { quarantineSnapshot, snapshotsIn } from "../../storage/snapshot-folder.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import type { LogLine } from "./recorder-messages.js";
@@ -15,7 +15,7 @@ export interface SnapshotOpeningOptions {
   directory: DataDirectory;
   /** A state that nothing has been folded into. */
   createState(): RecorderState;
-  /** Has the front take its part of the snapshot; rejects when it does not. */
+  /** Has the front take its part of the snapshot; rejects when it does not, with `SnapshotUnreadError` where it could not read it. */
   askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void>;
   /** What the front has taken does not count. */
   discard(): void;
@@ -34,8 +34,17 @@ export interface UnusableSnapshot {
   /** Of the file in its folder. */
   name: string;
   cause: string;
-  /** The file itself is damaged: it is more than a snapshot that does not fit. */
-  isDamaged: boolean;
+  /**
+   * - `damaged`: the file itself, which is more than a snapshot that does not fit.
+   * - `misfit`: it is whole, and of another log or version.
+   * - `unread`: it, or what it is held against, could not be read, for a reason that may pass: it may be as good as ever.
+   */
+  verdict: "damaged" | "misfit" | "unread";
+}
+
+/** The snapshot could not be read, which says nothing of what it is worth. */
+export class SnapshotUnreadError extends Error {
+  override name = "SnapshotUnreadError";
 }
 
 export interface SnapshotOpening {
@@ -47,7 +56,7 @@ export interface SnapshotOpening {
 
 /**
  * Begins from the newest snapshot, the front and the recorder each from its part, both at the same time. Whatever is wrong with it, in the
- * file or against the log, makes it as if there had been none: the log is read from its start.
+ * file or against the log or with the reading of either, makes it as if there had been none: the log is read from its start.
  */
 export async function openSnapshot(options: SnapshotOpeningOptions): Promise<SnapshotOpening> {
   const { fileSystem, directory, line } = options;
@@ -64,34 +73,50 @@ export async function openSnapshot(options: SnapshotOpeningOptions): Promise<Sna
     return { opened, unusable: null };
   } catch (error) {
     options.discard();
-    const damage = await findSnapshotDamage(fileSystem, path);
-    const cause = damage ?? messageOf(error);
-    return { opened: null, unusable: { name: newest, cause, isDamaged: damage !== null } };
+    return { opened: null, unusable: { name: newest, ...(await judged(fileSystem, path, error)) } };
   }
+}
+
+async function judged(
+  fileSystem: FileSystem,
+  path: string,
+  error: unknown,
+): Promise<Pick<UnusableSnapshot, "cause" | "verdict">> {
+  try {
+    const damage = await findSnapshotDamage(fileSystem, path);
+    if (damage !== null) return { cause: damage, verdict: "damaged" };
+  } catch (failure) {
+    return { cause: messageOf(failure), verdict: "unread" };
+  }
+  return { cause: messageOf(error), verdict: isUnread(error) ? "unread" : "misfit" };
+}
+
+function isUnread(error: unknown): boolean {
+  return error instanceof FileSystemError || error instanceof SnapshotUnreadError;
 }
 
 /**
  * Removes a snapshot that is of no use, once the log is open. Where records are lost it is kept in the quarantine folder instead, durably:
- * it may know what they were; and so is one that is damaged, since that says that the disk did not keep what it was given.
+ * it may know what they were; and so is one that is damaged, since that says that the disk did not keep what it was given. One that could
+ * only not be read stays where it is.
  */
 export async function settleUnusable(
   { fileSystem, directory, line }: Pick<SnapshotOpeningOptions, "fileSystem" | "directory" | "line">,
-  { name, cause, isDamaged }: UnusableSnapshot,
+  { name, cause, verdict }: UnusableSnapshot,
   { findings }: Pick<RecoveryReport, "findings">,
 ): Promise<void> {
-  const { snapshotPath, quarantinePath } = directory;
   const hasLost = findings.some(({ firstLost }) => firstLost !== null);
-  if (!hasLost && !isDamaged) {
+  if (!hasLost && verdict === "unread") {
+    line("warn", "a snapshot could not be read, and stays: everything is read from the log", { snapshot: name, cause });
+    return;
+  }
+  if (!hasLost && verdict === "misfit") {
     line("warn", "a snapshot is of no use, and removed: everything is read from the log", { snapshot: name, cause });
-    await remove(fileSystem, `${snapshotPath}/${name}`);
+    await remove(fileSystem, `${directory.snapshotPath}/${name}`);
     return;
   }
   try {
-    await fileSystem.rename(`${snapshotPath}/${name}`, `${quarantinePath}/${name}`);
-    // The name that it gets before the one that it loses, so that it always has one. Should it keep both, the next start judges it anew,
-    // and moves it again: the second sync saves no more than that.
-    await fileSystem.syncDirectory(quarantinePath);
-    await fileSystem.syncDirectory(snapshotPath);
+    await quarantineSnapshot(fileSystem, directory, name);
     const reason = hasLost ? "the log has lost records" : "it is damaged, and everything is read from the log";
     line("warn", `${reason}: a snapshot is kept in quarantine`, { snapshot: name, cause });
   } catch (error) {
@@ -114,7 +139,10 @@ async function take(path: string, options: SnapshotOpeningOptions): Promise<Open
     // The front is to have answered in either case: it must not load what is about to be removed.
     const [own, others] = await Promise.allSettled([state.loadSnapshot(reader, moves), front]);
     if (own.status === "rejected") throw own.reason;
-    if (others.status === "rejected") throw new Error(`the front refused it: ${(others.reason as Error).message}`);
+    if (others.status === "rejected") {
+      const message = `the front refused it: ${messageOf(others.reason)}`;
+      throw isUnread(others.reason) ? new SnapshotUnreadError(message) : new Error(message);
+    }
     return { state, start, bytes: reader.sizeBytes };
   } finally {
     await reader.close();

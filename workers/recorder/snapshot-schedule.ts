@@ -1,6 +1,8 @@
+import { since } from "../../core/health.js";
 import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import { RECORD_HEADER_BYTES } from "../../storage/record-format.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { SnapshotMade } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import type { ExclusiveWork } from "./exclusive-work.js";
@@ -31,6 +33,12 @@ export interface SnapshotScheduleOptions {
   hasSpare(bytes: number): boolean;
   runCount(): number;
   make(throughSequence: number): SnapshotWork;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  /** Stored bytes are damaged, or the disk does not give them: health tells of it as of what other reads find. */
+  onReadDamage(error: StorageErrorData): void;
+  /** Health may show something else. */
+  onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
@@ -43,7 +51,8 @@ export interface LastSnapshot {
 
 /**
  * Has snapshots made, beside everything else: one when enough of the log, or enough time with changes, lies behind the last one, and one
- * at a clean stop if it is quick. Nothing depends on one: what goes wrong is a line in the log, and is tried again when the next is due.
+ * at a clean stop if it is quick. Nothing depends on one: what goes wrong is told by the log and by health, and is tried again when the
+ * next is due.
  */
 export class SnapshotSchedule {
   readonly #options: SnapshotScheduleOptions;
@@ -61,6 +70,7 @@ export class SnapshotSchedule {
   #isOver = false;
   #isStopped = false;
   #isGivenUp = false;
+  #fault: { sinceUs: number; what: string } | null = null;
 
   constructor(options: SnapshotScheduleOptions) {
     this.#options = options;
@@ -94,6 +104,11 @@ export class SnapshotSchedule {
     await this.#making;
     if (!this.#isGivenUp && !this.#isOver && this.#logBytes >= this.#policy.stopLogBytes) await this.#make();
     this.#options.timers.clear(limit);
+  }
+
+  /** Why the last one could not be made, and since when none could; null when it was. */
+  get fault(): string | null {
+    return this.#fault && since(this.#fault.sinceUs, this.#fault.what);
   }
 
   get #lastBytes(): number {
@@ -164,7 +179,9 @@ export class SnapshotSchedule {
       }
       this.#work = make(sequence);
       const outcome = await this.#work.outcome;
+      for (const damage of outcome.damages ?? []) this.#options.onReadDamage(damage);
       if ("made" in outcome) {
+        this.#setFault(null);
         this.#logBytes -= logBytes;
         this.#last = outcome.made;
         line("info", "made a snapshot", { ...fieldsOf(outcome.made), duration_ms: elapsedMs(startedMs) });
@@ -175,17 +192,30 @@ export class SnapshotSchedule {
       } else if ("refused" in outcome) {
         this.#isOver = true;
         line("warn", "no snapshot is made until the next start", { cause: outcome.refused });
+        this.#setFault(`no snapshot is made until the next start: ${outcome.refused}`);
       } else {
         line("warn", "a snapshot could not be made", { cause: outcome.failed, duration_ms: elapsedMs(startedMs) });
+        this.#setFault(triedAgain(outcome.failed));
       }
     } catch (error) {
-      line("warn", "a snapshot could not be made", { cause: error instanceof Error ? error.message : String(error) });
+      const cause = error instanceof Error ? error.message : String(error);
+      line("warn", "a snapshot could not be made", { cause });
+      this.#setFault(triedAgain(cause));
     } finally {
       this.#work = null;
       endTurn();
     }
     return this.#policy.intervalMs;
   }
+
+  #setFault(what: string | null): void {
+    this.#fault = what === null ? null : { sinceUs: this.#fault?.sinceUs ?? this.#options.wallUs(), what };
+    this.#options.onChange();
+  }
+}
+
+function triedAgain(cause: string): string {
+  return `no snapshot could be made, and it is tried again: ${cause}`;
 }
 
 function fieldsOf({ sequence, fromSequence, runs, bytes }: SnapshotMade): LogLine["fields"] {

@@ -9,6 +9,7 @@ import type { CommittedBatch } from "../../storage/log-batch.js";
 import type { Timers } from "../../storage/log-options.js";
 import { LogReader } from "../../storage/log-reader.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import { Compaction } from "./compaction.js";
 import type { DiskRoom } from "./disk-room.js";
 import type { ExclusiveWork } from "./exclusive-work.js";
@@ -31,6 +32,8 @@ export interface UpkeepOptions {
   /** What compaction takes turns with. */
   work: ExclusiveWork;
   appendTombstone(run: RunState): { sequence: number; timeUs: number };
+  /** Stored bytes of the log are damaged, or the disk does not give them. */
+  onReadDamage(error: StorageErrorData): void;
   /** Health may show something else. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
@@ -82,6 +85,7 @@ export class Upkeep {
       syncNames: () => log.syncNames(),
       hold: (segmentBase) => this.#hold(segmentBase),
       moved: (moves) => this.#moved(moves),
+      onReadDamage: options.onReadDamage,
       onChange: options.onChange,
       line,
     });
@@ -96,7 +100,7 @@ export class Upkeep {
     return this.#retention.fault;
   }
 
-  /** Why segments are not compacted any more; null while they are. */
+  /** Which segments are not compacted, why, and since when; null when nothing stands in the way. */
   get compactionFault(): string | null {
     return this.#compaction.fault;
   }

@@ -1,5 +1,6 @@
 import { emitRunEvent } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
+import { since } from "../../core/health.js";
 import type { RunState } from "../../core/run-state.js";
 import type { ServiceClock } from "../../core/service-clock.js";
 import { ServiceError } from "../../core/service-errors.js";
@@ -25,6 +26,8 @@ export interface WebhookKeeperOptions {
   /** Undefined: deliveries are recorded and not made. */
   startDispatcher: typeof startDispatcher | undefined;
   clock: ServiceClock;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
   append(change: WebhookChange, timeUs: number): number;
   send(message: RecorderToFront): void;
   /** Why nothing can be recorded now; null when it can. */
@@ -73,7 +76,7 @@ export class WebhookKeeper {
     const callbacks: DispatcherCallbacks = {
       onReports: (reports) => this.deliveries.reports(reports),
       onFailure: (message) => {
-        this.#dispatcherFailure = message;
+        this.#dispatcherFailure = since(options.wallUs(), message);
         this.deliveries.abandonAttempts();
         options.onDispatcherFailure(message);
       },
@@ -87,7 +90,7 @@ export class WebhookKeeper {
     });
   }
 
-  /** What ended the dispatcher; null while it works. */
+  /** What ended the dispatcher, and since when; null while it works. */
   get dispatcherFailure(): string | null {
     return this.#dispatcherFailure;
   }

@@ -37,14 +37,15 @@ export class SnapshotCheck implements FoldCheck {
     const check = new SnapshotCheck(`snapshot/${newest}`);
     const path = `${directory.snapshotPath}/${newest}`;
     check.#sizeBytes = await lookups.sizeOf(path);
-    const damage = await findSnapshotDamage(fileSystem, path);
-    if (damage !== null) {
-      check.#isDamaged = true;
-      const advice = "everything in it is in the log too: remove the file, or let the next start put it in quarantine";
-      check.#find("snapshot_damaged", `${damage}; ${advice}`);
-      return check;
-    }
     try {
+      const damage = await findSnapshotDamage(fileSystem, path);
+      if (damage !== null) {
+        check.#isDamaged = true;
+        const advice =
+          "everything in it is in the log too: remove the file, or let the next start put it in quarantine";
+        check.#find("snapshot_damaged", `${damage}; ${advice}`);
+        return check;
+      }
       check.#folds = { loaded: await readFolded(fileSystem, directory.metaPath, path), fresh: nothingFolded() };
       check.#verdict = "not_compared";
       check.#compareName(newest, check.#folds.loaded);

@@ -2,13 +2,16 @@ import { CaptureLedger } from "../../storage/capture-ledger.js";
 import type { FileSystem } from "../../storage/file-system.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import type { LogStart } from "../../storage/log-options.js";
+import { asReadDamage } from "../../storage/read-damage.js";
 import { readLogThrough } from "../../storage/read-log-through.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
-import { snapshotsIn } from "../../storage/snapshot-folder.js";
+import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
+import { quarantineSnapshot, snapshotsIn } from "../../storage/snapshot-folder.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
 import { placeInLog } from "../../storage/snapshot-place.js";
 import { SnapshotReader } from "../../storage/snapshot-reader.js";
 import { writeSnapshot } from "../../storage/snapshot-writer.js";
+import { StorageError } from "../../storage/storage-error.js";
 import { View } from "../../storage/view.js";
 import { RecorderState } from "../recorder/recorder-state.js";
 
@@ -17,6 +20,8 @@ export interface SnapshotRequest {
   metaPath: string;
   /** Folder of the snapshots. */
   snapshotPath: string;
+  /** Folder where a last snapshot that is damaged is kept. */
+  quarantinePath: string;
   /** The last record to be in it; it is durable. */
   throughSequence: number;
 }
@@ -35,18 +40,43 @@ export interface Folded {
   view: View;
   state: RecorderState;
   start: LogStart | null;
+  /** Of the snapshot file; 0 without one. */
+  sizeBytes: number;
 }
 
 /**
  * Makes a snapshot of a store: takes the last one, folds the log from there on with the very classes that open a store, and writes the
- * file. It changes nothing else, and removes the older ones only when the new one is durable.
+ * file, unless the last one has it all. It changes nothing else, and removes the older ones only when the new one is durable.
  *
+ * @param onDamage told of stored bytes, of the log or of the last snapshot, that are damaged or that the disk does not give
  * @throws {SnapshotError} The log is damaged on the way: what was lost there is for an opening to find and to report, again and again.
- * @throws {FileSystemError} The file could not be written; there is none of it then.
+ * @throws {FileSystemError} Something could not be read, or the file not be written; there is none of it then.
  */
-export async function makeSnapshot(fileSystem: FileSystem, request: SnapshotRequest): Promise<SnapshotMade> {
+export async function makeSnapshot(
+  fileSystem: FileSystem,
+  request: SnapshotRequest,
+  onDamage: (error: StorageError) => void = () => {},
+): Promise<SnapshotMade> {
+  try {
+    return await make(fileSystem, request, onDamage);
+  } catch (error) {
+    const damage = asReadDamage(error instanceof SnapshotError ? error.cause : error);
+    if (damage !== null) onDamage(damage);
+    throw error;
+  }
+}
+
+async function make(
+  fileSystem: FileSystem,
+  request: SnapshotRequest,
+  onDamage: (error: StorageError) => void,
+): Promise<SnapshotMade> {
   const { metaPath, snapshotPath, throughSequence } = request;
-  const { view, state, start } = await lastFolded(fileSystem, request);
+  const { view, state, start, sizeBytes } = await lastFolded(fileSystem, request, onDamage);
+  // Whoever could not read it at the start knows nothing of it.
+  if (start?.sequence === throughSequence) {
+    return { sequence: throughSequence, runs: view.runCount, bytes: sizeBytes, fromSequence: throughSequence };
+  }
   const head = await readLogThrough({
     fileSystem,
     directory: metaPath,
@@ -65,15 +95,27 @@ export async function makeSnapshot(fileSystem: FileSystem, request: SnapshotRequ
   return { sequence: throughSequence, runs: view.runCount, bytes, fromSequence: start?.sequence ?? null };
 }
 
-/** From the last snapshot where it is of use, else from nothing: an opening judges it, and removes it if it has to. */
-async function lastFolded(fileSystem: FileSystem, request: SnapshotRequest): Promise<Folded> {
+/** From the last snapshot where it is of use, else from nothing; a damaged one is kept in quarantine, as an opening does it. */
+async function lastFolded(
+  fileSystem: FileSystem,
+  request: SnapshotRequest,
+  onDamage: (error: StorageError) => void,
+): Promise<Folded> {
   const { newest } = await snapshotsIn(fileSystem, request.snapshotPath);
   if (newest === null) return nothingFolded();
+  const path = `${request.snapshotPath}/${newest}`;
   try {
-    return await readFolded(fileSystem, request.metaPath, `${request.snapshotPath}/${newest}`);
+    return await readFolded(fileSystem, request.metaPath, path);
   } catch (error) {
-    if (error instanceof SnapshotError) return nothingFolded();
-    throw error;
+    const damage = await findSnapshotDamage(fileSystem, path);
+    if (damage !== null) {
+      onDamage(new StorageError("snapshot_damaged", `snapshot ${newest}: ${damage}`));
+      // The new one would take its place, and with it what tells of the disk.
+      await quarantineSnapshot(fileSystem, request, newest);
+    } else if (!(error instanceof SnapshotError)) {
+      throw error;
+    }
+    return nothingFolded();
   }
 }
 
@@ -83,6 +125,7 @@ export function nothingFolded(): Folded {
     // Whether this process retains or not: the next one may.
     state: new RecorderState(new CaptureLedger({ keepsRuns: true })),
     start: null,
+    sizeBytes: 0,
   };
 }
 
@@ -93,6 +136,7 @@ export async function readFolded(fileSystem: FileSystem, metaPath: string, path:
   try {
     const { start, moves } = await placeInLog(fileSystem, metaPath, reader.head);
     folded.start = start;
+    folded.sizeBytes = reader.sizeBytes;
     await folded.view.loadSnapshot(reader, start.sequence, moves);
     await folded.state.loadSnapshot(reader, moves);
     return folded;

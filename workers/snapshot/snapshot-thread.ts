@@ -2,17 +2,20 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { SnapshotError } from "../../storage/snapshot-format.js";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import { lowerThreadPriority } from "../thread-priority.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";
 import type { SnapshotOutcome } from "./snapshot-worker.js";
 
 // A stop waits for it a few seconds at most, compaction for its turn; what clients and producers wait for goes first.
 lowerThreadPriority(10);
+const damages: StorageErrorData[] = [];
 let outcome: SnapshotOutcome;
 try {
-  outcome = { made: await makeSnapshot(nodeFileSystem, workerData as SnapshotRequest) };
+  const request = workerData as SnapshotRequest;
+  outcome = { made: await makeSnapshot(nodeFileSystem, request, ({ data }) => damages.push(data)), damages };
 } catch (error) {
-  if (error instanceof SnapshotError) outcome = { refused: error.message };
-  else outcome = { failed: error instanceof Error ? error.message : String(error) };
+  if (error instanceof SnapshotError) outcome = { refused: error.message, damages };
+  else outcome = { failed: error instanceof Error ? error.message : String(error), damages };
 }
 parentPort?.postMessage(outcome);

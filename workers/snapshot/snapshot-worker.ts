@@ -1,8 +1,14 @@
 import { Worker } from "node:worker_threads";
+import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { SnapshotMade, SnapshotRequest } from "./make-snapshot.js";
 
-/** How the making of a snapshot ended: `refused` when the log does not allow one, `failed` for anything else; both for people. */
-export type SnapshotOutcome = { made: SnapshotMade } | { refused: string } | { failed: string };
+/**
+ * How the making of a snapshot ended: `refused` when the log does not allow one, `failed` for anything else; both for people. `damages`:
+ * stored bytes that it met and that are damaged.
+ */
+export type SnapshotOutcome = ({ made: SnapshotMade } | { refused: string } | { failed: string }) & {
+  damages?: readonly StorageErrorData[];
+};
 
 /** A snapshot being made. */
 export interface SnapshotWork {

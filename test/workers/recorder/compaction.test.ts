@@ -6,6 +6,7 @@ import { View } from "../../../storage/view.js";
 import { checkDirectory } from "../../helpers/checked-directory.js";
 import { CAPTURED_BYTES, type KeptRun, runWithCaptures } from "../../helpers/kept-captures.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import type { RawProducer } from "../../helpers/raw-producer.js";
 import { recorderDisk } from "../../helpers/recorder-disk.js";
 import {
@@ -256,6 +257,133 @@ t.test("a failed sync ends compaction until a restart, health and log say so, an
   const again = await start(t, directory);
   await again.recorder.until(() => compacted(again.recorder).length > 0);
   t.equal((await again.front.view.run(runs[0]!.id))?.status, "completed");
+});
+
+const FIRST_SEGMENT = "0000000000000001.seg";
+
+/** The machine's file system, which does to the reading of the first segment, and to the listing of the folder, what a test wants. */
+class FailingReads {
+  /** The operation on the segment's own file that fails, and its code. */
+  fault: { operation: "open" | "fstat" | "stat" | "read"; code: string } | null = null;
+  /** A byte of what is read changes. */
+  flips = false;
+  /** Listing the log's folder fails with this code. */
+  listingCode: string | null = null;
+
+  readonly fileSystem: FileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => {
+      if (!path.endsWith(FIRST_SEGMENT) || mode !== "read") return nodeFileSystem.open(path, mode);
+      this.#fail("open", path);
+      const file = await nodeFileSystem.open(path, mode);
+      const read = file.read.bind(file);
+      const size = file.size.bind(file);
+      file.read = async (into, position) => {
+        this.#fail("read", path);
+        const count = await read(into, position);
+        if (this.flips) into[count >> 1]! ^= 1;
+        return count;
+      };
+      file.size = async () => {
+        this.#fail("fstat", path);
+        return size();
+      };
+      return file;
+    },
+    sizeOf: async (path) => {
+      if (path.endsWith(FIRST_SEGMENT)) this.#fail("stat", path);
+      return nodeFileSystem.sizeOf(path);
+    },
+    readDirectory: async (path) => {
+      const code = path.endsWith("/meta") ? this.listingCode : null;
+      if (code !== null) throw new FileSystemError(code, "readdir", path);
+      return nodeFileSystem.readDirectory(path);
+    },
+  };
+
+  #fail(operation: string, path: string): void {
+    if (this.fault?.operation === operation) throw new FileSystemError(this.fault.code, operation, path);
+  }
+}
+
+for (const [operation, code] of [
+  ["open", "EIO"],
+  ["open", "EACCES"],
+  ["fstat", "EIO"],
+  ["stat", "EIO"],
+  ["read", "ENOMEM"],
+] as const) {
+  t.test(`a segment of which ${operation} fails (${code}) holds up no other, and its time comes again`, async (t) => {
+    const reads = new FailingReads();
+    const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+    const { recorder } = running;
+    reads.fault = { operation, code };
+    await endedRuns(running, 8);
+    const isOfFirst = ({ segment }: { segment?: unknown }) => segment === FIRST_SEGMENT;
+    const isTold = () => recorder.row("log").status === "degraded";
+    await recorder.until(() => isTold() && compacted(recorder).length > 0);
+    t.match(recorder.row("log"), {
+      status: "degraded",
+      detail: new RegExp(
+        `^since \\d{4}-\\S+Z: segment ${FIRST_SEGMENT} is not compacted as long as it cannot be read: ${operation} .*: ${code}$`,
+      ),
+    });
+    const before = recorder.row("log").detail;
+    await pass(running);
+    await endedRuns(running, 4);
+    t.notOk(compacted(recorder).some(isOfFirst));
+    t.equal(recorder.row("log").detail, before, "since when it began");
+    t.equal(linesOf(recorder, "compaction leaves a segment alone as long as it cannot be read").length, 1);
+    t.same(recorder.readDamages, []);
+    reads.fault = null;
+    await pass(running);
+    await recorder.until(() => compacted(recorder).some(isOfFirst));
+    await recorder.until(() => !isTold());
+    t.match(recorder.row("log"), { status: "healthy", detail: null });
+    t.equal(linesOf(recorder, "compaction leaves a segment alone no longer").length, 1);
+  });
+}
+
+for (const [what, harm, message] of [
+  ["is damaged", { flips: true }, /^segment 0000000000000001\.seg, offset \d+: /],
+  [
+    "the disk does not give",
+    { fault: { operation: "read", code: "EUCLEAN" } },
+    /0000000000000001\.seg: the disk does not give it \(EUCLEAN\)$/,
+  ],
+] as const) {
+  t.test(`a segment that ${what} is left alone until a restart, and told as damage that a read found`, async (t) => {
+    const reads = new FailingReads();
+    const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+    const { recorder } = running;
+    Object.assign(reads, harm);
+    await endedRuns(running, 8);
+    const leaves = () => linesOf(recorder, "compaction leaves a segment alone");
+    await recorder.until(() => leaves().length > 0 && compacted(recorder).length > 0);
+    Object.assign(reads, { flips: false, fault: null });
+    await pass(running);
+    await endedRuns(running, 4);
+    t.match(recorder.readDamages, listOf({ code: "record_damaged", message }));
+    t.match(leaves(), listOf({ segment: FIRST_SEGMENT }));
+    t.notOk(compacted(recorder).some(({ segment }) => segment === FIRST_SEGMENT));
+    t.match(recorder.row("log"), { status: "healthy" }, "the front adds what it is told");
+  });
+}
+
+t.test("health says that the segments cannot be looked for, and since when, until they can", async (t) => {
+  const reads = new FailingReads();
+  const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+  const { recorder } = running;
+  reads.listingCode = "EIO";
+  await pass(running);
+  await recorder.until(() => recorder.row("log").status === "degraded");
+  const { detail } = recorder.row("log");
+  t.match(detail, /^since \d{4}-\S+Z: compaction cannot go on, and tries again: readdir .*meta: EIO$/);
+  await pass(running);
+  reads.listingCode = null;
+  await pass(running);
+  await recorder.until(() => recorder.row("log").status === "healthy");
+  t.equal(linesOf(recorder, "compaction could not look for segments, and it is tried again later").length, 1);
 });
 
 t.test("while the disk has little room nothing is compacted, and once it has, it is", async (t) => {

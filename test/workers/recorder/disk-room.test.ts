@@ -122,16 +122,41 @@ t.test("between looks what is spent counts, and the disk is asked at once", asyn
   await subject.room.stop();
 });
 
-t.test("a disk that does not answer is down, told once, and changes no level", async (t) => {
+t.test("a disk that does not answer is down since then, told once, and changes no level", async (t) => {
   const subject = new Subject(1000 * GIB);
   await subject.start(100 * GIB);
   subject.silence = new Error("statfs: EIO");
   t.equal(await subject.look(0), "enough");
+  subject.nowUs += 60_000_000;
+  subject.silence = new Error("statfs: EUCLEAN");
   t.equal(await subject.look(0), "enough");
-  t.same(subject.room.row, { status: "down", detail: "the disk does not answer: statfs: EIO" });
+  t.same(subject.room.row, {
+    status: "down",
+    detail: "since 2026-11-20T00:00:00.000Z: the disk does not answer: statfs: EUCLEAN",
+  });
   t.same(subject.reports, ["the disk does not answer"]);
   subject.silence = null;
   t.equal(await subject.look(100 * GIB), "enough");
   t.equal(subject.room.row.status, "healthy");
+  subject.nowUs += 60_000_000;
+  subject.silence = new Error("statfs: EIO");
+  await subject.look(0);
+  t.match(subject.room.row.detail, /^since 2026-11-20T00:02:00.000Z: the disk does not answer/, "another time");
+  await subject.room.stop();
+});
+
+t.test("a disk that does not answer hides not what waits for room, nor since when", async (t) => {
+  const subject = new Subject(1000 * GIB);
+  await subject.start(100 * GIB);
+  t.equal(await subject.look(GIB - 1), "low");
+  subject.nowUs += 60_000_000;
+  subject.silence = new Error("statfs: EIO");
+  t.equal(await subject.look(0), "low");
+  t.same(subject.room.row, {
+    status: "down",
+    detail:
+      "since 2026-11-20T00:01:00.000Z: the disk does not answer: statfs: EIO; " +
+      "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait for 1024 MiB",
+  });
   await subject.room.stop();
 });

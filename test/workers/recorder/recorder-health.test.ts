@@ -12,6 +12,7 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
     ...{ logFailure: () => null, disk: () => ({ status: "healthy", detail: null }), recorderFailure: () => null },
     ...{
       compactionFault: () => null,
+      snapshotFault: () => null,
       retentionFault: () => null,
       lockFault: () => null,
       ahead: () => ({ bytes: 0, isBehind: false }),

@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { nodeFileSystem } from "../../../storage/file-system.js";
+import { FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
 import { View } from "../../../storage/view.js";
 import { type RecorderCallbacks, startRecorder } from "../../../workers/recorder/recorder-handle.js";
 import type { LogLine } from "../../../workers/recorder/recorder-messages.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
 import { RawProducer } from "../../helpers/raw-producer.js";
 import { temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -106,6 +107,23 @@ for (const [what, onSnapshot] of [
     await handle.stop();
   });
 }
+
+t.test("a front that cannot open it for the moment: the snapshot stays, and all comes as batches", async (t) => {
+  const directory = await stoppedStore(t);
+  const before = snapshotsOf(directory);
+  const failure = new FileSystemError("EMFILE", "open", before[0] as string);
+  const { handle, front } = start(directory, { onSnapshot: () => Promise.reject(failure) });
+  const { recovery } = await handle.ready;
+  t.equal(recovery.snapshotSequence, null);
+  t.equal(front.view.runCount, 5);
+  const warnings = front.lines.filter(({ level }) => level === "warn");
+  t.match(
+    warnings,
+    listOf({ message: /could not be read, and stays/, fields: { cause: /the front refused it.*EMFILE/ } }),
+  );
+  t.same(snapshotsOf(directory), before);
+  await handle.stop();
+});
 
 t.test("damage in the recorder's part: the front gives back what it took", async (t) => {
   const directory = await stoppedStore(t);

@@ -15,6 +15,9 @@ class Scheduled {
   readonly work = new ExclusiveWork();
   readonly asked: number[] = [];
   readonly lines: { level: string; message: string; fields: object }[] = [];
+  readonly damages: string[] = [];
+  /** What health said of it, each time that it could have changed. */
+  readonly details: (string | null)[] = [];
   readonly schedule: SnapshotSchedule;
   sequence = 0;
   hasSpare = true;
@@ -50,6 +53,9 @@ class Scheduled {
           },
         };
       },
+      wallUs: () => Date.UTC(2026, 10, 20) * 1000 + this.timers.nowMs() * 1000,
+      onReadDamage: ({ message }) => this.damages.push(message),
+      onChange: () => this.details.push(this.schedule.fault),
       line: (level, message, fields) => this.lines.push({ level, message, fields }),
     });
   }
@@ -193,6 +199,31 @@ t.test("a failure is a line, and tried again when the next is due", async (t) =>
   await scheduled.end("made", 100);
   await scheduled.commit(1_000);
   t.equal(scheduled.asked.length, 3, "and then as before");
+});
+
+t.test("health says that none could be made, why, and since when, until one is", async (t) => {
+  const scheduled = new Scheduled({ logBytes: 1_000 });
+  scheduled.schedule.start(0, null);
+  await scheduled.commit(1_000);
+  await scheduled.end({ failed: "open: EMFILE" });
+  await scheduled.pass(5 * MINUTE);
+  await scheduled.end({ failed: "write: EIO" });
+  const since = "since 2026-11-20T00:00:00.000Z: no snapshot could be made, and it is tried again: ";
+  t.same(scheduled.details, [`${since}open: EMFILE`, `${since}write: EIO`]);
+  await scheduled.pass(5 * MINUTE);
+  await scheduled.end("made", 100);
+  t.equal(scheduled.details.at(-1), null);
+  t.same(scheduled.damages, []);
+  await scheduled.commit(1_000);
+  const params = {};
+  const damages = [{ code: "record_damaged", message: "segment 1, offset 2: …", params }] as const;
+  await scheduled.end({ refused: "the log is damaged", damages });
+  const refused = "since 2026-11-20T00:10:00.000Z: no snapshot is made until the next start: the log is damaged";
+  t.equal(scheduled.details.at(-1), refused);
+  t.same(scheduled.damages, ["segment 1, offset 2: …"]);
+  await scheduled.commit(1_000);
+  await scheduled.schedule.stop(true);
+  t.equal(scheduled.details.at(-1), refused, "for good");
 });
 
 t.test("a log that allows none: said once, and no more are tried", async (t) => {

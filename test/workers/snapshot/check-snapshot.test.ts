@@ -71,6 +71,18 @@ t.test("a damaged snapshot is told, and damage, though everything in it is in th
   t.match(await checked(disk), { ok: true, summary: { damages: 0 } });
 });
 
+t.test("a snapshot that the disk does not give is damaged, whatever the disk says of it", async (t) => {
+  const { disk, path } = await storeWithSnapshot(2);
+  for (const code of ["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]) {
+    disk.onRead = (read) => (read === path ? code : undefined);
+    const { ok, findings, snapshot } = await checked(disk);
+    t.same([ok, snapshot?.verdict], [false, "of_no_use"], code);
+    t.match(findings, listOf({ code: "snapshot_damaged", message: code }));
+  }
+  disk.onRead = (read) => (read === path ? "ENOMEM" : undefined);
+  t.match((await checked(disk)).findings, listOf({ code: "unreadable", message: /ENOMEM/ }), "which may pass");
+});
+
 t.test("a snapshot of another version is no damaged one, and of no use", async (t) => {
   for (const at of [8, 12]) {
     const { disk, path } = await storeWithSnapshot(2);

@@ -83,7 +83,12 @@ class CompactedStore {
 
   snapshot() {
     const throughSequence = this.store.log.durableSequence;
-    return makeSnapshot(this.disk, { metaPath: META, snapshotPath: SNAPSHOTS, throughSequence });
+    return makeSnapshot(this.disk, {
+      metaPath: META,
+      snapshotPath: SNAPSHOTS,
+      quarantinePath: QUARANTINE,
+      throughSequence,
+    });
   }
 }
 

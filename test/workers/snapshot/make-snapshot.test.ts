@@ -1,16 +1,19 @@
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
+import { FileSystemError } from "../../../storage/file-system.js";
 import { quarantinedFiles } from "../../../storage/quarantine.js";
 import { segmentName } from "../../../storage/segment.js";
 import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-format.js";
 import { SnapshotReader } from "../../../storage/snapshot-reader.js";
+import type { StorageError } from "../../../storage/storage-error.js";
+import { makeSnapshot, type SnapshotRequest } from "../../../workers/snapshot/make-snapshot.js";
 import { CellHistory } from "../../helpers/cell-history.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
 import { listOf } from "../../helpers/list-of.js";
 import { META, QUARANTINE } from "../../helpers/log-harness.js";
 import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/power-cuts.js";
 import { sectionDifferences } from "../../helpers/section-differences.js";
-import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { SimulatedDisk } from "../../helpers/simulated-disk.js";
 import { checkDisk } from "../../helpers/store-damage.js";
 import { sized } from "../../helpers/test-size.js";
 import { differences } from "../../helpers/view-comparison.js";
@@ -52,6 +55,10 @@ async function storeWithSnapshot(seed: number, before = 150, after = 100) {
   await store.append(history, after);
   await store.log.close();
   return { disk, history, sequence, path: `${SNAPSHOTS}/${snapshotName(sequence)}` };
+}
+
+function requestThrough(throughSequence: number): SnapshotRequest {
+  return { metaPath: META, snapshotPath: SNAPSHOTS, quarantinePath: QUARANTINE, throughSequence };
 }
 
 function flipAt(disk: SimulatedDisk, path: string, at: number): void {
@@ -106,11 +113,13 @@ t.test(`a snapshot anywhere and the log behind it are the whole log, TEST_SEED=$
   t.comment(`${snapshots} snapshots in stores of some ${records} records, ${runs} runs`);
 });
 
-t.test("nothing is new: a snapshot of what the last one has is refused, and the last one stays", async (t) => {
-  const { disk, path } = await storeWithSnapshot(1, 50, 0);
+t.test("nothing is new: the last one has it all, and stays as it is", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(1, 50, 0);
   const store = await HistoryStore.open(disk);
-  await t.rejects(store.makeSnapshot(store.snapshot?.start.sequence), /nothing was recorded/);
-  t.ok(disk.paths().includes(path));
+  const { operations } = disk;
+  const made = await store.makeSnapshot(sequence);
+  t.match(made, { sequence, fromSequence: sequence, runs: store.view.runCount, bytes: disk.bytesOf(path).length });
+  t.equal(disk.operations, operations, "nothing is written");
   await store.log.close();
 });
 
@@ -268,6 +277,76 @@ t.test("the front refuses it: both begin from nothing", async (t) => {
   await store.log.close();
 });
 
+/** The disk, on which some openings of the file fail, counted from 1, or reads in it. */
+function failing(disk: SimulatedDisk, path: string, operation: "open" | "read", code: string, nths?: number[]) {
+  const copy = disk.copy();
+  let count = 0;
+  const isFailing = (of: string): boolean => of === path && (nths?.includes(++count) ?? true);
+  if (operation === "read") copy.onRead = (of) => (isFailing(of) ? code : undefined);
+  const open = copy.open.bind(copy);
+  if (operation === "open") {
+    copy.open = (of, mode) =>
+      isFailing(of) ? Promise.reject(new FileSystemError(code, operation, of)) : open(of, mode);
+  }
+  return copy;
+}
+
+t.test("a snapshot that the disk does not give is damaged, whatever the disk says of it", async (t) => {
+  const { disk, path } = await storeWithSnapshot(9);
+  const name = path.slice(SNAPSHOTS.length + 1);
+  const plain = await (await opened(withoutSnapshots(disk))).columns();
+  for (const operation of ["open", "read"] as const) {
+    for (const code of ["EIO", "EUCLEAN", "EBADMSG", "ENODATA"]) {
+      const copy = failing(disk, path, operation, code);
+      const store = await HistoryStore.open(copy);
+      t.equal(store.snapshot, null, `${operation} ${code}`);
+      t.match(store.warnings, listOf({ message: /is damaged, .*is kept in quarantine$/, cause: code }));
+      t.same([copy.has(path), copy.has(`${QUARANTINE}/${name}`)], [false, true]);
+      t.same(sectionDifferences(await store.columns(), plain), []);
+      await store.log.close();
+    }
+  }
+});
+
+t.test("a snapshot that cannot be read for the moment stays, and the log is read in its place", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(10, 100, 0);
+  const name = path.slice(SNAPSHOTS.length + 1);
+  const bytes = disk.bytesOf(path);
+  const plain = await (await opened(withoutSnapshots(disk))).columns();
+  /** Of the file: by the recorder, by the front, by whoever looks what is wrong with it. */
+  const openings = { recorder: [1], front: [2], "recorder, and its second look": [1, 3], everybody: undefined };
+  for (const code of ["EMFILE", "ENFILE", "ENOMEM", "EACCES"]) {
+    for (const [who, nths] of Object.entries(openings)) {
+      const copy = failing(disk, path, "open", code, nths);
+      const store = await HistoryStore.open(copy);
+      t.equal(store.snapshot, null, `${code}: ${who}`);
+      t.match(store.warnings, listOf({ message: /could not be read, and stays/, snapshot: name, cause: code }));
+      t.same(sectionDifferences(await store.columns(), plain), []);
+      t.same(copy.bytesOf(path), bytes);
+      // It is the last one still, of which this start knows nothing.
+      const { open } = SimulatedDisk.prototype;
+      copy.open = open;
+      t.match(await store.makeSnapshot(sequence), { sequence, fromSequence: sequence });
+      await store.log.close();
+      const again = await HistoryStore.open(copy);
+      t.equal(again.snapshot?.start.sequence, sequence, "the next start begins from it");
+      await again.log.close();
+    }
+  }
+  const segment = disk.paths().find((one) => one.startsWith(META)) as string;
+  for (const copy of [failing(disk, path, "read", "ENOMEM"), failing(disk, segment, "read", "EIO", [1])]) {
+    const store = await HistoryStore.open(copy);
+    t.match(store.warnings, listOf({ message: /could not be read, and stays/ }));
+    t.same(copy.bytesOf(path), bytes);
+    await store.log.close();
+  }
+  const lost = failing(disk, path, "open", "EMFILE", [1]);
+  removeSegmentsBehind(lost, 1);
+  const store = await HistoryStore.open(lost);
+  await store.log.close();
+  t.same(lost.has(path) || lost.bytesOf(`${QUARANTINE}/${name}`), bytes, "where records are lost it may know them");
+});
+
 t.test("what a crash left beside it goes at the next opening", async (t) => {
   const { disk, path, sequence } = await storeWithSnapshot(6);
   disk.setBytes(`${SNAPSHOTS}/${snapshotName(sequence + 5)}.tmp`, new Uint8Array(10));
@@ -279,6 +358,75 @@ t.test("what a crash left beside it goes at the next opening", async (t) => {
     [path],
   );
   await store.log.close();
+});
+
+t.test("a damaged last snapshot is kept and told, and the new one made of the log alone", async (t) => {
+  const { disk, path, sequence } = await storeWithSnapshot(11);
+  const name = path.slice(SNAPSHOTS.length + 1);
+  const kept = `${QUARANTINE}/${name}`;
+  const whole = disk.bytesOf(path);
+  const harms: [RegExp, (copy: SimulatedDisk) => SimulatedDisk][] = [
+    [
+      /does not match its CRC$/,
+      (copy) => {
+        flipAt(copy, path, whole.length >> 1);
+        return copy;
+      },
+    ],
+    [/EUCLEAN$/, (copy) => failing(copy, path, "read", "EUCLEAN")],
+  ];
+  for (const [cause, harm] of harms) {
+    // Once the store is open.
+    const before = disk.copy();
+    const store = await HistoryStore.open(before);
+    const last = store.log.durableSequence;
+    await store.log.close();
+    const copy = harm(before);
+    const damages: StorageError[] = [];
+    const made = await makeSnapshot(copy, requestThrough(last), (error) => damages.push(error));
+    t.match(made, { sequence: last, fromSequence: null });
+    t.match(damages, listOf({ code: "snapshot_damaged", message: new RegExp(`^snapshot ${name}: .*${cause.source}`) }));
+    t.ok(copy.has(kept) && !copy.has(path));
+    const again = await assertAsFromLog(t, copy, `${cause}`);
+    t.equal(again.snapshot?.start.sequence, last);
+  }
+  const passing = failing(disk, path, "open", "EMFILE");
+  const damages: StorageError[] = [];
+  await t.rejects(
+    makeSnapshot(passing, requestThrough(sequence + 1), (error) => damages.push(error)),
+    {
+      code: "EMFILE",
+    },
+  );
+  t.same(damages, [], "what may pass is none");
+  t.same(passing.bytesOf(path), whole);
+});
+
+t.test("bytes of the log that are damaged, or that the disk does not give, are told", async (t) => {
+  const { disk } = await storeWithSnapshot(13);
+  const store = await HistoryStore.open(disk);
+  const last = store.log.durableSequence;
+  await store.log.close();
+  const newest = disk.paths().findLast((name) => name.startsWith(META)) as string;
+  const name = newest.slice(META.length + 1);
+  const told = async (copy: SimulatedDisk) => {
+    const damages: StorageError[] = [];
+    const { name: error } = await makeSnapshot(copy, requestThrough(last), (one) => damages.push(one)).then(
+      () => ({ name: "none" }),
+      (failure: Error) => failure,
+    );
+    return { error, damages };
+  };
+  const damaged = disk.copy();
+  flipAt(damaged, newest, disk.bytesOf(newest).length - 300);
+  const message = new RegExp(`^segment ${name}, offset \\d+: `);
+  t.match(await told(damaged), { error: "SnapshotError", damages: listOf({ code: "record_damaged", message }) });
+  const given = `${newest}: the disk does not give it (EBADMSG)`;
+  t.match(await told(failing(disk, newest, "read", "EBADMSG")), {
+    error: "FileSystemError",
+    damages: listOf({ code: "record_damaged", message: given }),
+  });
+  t.match(await told(failing(disk, newest, "read", "ENOMEM")), { error: "FileSystemError", damages: { length: 0 } });
 });
 
 t.test("never across damage: none is made, and the last one stays", async (t) => {
