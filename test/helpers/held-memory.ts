@@ -12,3 +12,8 @@ export function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
+
+/** What nothing refers to is gone. */
+export function collectGarbage(): void {
+  collect();
+}

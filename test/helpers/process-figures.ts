@@ -2,7 +2,16 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export function residentBytes(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  return statusBytes(pid, "VmRSS");
+}
+
+/** The most that it was since the process began. */
+export function peakResidentBytes(pid: number): number {
+  return statusBytes(pid, "VmHWM");
+}
+
+function statusBytes(pid: number, name: string): number {
+  const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(match?.[1] ?? Number.NaN) * 1024;
 }
 

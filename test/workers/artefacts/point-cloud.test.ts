@@ -1,14 +1,17 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { itemBytes } from "../../../core/capture.js";
 import { plyHeader, vertexBytes } from "../../../core/ply-header.js";
 import { createRandom } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "../../../workers/artefacts/point-cloud.js";
+import { listOf } from "../../helpers/list-of.js";
 import {
   frameOf,
   heightSource,
+  loadFrame,
   type MadeFrame,
   plainHeights,
   planeSource,
@@ -171,46 +174,109 @@ t.test(
   },
 );
 
-const open3d = pythonWith("open3d", "numpy");
+/** As wantedVertices, in one array a property: a row for each of a million points would take seconds. */
+function wantedColumns(frame: MadeFrame, mask: Uint8Array | null): { xyz: Float32Array; intensity: Uint8Array } {
+  const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
+  const light = frame.planes.luminance;
+  const zs = plainHeights(frame);
+  const xyz = new Float32Array(3 * zs.length);
+  const intensity = new Uint8Array(zs.length);
+  let points = 0;
+  for (let at = 0; at < zs.length; at++) {
+    if (zs[at] === Number.POSITIVE_INFINITY) continue;
+    if (mask !== null && (((mask[at >> 3] as number) >> (at & 7)) & 1) === 0) continue;
+    xyz[3 * points] = xOriginMm + (at % width) * xPitchMm;
+    xyz[3 * points + 1] = yOriginMm + Math.floor(at / width) * yPitchMm;
+    xyz[3 * points + 2] = zs[at] as number;
+    if (light?.dtype === "u8") intensity[points] = frame.luminance?.[at] as number;
+    else if (light !== undefined) intensity[points] = Math.min(255, lightOf(frame, at) >> (light.bits - 8));
+    points++;
+  }
+  return { xyz: xyz.subarray(0, 3 * points), intensity: intensity.subarray(0, light === undefined ? 0 : points) };
+}
+
+/** Both read x, y, z and, where the header has it, intensity; `wanted` is `<name>.xyz` and `<name>.light`. */
+const COMPARISON = `
+def compare(name, xyz, light):
+    wanted = numpy.fromfile(name + ".xyz", dtype="<f4").reshape(-1, 3)
+    bright = numpy.fromfile(name + ".light", dtype="u1")
+    same_light = light is None if bright.size == 0 else light is not None and light.dtype == numpy.uint8 and numpy.array_equal(light, bright)
+    print(name, len(xyz), bool(xyz.dtype == numpy.float32 and numpy.array_equal(xyz, wanted) and same_light))
+`;
+/** Of a binary PLY nothing but its own header says what the rows are. */
+const NUMPY = `
+import sys, numpy
+${COMPARISON}
+TYPES = {"float": "<f4", "float32": "<f4", "uchar": "u1", "uint8": "u1"}
+for name in sys.argv[1:]:
+    with open(name, "rb") as file:
+        lines = []
+        while not lines or lines[-1] != "end_header":
+            lines.append(file.readline().decode("ascii").rstrip("\\n"))
+        assert lines[:2] == ["ply", "format binary_little_endian 1.0"], lines
+        words = [line.split() for line in lines[2:-1] if not line.startswith("comment ")]
+        (element, kind, count), properties = words[0], words[1:]
+        assert (element, kind) == ("element", "vertex"), words
+        rows = numpy.dtype([(field, TYPES[dtype]) for _, dtype, field in properties])
+        vertices = numpy.frombuffer(file.read(), dtype=rows)
+        assert len(vertices) == int(count), (len(vertices), count)
+        assert rows.names[:3] == ("x", "y", "z"), rows
+    xyz = numpy.stack([vertices[axis] for axis in "xyz"], axis=1)
+    compare(name, xyz, vertices["intensity"] if "intensity" in rows.names else None)
+`;
 const OPEN3D = `
 import sys, numpy, open3d
+${COMPARISON}
 for name in sys.argv[1:]:
-    points = numpy.asarray(open3d.io.read_point_cloud(name).points).astype("<f4")
-    wanted = numpy.fromfile(name + ".xyz", dtype="<f4").reshape(-1, 3)
-    print(name, bool(numpy.array_equal(points, wanted)))
+    cloud = open3d.t.io.read_point_cloud(name)
+    xyz = cloud.point["positions"].numpy()
+    light = cloud.point["intensity"].numpy().ravel() if "intensity" in cloud.point else None
+    compare(name, xyz, light)
+    plain = numpy.asarray(open3d.io.read_point_cloud(name).points)
+    assert numpy.array_equal(plain, xyz.astype("f8")), name
 `;
 
-import { listOf } from "../../helpers/list-of.js";
-
-t.test("Open3D reads the same points", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
+t.test("other readers read the same points, all of them and those of the filter", async (t) => {
   const folder = t.testdir();
   const files: string[] = [];
-  for (const frame of [...(await realFrames()), surfaceFrame(1, 200, 100)]) {
-    // As wantedVertices, without an array for each of a million points.
-    const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
-    const zs = plainHeights(frame);
-    const all = new Float32Array(3 * zs.length);
-    let length = 0;
-    for (let at = 0; at < zs.length; at++) {
-      if (zs[at] === Number.POSITIVE_INFINITY) continue;
-      all[length++] = xOriginMm + (at % width) * xPitchMm;
-      all[length++] = yOriginMm + Math.floor(at / width) * yPitchMm;
-      all[length++] = zs[at] as number;
-    }
-    const xyz = all.slice(0, length);
-    for (const [, memory] of kernels) {
+  const filled: string[] = [];
+  let intensities = 0;
+  const [, wasm] = kernels[1] as (typeof kernels)[number];
+  for (const frame of [...(await realFrames()), surfaceFrame(1, 200, 100), ...frames()]) {
+    const { bits, inliers, points } = filterOutliers(wasm, await loadFrame(wasm, frame));
+    for (const [mask, count] of [
+      [null, points],
+      [bits, inliers],
+    ] as const) {
+      const [byTypeScript, byWasm] = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
+      t.ok((byWasm as Buffer).equals(byTypeScript as Buffer), `${frame.name}: both kernels`);
+      const { xyz, intensity } = wantedColumns(frame, mask);
+      t.equal(xyz.length, 3 * count, `${frame.name}: ${count} points`);
+      if (intensity.length > 0) intensities++;
       const file = join(folder, `${files.length}.ply`);
+      // Open3D refuses a cloud without a point.
+      if (count > 0) filled.push(file);
       files.push(file);
-      writeFileSync(file, await cloudFile(memory, frame, null));
-      writeFileSync(`${file}.xyz`, new Uint8Array(xyz.buffer));
+      writeFileSync(file, byWasm as Buffer);
+      writeFileSync(`${file}.xyz`, xyz);
+      writeFileSync(`${file}.light`, intensity);
     }
   }
-  const answers = runPython(open3d as string, OPEN3D, ...files)
-    .trim()
-    .split("\n");
-  t.same(
-    answers.filter((answer) => !answer.endsWith("True")),
-    [],
+  const compare = (t: Test, python: string, script: string, files: readonly string[]): void => {
+    const answers = runPython(python, script, ...files)
+      .trim()
+      .split("\n");
+    t.equal(answers.length, files.length);
+    t.same(
+      answers.filter((answer) => !answer.endsWith("True")),
+      [],
+    );
+    t.comment(`${files.length} clouds, ${intensities} with intensity, read as they are by ${t.name}`);
+  };
+  const numpy = pythonWith("numpy");
+  t.test("numpy, as the header says", { skip: skipWithout(numpy, "numpy") }, async (t) =>
+    compare(t, numpy as string, NUMPY, files),
   );
-  t.comment(`${files.length} clouds read by Open3D`);
+  const open3d = pythonWith("open3d", "numpy");
+  t.test("Open3D", { skip: skipWithout(open3d, "Open3D") }, async (t) => compare(t, open3d as string, OPEN3D, filled));
 });
