@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { itemBytes } from "../../../core/capture.js";
 import { createRandom } from "../../../core/random.js";
 import { encodeHeightMap, encodeLuminance } from "../../../workers/artefacts/frame-pictures.js";
@@ -14,6 +14,7 @@ import {
   plainHeights,
   planeSource,
   realFrames,
+  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
@@ -210,10 +211,10 @@ for name in sys.argv[1:]:
 `;
 const pngcheck = spawnSync("pngcheck", ["-h"]).error === undefined ? "pngcheck" : undefined;
 
-t.test("other decoders read the same samples", async (t) => {
+async function comparedWithOthers(t: Test, frames: readonly MadeFrame[]): Promise<void> {
   const folder = t.testdir();
   const files: string[] = [];
-  for (const frame of [...(await realFrames()), ...smallFrames()]) {
+  for (const frame of frames) {
     for (const [, memory] of kernels) {
       const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
       if (frame.planes.luminance?.dtype === "u8") {
@@ -245,4 +246,10 @@ t.test("other decoders read the same samples", async (t) => {
     t.comment(`${files.length} pictures pass pngcheck`);
     t.end();
   });
-});
+}
+
+t.test("other decoders read the same samples", (t) => comparedWithOthers(t, smallFrames()));
+
+t.test("other decoders read the same samples of the real captures", { skip: skipWithoutCaptures }, async (t) =>
+  comparedWithOthers(t, await realFrames()),
+);
