@@ -56,7 +56,7 @@ t.test(
     t.match(slices.sample(), { details: { "processing %": 90 } });
     t.notMatch(slices.sample().warnings?.join(), /processing/);
     slices.addShare("processing %", 0.2, 0.25, 90);
-    t.match(slices.sample().warnings, ["processing % is below 90"]);
+    t.same(slices.sample().warnings, ["processing % is below 90"]);
   },
 );
 
