@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { FRAME_FORMATS, frameFileName, sweepFileName } from "../core/manifest.js";
 import type { DemoCellReport } from "../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../workers/demo-cell/demo-cell-process.js";
 import { startDemoReceiver } from "../workers/demo-cell/demo-receiver.js";
@@ -24,7 +26,8 @@ export async function demo(options: DemoOptions): Promise<void> {
   });
   const webhookId = await registerReceiver(service.url, receiver.url);
   let reason = "";
-  let hasShownUrls = false;
+  let shown: Promise<void> | undefined;
+  const ending = new AbortController();
   const cell = startDemoCell(
     {
       socketPath: service.cellSocketPath,
@@ -34,9 +37,8 @@ export async function demo(options: DemoOptions): Promise<void> {
     },
     (report) => {
       if (report.kind === "failed") reason = `: ${report.message}`;
-      if (report.kind === "run_ended" && report.ending === "finished" && !hasShownUrls) {
-        hasShownUrls = true;
-        showUrls(service.url, report, webhookId);
+      if (report.kind === "run_ended" && report.ending === "finished") {
+        shown ??= showUrls(service.url, report, webhookId, ending.signal);
       }
     },
   );
@@ -49,7 +51,9 @@ export async function demo(options: DemoOptions): Promise<void> {
     else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason}`);
     else if (code === null) throw new DemoCellError(`the demo cell was killed${reason}`);
   } finally {
+    ending.abort();
     await cell.stop();
+    await shown;
     // Open, the receiver would keep the process from ending.
     await stopGracefully(service).finally(() => receiver.close());
   }
@@ -86,22 +90,66 @@ async function registerReceiver(base: string, url: string): Promise<string | und
   }
 }
 
-function showUrls(
+/** Between two looks at whether the first run's formats are made. */
+const LOOK_MS = 100;
+
+interface ListedFile {
+  name: string;
+  step_index: number | null;
+}
+
+/**
+ * What is listed of the run once it has ended: every format of its captures, and all of them answer then. Undefined where the interface does not
+ * answer from here (API keys, a certificate of one's own), or the demo ends.
+ */
+async function listedFiles(base: string, runId: string, signal: AbortSignal): Promise<ListedFile[] | undefined> {
+  const read = async (path: string): Promise<unknown> => {
+    const response = await fetch(base + path, { signal });
+    if (!response.ok) throw new Error(`GET ${path} answered ${response.status}`);
+    return response.json();
+  };
+  try {
+    // The front may show a run as running still whose end the cell has been told of.
+    while (/^(running|finalizing)$/.test(((await read(`/runs/${runId}`)) as { status: string }).status)) {
+      await pause(LOOK_MS, undefined, { signal });
+    }
+    return (await read(`/runs/${runId}/files`)) as ListedFile[];
+  } catch {
+    return undefined;
+  }
+}
+
+/** Prints URLs of the first run as soon as all of them answer; none any more once the demo ends. Never rejects. */
+async function showUrls(
   base: string,
   { runId, frameIds }: Extract<DemoCellReport, { kind: "run_ended" }>,
   webhookId: string | undefined,
-): void {
+  signal: AbortSignal,
+): Promise<void> {
   const [frameId] = frameIds;
-  const urls = [
-    `${base}/runs`,
-    `${base}/runs/${runId}`,
-    `${base}/runs/${runId}/quality-report`,
-    `${base}/runs/${runId}/files`,
-    ...(frameId === undefined
-      ? []
-      : [`${base}/sensor/frames/${frameId}/files`, `${base}/sensor/frames/${frameId}/file.npy`]),
-    ...(webhookId === undefined ? [] : [`${base}/webhooks/${webhookId}/deliveries`]),
-    `${base}/health`,
+  const listed = await listedFiles(base, runId, signal);
+  if (signal.aborted) return;
+  const names = new Set(listed?.map(({ name }) => name));
+  const formats = FRAME_FORMATS.filter((format) =>
+    // What needs no processing is there in any case.
+    listed === undefined ? format === "npy" : names.has(frameFileName(String(frameId), format)),
+  );
+  const sweeps = (listed ?? []).filter(({ name, step_index: step }) => step !== null && name === sweepFileName(step));
+  const pages = [
+    "/runs",
+    `/runs/${runId}`,
+    `/runs/${runId}/quality-report`,
+    `/runs/${runId}/files`,
+    ...(frameId === undefined ? [] : [`/sensor/frames/${frameId}/files`]),
+    ...(webhookId === undefined ? [] : [`/webhooks/${webhookId}/deliveries`]),
+    "/health",
   ];
-  console.log(`the first run is there; try:\n${urls.map((url) => `  curl ${url}`).join("\n")}`);
+  const downloads = [
+    ...(frameId === undefined ? [] : formats.map((format) => `/sensor/frames/${frameId}/file.${format}`)),
+    ...sweeps.map(({ step_index: step }) => `/runs/${runId}/steps/${step}/cl_sweep.csv`),
+    ...[...names].map((name) => `/runs/${runId}/files/${encodeURIComponent(name)}`),
+  ];
+  // Under their own names: most are nothing for a terminal.
+  const lines = [...pages.map((path) => `curl ${base}${path}`), ...downloads.map((path) => `curl -OJ ${base}${path}`)];
+  console.log(`the first run is there; try:\n${lines.map((line) => `  ${line}`).join("\n")}`);
 }

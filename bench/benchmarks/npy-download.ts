@@ -3,7 +3,7 @@ import { Agent } from "node:http";
 import { join } from "node:path";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import { BATCH_BYTES, BATCH_LINES, captureWholeFrame, surfaceBatch } from "../load/capture-sender.js";
+import { BATCH_LINES, captureWholeFrame, wholeFrame } from "../load/capture-sender.js";
 import { firstByteMs } from "../load/first-byte.js";
 import { whenFormats } from "../load/frame-formats.js";
 import { getBody } from "../load/http-load.js";
@@ -47,9 +47,9 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const client = await service.connect("bench");
     const [program] = await putPrograms(client, 1, 1);
     if (program === undefined) throw new Error("no program was put");
-    const batches = BATCHES[context.size];
-    const batch = surfaceBatch(context.seed);
-    const frame = await captureWholeFrame(client, program, batch, batches);
+    const lines = BATCHES[context.size] * BATCH_LINES;
+    const sent = wholeFrame(context.seed, lines);
+    const frame = await captureWholeFrame(client, program, sent);
     await frame.end();
     await client.close();
     service.assertNothingRefused();
@@ -57,8 +57,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     await whenFormats(service.url, frame.frameId, 5);
     const url = `${service.url}/sensor/frames/${frame.frameId}/${NAME}`;
     const body = await getBody(url);
-    const heights = Buffer.concat(Array.from({ length: batches }, () => batch.subarray(0, BATCH_BYTES / 2)));
-    const saved = await savedByNumpy(context.directory, heights, batches * BATCH_LINES);
+    const saved = await savedByNumpy(context.directory, sent.heights, lines);
     if (saved !== undefined && !saved.equals(body))
       throw new Error("the service does not answer what numpy.save writes");
     const measure = (address: string) => async (): Promise<RoundSample> => {

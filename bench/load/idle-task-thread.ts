@@ -1,4 +1,19 @@
-/** A thread of the artefact pool whose tasks do nothing: what is left is what a task costs beside its work. */
-import { threadTask } from "../../workers/artefacts/piscina-threads.js";
+/**
+ * A thread of the artefact pool whose tasks do nothing: what is left is what a task costs beside its work. With a number as `path` they answer that
+ * many bytes and how long it took to get them.
+ */
+import type { TaskMessage } from "../../workers/artefacts/artefact-thread.js";
+import { moved, threadTask } from "../../workers/artefacts/piscina-threads.js";
+import { buffersOf } from "../../workers/artefacts/task-buffers.js";
 
-export default threadTask(async (): Promise<unknown> => ({ value: new Uint8Array(0) }));
+export interface IdleAnswer {
+  bytes: Uint8Array;
+  workMs: number;
+}
+
+export default threadTask(async ({ input }: TaskMessage): Promise<unknown> => {
+  const startMs = performance.now();
+  const bytes = Buffer.allocUnsafeSlow(Number((input as { path: string }).path));
+  const value = { bytes, workMs: performance.now() - startMs };
+  return moved({ value }, buffersOf(value as unknown as Parameters<typeof buffersOf>[0]));
+});

@@ -73,6 +73,7 @@ export class ReadSlices {
   #stolenSeconds = 0;
   #cpuSeconds = 0;
   readonly #loads = new Map<string, { amount: number; seconds: number }>();
+  readonly #shares = new Map<string, { seconds: number; ofSeconds: number; leastPercent: number }>();
 
   /** Reads lists and details in turn at a fixed rate. */
   async read(url: string, ids: readonly string[], count: number): Promise<void> {
@@ -97,6 +98,13 @@ export class ReadSlices {
     this.#loads.set(name, { amount: load.amount + amount, seconds: load.seconds + seconds });
   }
 
+  /** For how long of the slice that was so which it is named after: told as percent of all slices, with a warning where that is less. */
+  addShare(name: string, seconds: number, ofSeconds: number, leastPercent: number): void {
+    const share = this.#shares.get(name) ?? { seconds: 0, ofSeconds: 0 };
+    const all = { seconds: share.seconds + seconds, ofSeconds: share.ofSeconds + ofSeconds };
+    this.#shares.set(name, { ...all, leastPercent });
+  }
+
   sample(): RoundSample {
     const p99Ms = (latency: LatencyHistogram): number => latency.percentileNs(0.99) / 1e6;
     // Nothing is known of either where the system does not tell of its cores.
@@ -105,6 +113,11 @@ export class ReadSlices {
     const warnings: string[] = [];
     if (this.#lateSends > this.#count / 100) warnings.push("the reader fell behind in over 1 % of its requests");
     if (busy > SATURATED) warnings.push("all cores were busy: reads waited for a core, not for the service");
+    const percents = [...this.#shares].map(([name, { seconds, ofSeconds, leastPercent }]) => {
+      const percent = (100 * seconds) / ofSeconds;
+      if (percent < leastPercent) warnings.push(`${name} is below ${leastPercent}`);
+      return [name, percent] as const;
+    });
     return {
       value: p99Ms(this.#all),
       seconds: this.#seconds,
@@ -119,6 +132,7 @@ export class ReadSlices {
         "late sends": this.#lateSends,
         "cores busy %": busy * 100,
         ...Object.fromEntries([...this.#loads].map(([name, { amount, seconds }]) => [name, amount / seconds])),
+        ...Object.fromEntries(percents),
       },
       ...(warnings.length > 0 && { warnings }),
     };

@@ -248,7 +248,7 @@ t.test("a peer that is not installed is left out and named, and its goals are no
   const text = benchmarkText(result);
   t.match(text, /missing: peer: not installed <here>/);
   t.match(text, /goal not judged: ours \/ peer at least 0.7/);
-  t.match(goalSummaryText(all), /ours \/ peer at least 0.70? +not judged: a peer is missing/);
+  t.match(goalSummaryText(all), /ours \/ peer at least 0.70? +not judged: a contestant is missing/);
   t.match(htmlReport(all, null), /peer is missing: not installed &#60;here&#62;/);
 });
 

@@ -47,6 +47,19 @@ t.test(
   },
 );
 
+t.test(
+  "how much of the slices it was that they are named after is told, with a warning where it is too little",
+  async (t) => {
+    const slices = new ReadSlices();
+    slices.addShare("processing %", 0.2, 0.25, 90);
+    slices.addShare("processing %", 0.25, 0.25, 90);
+    t.match(slices.sample(), { details: { "processing %": 90 } });
+    t.notMatch(slices.sample().warnings?.join(), /processing/);
+    slices.addShare("processing %", 0.2, 0.25, 90);
+    t.same(slices.sample().warnings, ["processing % is below 90"]);
+  },
+);
+
 t.test("what went wrong with a read is told, and the next one is made", async (t) => {
   let count = 0;
   const url = await serve(t, (_request, response) => {

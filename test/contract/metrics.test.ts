@@ -41,7 +41,7 @@ for (const front of FRONTS) {
       await client.post("/webhooks", { body: { name: "W", url, subscribed_events: ["ProgramCompleted"], ...more } });
     }
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-    const { id, captures } = await runWithCaptures(producer, 1);
+    const { id, frameId, captures } = await runWithCaptures(producer, 1);
     await producer.accept({ type: "run.finish", id });
     await client.until(
       "/runs/{run_id}",
@@ -76,6 +76,22 @@ for (const front of FRONTS) {
     t.equal(value("webhook_delivery_duration_seconds_count"), 1);
     t.ok((seriesValue(text, "nodejs_eventloop_lag_p99_seconds") ?? -1) >= 0, "event-loop delay of the front");
     for (const name of ["p50", "p99", "max"]) t.ok(value(`recorder_eventloop_lag_${name}_seconds`) >= 0, name);
+    /** Tasks that the pool has had, of whatever kind and outcome. */
+    const tasks = async (): Promise<number> => {
+      const counts = (await metricsText(service.port)).matchAll(
+        /^inspection_artefact_task_duration_seconds_count\{.*\} (\d+)$/gm,
+      );
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    const processed = await tasks();
+    t.equal(processed, 4, "a task for each format but NPY");
+    for (const file of [`/sensor/frames/${frameId}/file.npy`, `/runs/${id}/files/frame-${frameId}.npy`]) {
+      t.equal((await client.raw("GET", file)).status, 200);
+      t.equal((await client.raw("GET", file, "Range: bytes=-5\r\n")).status, 206);
+    }
+    t.equal(await tasks(), processed, "an NPY is none of the pool's business");
+    t.equal((await client.raw("GET", `/sensor/frames/${frameId}/file.raw.ply`)).status, 200);
+    t.equal(await tasks(), processed + 2, "a PLY is: its lines are verified and packed");
     t.equal((await service.end()).code, 0);
   });
 

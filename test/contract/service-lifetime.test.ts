@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { npyHeader } from "../../core/npy-header.js";
 import { FRONTS } from "../../http/front-name.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
+import { readGreyPng } from "../helpers/png-reader.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../helpers/service-process.js";
@@ -109,16 +111,49 @@ t.test("a port in use ends it with 1, and leaves the directory free", async (t) 
   await start(t, { dataDirectory: folder });
 });
 
+/** Content type of what is at a path that the demo prints. */
+function typeOf(path: string): string {
+  if (/^\/runs\/[^/]+\/files\/./.test(path) || path.endsWith("/file.npy")) return "application/octet-stream";
+  if (path.endsWith(".ply")) return "application/x-ply";
+  if (path.endsWith(".png")) return "image/png";
+  return path.endsWith(".csv") ? "text/csv" : "application/json";
+}
+
+/** What the demo prints of a frame's formats and of the sweep, sorted. */
+function downloadsOf(runId: string, frameId: string, formats: readonly string[], sweepStep: number): string[] {
+  const names = [...formats.map((format) => `frame-${frameId}.${format}`), `step-${sweepStep}-cl_sweep.csv`];
+  return [
+    ...formats.map((format) => `/sensor/frames/${frameId}/file.${format}`),
+    `/runs/${runId}/steps/${sweepStep}/cl_sweep.csv`,
+    ...names.map((name) => `/runs/${runId}/files/${name}`),
+  ].sort();
+}
+
+/** The URLs that the demo prints: all of them answer at once, with bytes of the right kind. */
+async function printedUrls(t: Test, service: ServiceProcess) {
+  const [, list] = await service.untilStdout(/try:\n((?: {2}curl (?:-OJ )?http:\S+\n)+)/);
+  const urls = (list as string).match(/http:\S+/g) as string[];
+  const paths = urls.map((url) => new URL(url).pathname);
+  const bodies = new Map<string, Buffer>();
+  for (const path of paths) {
+    const answer = await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    t.equal(answer?.status, 200, path);
+    t.equal(answer?.headers["content-type"], typeOf(path), path);
+    t.ok(answer !== undefined && answer.body.length > 0, path);
+    bodies.set(path, answer?.body ?? Buffer.alloc(0));
+  }
+  const idIn = (pattern: RegExp) => String(paths.flatMap((path) => pattern.exec(path)?.[1] ?? [])[0]);
+  const runId = idIn(/^\/runs\/([^/]+)\/quality-report$/);
+  const frameId = idIn(/^\/sensor\/frames\/([^/]+)\/files$/);
+  const downloads = paths.filter((path) => /file\.|\.csv$|\/files\/(frame|step)-/.test(path)).sort();
+  return { urls, downloads, bodies, runId, frameId };
+}
+
 t.test("demo: runs, URLs that answer, a store that check finds whole, and damaged after one bit", async (t) => {
   const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7"] });
-  const [, list] = await service.untilStdout(/try:\n((?: {2}curl http:\S+\n)+)/);
-  const urls = (list as string).match(/http:\S+/g) as string[];
-  t.ok(urls.length >= 6);
-  for (const url of urls) {
-    const path = new URL(url).pathname;
-    t.equal((await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.status, 200, path);
-  }
-  t.ok(urls.some((url) => url.endsWith("/file.npy")));
+  const { urls, downloads, runId, frameId } = await printedUrls(t, service);
+  const formats = ["npy", "ply", "raw.ply", "png", "luminance.png"];
+  t.same(downloads, downloadsOf(runId, frameId, formats, 6), "every format of the frame, and the sweep");
   const [, webhookId] = urls.join("\n").match(/\/webhooks\/(\S+)\/deliveries$/m) as RegExpMatchArray;
   await untilDelivered(t, new ContractClient(t, service.port), String(webhookId), 2);
   t.match(await service.end("SIGINT"), { code: 0 });
@@ -153,6 +188,24 @@ t.test("demo: runs, URLs that answer, a store that check finds whole, and damage
   t.equal(damaged.code, 1);
   t.match(damaged.stdout, new RegExp(`capture_damaged: captures/${month}/${capture}`));
   t.match(damaged.stdout, /\nDAMAGED\n$/);
+});
+
+t.test("demo: of a recorded capture without luminance it prints every format that there is", async (t) => {
+  const folder = temporaryFolder(t);
+  const [rows, columns] = [40, 60];
+  const heights = Uint16Array.from({ length: rows * columns }, (_, at) => (at % 53 === 0 ? 0 : 1_000 + (at % columns)));
+  const npy = Buffer.concat([npyHeader("u16", rows, columns), new Uint8Array(heights.buffer)]);
+  writeFileSync(join(folder, "plate.npy"), npy);
+  const pitches = { x_pitch_mm: 0.1, y_pitch_mm: 0.1, z_scale_mm_per_count: 0.01, z_offset_mm: 0 };
+  const capture = { name: "plate", sensor: "made", height_file: "plate.npy", rows, cols: columns, ...pitches };
+  writeFileSync(join(folder, "index.json"), JSON.stringify([{ ...capture, invalid: [0] }]));
+  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7", "--captures", folder] });
+  const { downloads, bodies, runId, frameId } = await printedUrls(t, service);
+  t.same(downloads, downloadsOf(runId, frameId, ["npy", "ply", "raw.ply", "png"], 5));
+  t.ok(bodies.get(`/sensor/frames/${frameId}/file.npy`)?.equals(npy), "the capture as it was recorded");
+  const png = readGreyPng(bodies.get(`/runs/${runId}/files/frame-${frameId}.png`) ?? npy);
+  t.same([...png.samples], [...heights]);
+  t.match(await service.end(), { code: 0 });
 });
 
 /** Waits until so many deliveries are listed and all are taken. */

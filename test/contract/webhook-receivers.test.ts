@@ -189,3 +189,70 @@ for (const front of ["uws", "node"] as const) {
       t.same(written[field], run[field]);
   });
 }
+
+t.test(
+  "a delivery that failed leaves a completed run's outcome as it was: WARN notes it, IGNORE does not",
+  async (t) => {
+    const { service, client } = await start(t);
+    // Each delivery fails when the outcome before it has been read, not earlier.
+    let refuse = (): void => {};
+    const receiver = await startReceiver((_, response) => {
+      refuse = () => response.writeHead(500).end("no");
+    });
+    t.teardown(() => receiver.close());
+    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+    t.teardown(() => producer.destroy());
+    await producer.welcomed();
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+    let events = 0;
+    for (const mode of ["IGNORE", "WARN"] as const) {
+      const { id: webhookId } = await client.post("/webhooks", {
+        body: {
+          name: mode,
+          url: receiver.url,
+          subscribed_events: ["ProgramCompleted"],
+          max_retries: 0,
+          delivery_timeout_seconds: 9,
+          on_failure_mode: mode,
+        },
+      });
+      const runId = producer.nextRunId();
+      const path = { run_id: runId };
+      await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: mode });
+      await producer.deliver({ type: "run.start", id: runId });
+      await producer.deliver({ type: "event.add", run_id: runId, event_type: "note", data: {} });
+      await producer.deliver({ type: "check.add", run_id: runId, check: { name: "flatness", status: "passed" } });
+      await producer.deliver({ type: "run.finish", id: runId, summary: "flat", results: { outcome: "fine" } });
+      await receiver.received(++events);
+      const outcome = async () => {
+        const { webhook_deliveries, webhook_delivery, event_log, ...run } = await client.get("/runs/{run_id}", {
+          path,
+        });
+        const report = await client.get("/runs/{run_id}/quality-report", { path });
+        const list = await client.get("/runs", { query: { serial_number: mode } });
+        return { run, report, list, defects: await client.get("/runs/{run_id}/defects", { path }) };
+      };
+      const before = await outcome();
+      t.match(before, {
+        run: { status: "completed", error_message: null, results: { outcome: "fine" } },
+        report: { quality_report: { status: "passed", summary: "flat" } },
+        list: { total: 1, runs: listOf({ id: runId, status: "completed", error_message: null }) },
+      });
+      refuse();
+      const failed = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, { path });
+      t.match(failed.webhook_deliveries, listOf({ webhook_id: webhookId, on_failure_mode: mode, status: "failed" }));
+      t.same(await outcome(), before, `${mode}: the outcome and updated_at`);
+      const noted = failed.event_log?.filter(({ event_type }) => event_type === "webhook_delivery_failed") ?? [];
+      t.equal((failed.event_log?.length ?? 0) - noted.length, 1, "what the cell noted");
+      if (mode === "IGNORE") t.same(noted, [], "IGNORE notes nothing");
+      else {
+        const data = { webhook_id: webhookId, event_name: "ProgramCompleted", status: "failed", last_status_code: 500 };
+        t.match(noted, listOf({ data }), "WARN notes it");
+      }
+      await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: webhookId } });
+    }
+    t.equal(receiver.requests.length, 2, "each failed once");
+    t.match(await service.end(), { code: 0 });
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * A real service under everything at once: ingest with captures, reads that know the answers, retention, and whatever the store does by itself
- * meanwhile. `npm run test:long` soaks for SOAK_MINUTES (10); a commit's size is a number of runs.
+ * A real service under everything at once: ingest with captures, reads that know the answers (every format of frames among them), retention, and
+ * whatever the store does by itself meanwhile. `npm run test:long` soaks for SOAK_MINUTES (10); a commit's size is a number of runs.
  */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { Agent, get } from "node:http";
@@ -8,23 +8,43 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
+import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { frameBegin, frameLines, LINE_BYTES, PROGRAM_ID, programPut, WIDTH } from "../helpers/link-messages.js";
+import { frameBegin, frameLines, PROGRAM_ID, programPut, seriesAppend, WIDTH } from "../helpers/link-messages.js";
+import { frameOf, loadFrame } from "../helpers/made-frames.js";
+import { readGreyPng } from "../helpers/png-reader.js";
 import { openFilesByKind, residentBytes, slopeOf } from "../helpers/process-figures.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 const MIB = 1024 * 1024;
+/** Of u16 height and u16 luminance. */
+const VALUE_BYTES = 4;
+/** x, y, z and intensity. */
+const VERTEX_BYTES = 13;
 const SOAK_MS = isFullSize ? Number(process.env.SOAK_MINUTES ?? 10) * 60_000 : 0;
 /** What a commit's size makes at least. */
 const LEAST_RUNS = 60;
 const LINES = 2_000;
+/** One run in so many is large: its frame takes the pool some tenths of a second, its clouds and its series have several pieces. */
+const LARGE_EVERY = 20;
+const LARGE_WIDTH = 300;
+const SERIES_CHANNELS = 2;
+const SERIES_ROWS = 500;
+const LARGE_SERIES_ROWS = 20_000;
+const SERIES_STEP = 2;
+const SERIES_START_US = Date.UTC(2026, 10, 20, 10) * 1000;
+const SERIES_PERIOD_US = 100;
 const EVENT_BYTES = 8_000;
 const EVENTS = 30;
 const EVENT_TEXT = "e".repeat(EVENT_BYTES);
-/** Captures that retention keeps: those of some 25 runs. */
-const RETAIN_BYTES = 25 * LINES * LINE_BYTES;
+/** Captures that retention keeps: those of some 25 runs, and of two large ones. */
+const RETAIN_BYTES = (25 * WIDTH + 2 * LARGE_WIDTH) * LINES * VALUE_BYTES;
+/** Reads of captures are half of the newest runs', of which retention has removed few. */
+const NEWEST_RUNS = 40;
 const RUNS_AT_ONCE = 3;
 const READERS = 3;
 /**
@@ -49,23 +69,102 @@ interface KnownRun {
   frameId: string;
   serial: string;
   fill: number;
+  width: number;
   report: Buffer;
 }
+
+const FORMATS = ["npy", "raw.ply", "ply", "png", "luminance.png", "csv"] as const;
+type Format = (typeof FORMATS)[number];
 
 interface Answer {
   status: number;
   body: Buffer;
 }
 
-/** The captured plane of a run: every value follows from its fill. */
-function linesOf(fill: number, count: number): Uint8Array {
-  return new Uint8Array(count * LINE_BYTES).fill(fill);
+/** Lines of a run's frame: every value follows from its fill. Heights are that byte twice, luminance is its 10 bits; 0 was not measured. */
+function linesOf({ fill, width }: KnownRun, count: number): Uint8Array {
+  const heights = new Uint8Array(count * width * 2).fill(fill);
+  return Buffer.concat([heights, new Uint8Array(new Uint16Array(count * width).fill(fill << 2).buffer)]);
 }
 
-/** The height plane as .npy holds it: the luminance behind each batch is not in it. */
-function planeDigest(npy: Buffer, fill: number): boolean {
-  const plane = npy.subarray(-LINES * WIDTH * 2);
-  return npy.length > plane.length && plane.length === LINES * WIDTH * 2 && plane.every((byte) => byte === fill);
+/** Rows of a run's series from one on, with a value now and then that is none. */
+function seriesOf({ fill }: KnownRun, firstRow: number, rows: number): Float32Array {
+  const valueAt = (_: unknown, at: number): number => {
+    const row = firstRow + Math.floor(at / SERIES_CHANNELS);
+    return row % 97 === 5 ? Number.NaN : fill + row / 4 + (at % SERIES_CHANNELS) / 2;
+  };
+  return Float32Array.from({ length: rows * SERIES_CHANNELS }, valueAt);
+}
+
+function seriesRows({ width }: KnownRun): number {
+  return width === WIDTH ? SERIES_ROWS : LARGE_SERIES_ROWS;
+}
+
+function csvOf(run: KnownRun): string {
+  const rows = seriesRows(run);
+  const values = seriesOf(run, 0, rows);
+  const lines = ["timestamp,channel_1,channel_2"];
+  for (let row = 0; row < rows; row++) {
+    const cells = values.subarray(row * SERIES_CHANNELS, (row + 1) * SERIES_CHANNELS);
+    const texts = [...cells].map((value) => (Number.isNaN(value) ? "" : String(value)));
+    lines.push([formatTimeUs(SERIES_START_US + row * SERIES_PERIOD_US), ...texts].join(","));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Of every frame of a width what the filter keeps: all are planes, which are alike but for their height. */
+const masks = new Map<number, Promise<Uint8Array>>();
+
+async function maskOf(width: number): Promise<Uint8Array> {
+  const values = new Uint16Array(width * LINES).fill(257);
+  const frame = frameOf("plate", "u16", { width, lines: LINES, xPitchMm: 0.01, yPitchMm: 0.02 }, values);
+  const memory = typeScriptKernels();
+  return filterOutliers(memory, await loadFrame(memory, frame)).bits;
+}
+
+/** Vertices of a run's cloud, byte by byte. */
+async function verticesOf({ fill, width }: KnownRun, isFiltered: boolean): Promise<Buffer> {
+  const mask = masks.get(width) ?? maskOf(width);
+  masks.set(width, mask);
+  const bits = await mask;
+  const vertices = Buffer.alloc(fill === 0 ? 0 : width * LINES * VERTEX_BYTES);
+  let length = 0;
+  for (let at = 0; at < width * LINES && fill > 0; at++) {
+    if (isFiltered && (((bits[at >> 3] as number) >> (at & 7)) & 1) === 0) continue;
+    vertices.writeFloatLE((at % width) * 0.01, length);
+    vertices.writeFloatLE(Math.floor(at / width) * 0.02, length + 4);
+    vertices.writeFloatLE(fill * 257 * 0.001 - 10, length + 8);
+    vertices[length + 12] = fill;
+    length += VERTEX_BYTES;
+  }
+  return vertices.subarray(0, length);
+}
+
+/** Whether a download of the run is what follows from its fill. */
+async function isRight(run: KnownRun, format: Format, body: Buffer): Promise<boolean> {
+  const { fill, width } = run;
+  switch (format) {
+    case "npy": {
+      // As .npy holds it: the luminance behind each batch is not in it.
+      const plane = body.subarray(-LINES * width * 2);
+      return body.length > plane.length && plane.length === LINES * width * 2 && plane.every((byte) => byte === fill);
+    }
+    case "raw.ply":
+    case "ply": {
+      const end = body.indexOf("end_header\n") + "end_header\n".length;
+      const vertices = await verticesOf(run, format === "ply");
+      const count = `\nelement vertex ${vertices.length / VERTEX_BYTES}\n`;
+      return body.subarray(0, end).includes(count) && body.subarray(end).equals(vertices);
+    }
+    case "png":
+    case "luminance.png": {
+      const picture = readGreyPng(body);
+      const sample = format === "png" ? fill * 257 : fill;
+      return picture.width === width && picture.height === LINES && picture.samples.every((one) => one === sample);
+    }
+    case "csv":
+      return body.toString() === csvOf(run);
+  }
 }
 
 class Soak {
@@ -76,6 +175,8 @@ class Soak {
   reads = 0;
   gone = 0;
   readonly wrong: string[] = [];
+  /** Right answers by format. */
+  readonly right = new Map<Format, number>();
   /** Of every run that was begun. */
   readonly #serials = new Map<string, string>();
   isOver = false;
@@ -109,17 +210,23 @@ class Soak {
     const { producer } = this;
     const id = producer.nextRunId();
     const frameId = id.replace(/.{8}$/, this.created.toString(16).padStart(8, "0"));
-    const fill = this.created % 251;
-    const known = { id, frameId, serial: `SN ${this.created}`, fill, report: Buffer.from(`report of ${id}`) };
+    const [fill, width] = [this.created % 251, this.created % LARGE_EVERY === 1 ? LARGE_WIDTH : WIDTH];
+    const known = { id, frameId, serial: `SN ${this.created}`, fill, width, report: Buffer.from(`report of ${id}`) };
     this.created++;
     this.#serials.set(id, known.serial);
     await producer.send({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: known.serial });
     await producer.send({ type: "run.start", id });
-    await producer.send(frameBegin(frameId, id));
+    await producer.send({ ...frameBegin(frameId, id), width });
     for (let line = 0; line < LINES; line += LINES / 4) {
-      await producer.send(frameLines(frameId, line, LINES / 4), linesOf(fill, LINES / 4));
+      await producer.send(frameLines(frameId, line, LINES / 4), linesOf(known, LINES / 4));
     }
     await producer.send({ type: "frame.end", id: frameId });
+    const rows = seriesRows(known) / 2;
+    for (const firstRow of [0, rows]) {
+      const first_timestamp = formatTimeUs(SERIES_START_US + firstRow * SERIES_PERIOD_US);
+      const append = { ...seriesAppend(id, SERIES_STEP, SERIES_CHANNELS), first_timestamp };
+      await producer.send(append, new Uint8Array(seriesOf(known, firstRow, rows).buffer));
+    }
     for (let event = 0; event < EVENTS; event++) {
       const data = { text: EVENT_TEXT, event };
       await producer.send({ type: "event.add", run_id: id, event_type: "note", data });
@@ -136,7 +243,7 @@ class Soak {
     const known = this.ended[this.#random.integer(0, this.ended.length - 1)];
     if (known === undefined) return void (await pause(20));
     this.reads++;
-    const kind = this.#random.integer(0, 4);
+    const kind = this.#random.integer(0, 5);
     if (kind === 0) {
       const run = await this.json(`/runs/${known.id}`);
       const { frame_ids } = (run.results ?? {}) as { frame_ids?: string[] };
@@ -169,23 +276,33 @@ class Soak {
       const { status, body } = await this.get(`/runs/${known.id}/files/report.pdf`);
       if (status !== 200 || !body.equals(known.report)) this.wrong.push(`report of ${known.id}: ${status}`);
     } else {
-      await this.#readPlane(known);
+      const newest = this.ended.at(-this.#random.integer(1, NEWEST_RUNS));
+      await this.#readCaptures(kind === 4 ? known : (newest ?? known));
     }
   }
 
-  /** The plane as it was sent, or 410 once the manifest says that retention removed it. */
-  async #readPlane(known: KnownRun): Promise<void> {
-    const { status, body } = await this.get(`/runs/${known.id}/files/frame-${known.frameId}.npy`);
+  /** A format of the frame, or the series, as it was sent; or none once the manifest says that retention removed it. */
+  async #readCaptures(known: KnownRun): Promise<void> {
+    const format = this.#random.pick(FORMATS);
+    const name = format === "csv" ? `step-${SERIES_STEP}-cl_sweep.csv` : `frame-${known.frameId}.${format}`;
+    const own =
+      format === "csv"
+        ? `/runs/${known.id}/steps/${SERIES_STEP}/cl_sweep.csv`
+        : `/sensor/frames/${known.frameId}/file.${format}`;
+    const isByName = this.#random.chance(0.5);
+    const { status, body } = await this.get(isByName ? `/runs/${known.id}/files/${name}` : own);
     if (status === 200) {
-      if (!planeDigest(body, known.fill)) this.wrong.push(`plane of ${known.id}: other bytes`);
+      if (await isRight(known, format, body)) this.right.set(format, (this.right.get(format) ?? 0) + 1);
+      else this.wrong.push(`${name} of ${known.id}: other bytes`);
       return;
     }
     const files = JSON.parse((await this.get(`/runs/${known.id}/files`)).body.toString()) as {
       name: string;
       deleted_at: string | null;
     }[];
-    const file = files.find(({ name }) => name.endsWith(".npy"));
-    if (status !== 410 || typeof file?.deleted_at !== "string") this.wrong.push(`plane of ${known.id}: ${status}`);
+    const file = files.find((one) => one.name === name);
+    if (status !== (isByName ? 410 : 404) || typeof file?.deleted_at !== "string")
+      this.wrong.push(`${name} of ${known.id}: ${status}`);
     this.gone++;
   }
 
@@ -286,7 +403,7 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   const text = (kinds: Map<string, number>) => [...kinds].map(([kind, count]) => `${kind} ${count}`).join(" ");
   t.comment(
     `${Math.round(durationMs / 1000)} s: ${soak.ended.length} runs, ${soak.reads} reads, ${soak.wrong.length} wrong, ` +
-      `${soak.gone} planes that retention had removed`,
+      `${soak.gone} files that retention had removed; right ones: ${FORMATS.map((format) => `${format} ${soak.right.get(format) ?? 0}`).join(", ")}`,
   );
   t.comment(
     `heap after GC ${mib(warm.heap)} → ${mib(last.heap)} MiB, by slope ${mib(growth("heap"))}; resident ${mib(warm.resident)} → ` +
@@ -306,6 +423,7 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   t.comment(`open files: ${text(warm.files)} → ${text(last.files)}`);
   const removed = logLines(service).filter(({ msg }) => msg === "retention removed captures");
   t.strictSame(soak.wrong.slice(0, 3), []);
+  for (const format of FORMATS) t.ok((soak.right.get(format) ?? 0) > 0, `${format} was read`);
   t.ok(removed.length > 0, "retention was at work");
   if (isFullSize) {
     t.ok(growth("heap") < MOST_HEAP_GROWTH, "the heaps stay flat");

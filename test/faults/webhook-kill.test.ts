@@ -17,6 +17,27 @@ const WEBHOOKS = 3;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
+/** What a read fails with when the service has been killed: before it is taken, or in its middle. */
+const KILLED_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+
+/** From one start of the service to the next. */
+interface Life {
+  isKilled: boolean;
+  answered: number;
+  unanswered: number;
+  /** The next one has begun. */
+  over: Promise<void>;
+  end(): void;
+}
+
+function newLife(): Life {
+  let end = (): void => {};
+  const over = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  return { isKilled: false, answered: 0, unanswered: 0, over, end };
+}
+
 interface Entry {
   count: number;
   body: string;
@@ -38,18 +59,30 @@ t.test(
     const ledger = new Map<string, Entry>();
     const faults: string[] = [];
     let arrivals = 0;
-    let onArrival = (): void => {};
+    let onProgress = (): void => {};
+    let life = newLife();
+    const lives = [life];
     const reads: Promise<void>[] = [];
-    /** What a receiver does on an event: it reads the run, which must be as the event says. */
+    /** What a receiver does on an event: it reads the run, which must be as the event says; after a kill too, when the service is there again. */
     const readRun = async (runId: string, status: string): Promise<void> => {
+      const inLife = life;
       try {
         const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}`);
         const run = (await response.json()) as { status: string };
         const isLater = status === "running" && ["finalizing", "completed", "failed"].includes(run.status);
-        if (run.status !== status && !isLater)
-          faults.push(`run ${runId} reads ${run.status}, its event says ${status}`);
-      } catch {
-        // The service was killed meanwhile.
+        if (response.status !== 200 || (run.status !== status && !isLater))
+          faults.push(`run ${runId} reads ${response.status} ${run.status}, its event says ${status}`);
+        inLife.answered++;
+        onProgress();
+      } catch (error) {
+        const { message, cause } = error as { message: string; cause?: { code?: string } };
+        if (!inLife.isKilled || !KILLED_CODES.has(String(cause?.code)))
+          faults.push(`run ${runId} cannot be read while the service lives: ${message} (${cause?.code})`);
+        inLife.unanswered++;
+        onProgress();
+        if (!inLife.isKilled) return;
+        await inLife.over;
+        await readRun(runId, status);
       }
     };
     const receiver = await startReceiver(({ path, headers, body }, response) => {
@@ -65,7 +98,7 @@ t.test(
       // Some answers come late, so that kills fall between the receiver's ledger and the service's record.
       setTimeout(() => response.writeHead(204).end(), random.integer(0, 40));
       arrivals++;
-      onArrival();
+      onProgress();
     });
     t.teardown(() => receiver.close());
     const client = new ContractClient(t, service.port);
@@ -104,12 +137,18 @@ t.test(
     for (let kill = 0; kill < KILLS; kill++) {
       const target = arrivals + random.integer(1, 40);
       await new Promise<void>((resolve) => {
-        onArrival = () => {
-          if (arrivals >= target) resolve();
+        onProgress = () => {
+          // With a read at least, that there is something to be judged.
+          if (arrivals >= target && life.answered + life.unanswered > 0) resolve();
         };
       });
+      life.isKilled = true;
       await service.end("SIGKILL");
       service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
+      const killed = life;
+      life = newLife();
+      lives.push(life);
+      killed.end();
     }
     isOver = true;
     await working;
@@ -153,6 +192,14 @@ t.test(
       }
     }
     t.same(faults, []);
+    t.equal(lives.length, KILLS + 1);
+    t.notOk(
+      lives.some(({ answered }) => answered === 0),
+      "in every life runs were read on their events",
+    );
+    const sum = (of: (one: Life) => number): number => lives.reduce((total, one) => total + of(one), 0);
+    const [answered, unanswered] = [sum((one) => one.answered), sum((one) => one.unanswered)];
+    t.equal(answered, arrivals, "on every event that came");
     t.equal(missing, 0, "each event arrived under one id");
     t.same(
       [...found.values()].filter((count) => count !== 1),
@@ -161,7 +208,8 @@ t.test(
     );
     const repeats = [...ledger.values()].reduce((sum, { count }) => sum + count - 1, 0);
     t.comment(
-      `${KILLS} kills, ${ended.size} runs, ${ledger.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids`,
+      `${KILLS} kills, ${ended.size} runs, ${ledger.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
+        `${answered} runs read on their events, at least ${Math.min(...lives.map((one) => one.answered))} in each life, ${unanswered} again after a kill`,
     );
     t.equal((await service.end()).code, 0);
     const checked = execFileSync(process.execPath, ["dist/http/main.js", "check", "--data", directory]).toString();

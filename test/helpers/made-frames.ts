@@ -108,6 +108,9 @@ export function noiseFrame(seed: number, width: number, lines: number): MadeFram
 /** Where real captures are, if they are. */
 export const REAL_CAPTURES = "../shared/data/heightmaps";
 
+/** For `skip` of a test that is of them. */
+export const skipWithoutCaptures: false | string = existsSync(REAL_CAPTURES) ? false : `${REAL_CAPTURES} is absent`;
+
 /** The real captures that are to be had; none without the data folder. */
 export async function realFrames(): Promise<MadeFrame[]> {
   if (!existsSync(REAL_CAPTURES)) return [];

@@ -9,9 +9,11 @@ import { nodeFileSystem } from "../../../storage/file-system.js";
 import {
   ArtefactPool,
   type ArtefactPoolOptions,
+  inputOf,
   poolSize,
   type TaskError,
 } from "../../../workers/artefacts/artefact-pool.js";
+import type { TaskName } from "../../../workers/artefacts/artefact-tasks.js";
 import {
   giveBackMemory,
   lendMemory,
@@ -22,8 +24,10 @@ import {
 } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { indexSeries, writeStretch } from "../../../workers/artefacts/series-source.js";
+import { SplitFilter } from "../../../workers/artefacts/split-filter.js";
 import { ArmedTimers } from "../../helpers/armed-timers.js";
 import { loadFrame, surfaceFrame } from "../../helpers/made-frames.js";
+import { plainBuffersIn } from "../../helpers/plain-buffers.js";
 import { readGreyPng } from "../../helpers/png-reader.js";
 import { storedFrame } from "../../helpers/stored-frame.js";
 
@@ -131,6 +135,74 @@ t.test("every task gives what its function gives, from the stored bytes", async 
   }
   t.same(reports, []);
 });
+
+t.test(
+  "between threads bytes are moved or shared, never copied: of every task, in what goes in and in what comes back",
+  async (t) => {
+    const { pool, reports } = startPool(t, {
+      threadModule: new URL("../../helpers/watched-artefact-thread.js", import.meta.url),
+    });
+    const path = join(t.testdir(), "run.cap");
+    // Large enough for parts, and for pieces in the memory that was lent.
+    const { source, frame } = storedFrame(path, surfaceFrame(4, 640, 400));
+    /** Tasks with the bytes that they answered. */
+    const answered = new Map<TaskName, number>();
+    const run: ArtefactPool["run"] = async (name, input, options) => {
+      t.same(plainBuffersIn(inputOf(input)), [], `${name}: what goes in`);
+      const output = await pool.run(name, input, options);
+      const { verifiedBytes } = await pool.run("verify", { path, extents: [] }, background);
+      t.equal(verifiedBytes, 0, `${name}: the thread has nothing left of what it answered`);
+      const lengthBytes = plainBuffersIn(output).reduce((sum, { byteLength }) => sum + byteLength, 0);
+      answered.set(name, (answered.get(name) ?? 0) + lengthBytes);
+      return output;
+    };
+    // One at a time: what a thread answered last is then of the task before.
+    let last: Promise<unknown> = Promise.resolve();
+    const inTurn: ArtefactPool["run"] = (name, input, options) => {
+      const done = last.then(() => run(name, input, options));
+      last = done.catch(() => {});
+      return done;
+    };
+    const { bits } = await run("filter", source, background);
+    const split = await new SplitFilter({ run: inTurn, threads: 2 }).run(source, background);
+    t.same(split.bits, bits, "in parts");
+    await run("heightMap", source, background);
+    await run("luminance", source, background);
+    await run("countPoints", source, background);
+    const lent = newSharedMemory();
+    const cloud = { frame: source, mask: null };
+    const piece = await run("packPoints", { ...cloud, firstLine: 0, endLine: 400, lent }, client);
+    t.ok(piece.bytes.length > 3_000_000);
+    const { byteOffset, length } = piece.bytes;
+    const inLent = new Uint8Array(lent.buffer, byteOffset, length);
+    inLent[0] = ~(inLent[0] as number);
+    t.equal(piece.bytes[0], inLent[0], "a piece is where it was packed, in the memory that was lent");
+    // A few points get a buffer of their own.
+    await run("packPoints", { ...cloud, firstLine: 0, endLine: 1, lent: newSharedMemory() }, client);
+
+    const values = Float32Array.from({ length: 40_000 }, (_, at) => Math.sin(at));
+    const seriesPath = join(t.testdir(), "series.cap");
+    writeFileSync(seriesPath, new Uint8Array(values.buffer));
+    const extent = { offset: 0, lengthBytes: 160_000, crc32: crc32(new Uint8Array(values.buffer)) };
+    const times = { rows: 40_000, firstTimestampUs: 0, samplePeriodUs: 10, dtype: "f32" as const };
+    const append = { ...extent, ...times, valueScale: null, valueOffset: null, invalid: [] };
+    const series = { path: seriesPath, channels: 1, appends: [append] };
+    await run("indexSeries", series, background);
+    await run("writeSeries", { ...series, stretch: 0 }, client);
+    const least: [TaskName, number][] = [
+      ["filter", frame.height.length / 16],
+      ["markLines", frame.height.length / 16],
+      ["heightMap", 10_000],
+      ["luminance", 10_000],
+      ["countPoints", 4 * 400],
+      ["packPoints", 100],
+      ["indexSeries", 8 * 3],
+      ["writeSeries", 100_000],
+    ];
+    for (const [name, lengthBytes] of least) t.ok((answered.get(name) ?? 0) >= lengthBytes, `${name} answered bytes`);
+    t.same(reports, []);
+  },
+);
 
 t.test("captures that are missing or damaged are errors by code, and the thread goes on", async (t) => {
   const { pool, reports } = startPool(t);

@@ -420,10 +420,11 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
       else await put({ dtype, scale: 1e-6, channels, source }, raw);
     }
   }
-  if (existsSync(SERIES)) {
+  t.test("every real series that there is", { skip: existsSync(SERIES) ? false : `${SERIES} is absent` }, (t) => {
     const all = readdirSync(SERIES).filter((name) => name.endsWith(".csv"));
-    t.same([...read].sort(), all.sort(), "every real series that there is");
-  }
+    t.same([...read].sort(), all.sort());
+    t.end();
+  });
   t.test("numpy and pandas", { skip: skipWithout(pandas, "pandas") }, async (t) => {
     const answers = runPython(pandas as string, PANDAS, JSON.stringify(made))
       .trim()

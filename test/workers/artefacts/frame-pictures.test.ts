@@ -15,6 +15,7 @@ import {
   plainHeights,
   planeSource,
   realFrames,
+  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { PngError, readGreyPng } from "../../helpers/png-reader.js";
@@ -322,6 +323,9 @@ t.test("the reader of these tests reads what PIL reads", { skip: withoutSuite ||
 });
 
 t.test("other decoders read the same samples", async (t) => {
+  t.test("of the real captures too", { skip: skipWithoutCaptures }, async (t) => {
+    t.equal((await realFrames()).length, 8);
+  });
   const folder = t.testdir();
   const files: string[] = [];
   let deepLuminances = 0;

@@ -37,6 +37,7 @@ import {
   noiseFrame,
   plainHeights,
   realFrames,
+  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
@@ -401,9 +402,8 @@ for name in sys.argv[1:]:
 `;
 const open3d = pythonWith("open3d", "numpy");
 
-t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
+async function comparedWithOpen3d(t: Test, frames: readonly MadeFrame[]): Promise<void> {
   const folder = t.testdir();
-  const frames = [...(await realFrames()), ...GOLDEN.map(([frame]) => frame), surfaceFrame(11, 500, 300)];
   const files = frames.map((_, nth) => join(folder, `${nth}.xyz`));
   const positions: Uint32Array[] = [];
   for (const [nth, frame] of frames.entries()) {
@@ -434,4 +434,14 @@ t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") 
     }
   }
   t.comment(`${frames.length} clouds: the same points as Open3D, by both kernels`);
-});
+}
+
+t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") }, (t) =>
+  comparedWithOpen3d(t, [...GOLDEN.map(([frame]) => frame), surfaceFrame(11, 500, 300)]),
+);
+
+t.test(
+  "the same points as Open3D keeps of the real captures",
+  { skip: skipWithout(open3d, "Open3D") || skipWithoutCaptures },
+  async (t) => comparedWithOpen3d(t, await realFrames()),
+);

@@ -16,6 +16,7 @@ import {
   plainHeights,
   planeSource,
   realFrames,
+  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { readPly } from "../../helpers/ply-reader.js";
@@ -237,6 +238,9 @@ for name in sys.argv[1:]:
 `;
 
 t.test("other readers read the same points, all of them and those of the filter", async (t) => {
+  t.test("of the real captures too", { skip: skipWithoutCaptures }, async (t) => {
+    t.equal((await realFrames()).length, 8);
+  });
   const folder = t.testdir();
   const files: string[] = [];
   const filled: string[] = [];

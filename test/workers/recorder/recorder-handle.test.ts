@@ -2,8 +2,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import type { ComponentRow } from "../../../core/health.js";
+import type { TaskAnswer, TaskMessage } from "../../../workers/artefacts/artefact-thread.js";
 import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
 import type { RecorderErrorData, RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
+import { runWithCaptures } from "../../helpers/kept-captures.js";
 import { programPut } from "../../helpers/link-messages.js";
 import { RawProducer } from "../../helpers/raw-producer.js";
 import { temporaryDirectory } from "../../helpers/recorder-harness.js";
@@ -13,6 +15,7 @@ function start(
   onBatch: (bytes: number) => void | Promise<void> = () => {},
   options: Partial<RecorderOptions> = {},
   onFailure: (error: RecorderErrorData) => void = () => {},
+  onArtefactWanted: (task: TaskMessage) => Promise<TaskAnswer> = () => Promise.reject(new Error("not here")),
 ) {
   const seen = { health: [] as ComponentRow[], failures: 0, lines: [] as string[] };
   const handle = startRecorder(
@@ -33,6 +36,7 @@ function start(
       onHealth: (rows) => {
         seen.health = rows;
       },
+      onArtefactWanted,
       onCapturesRemoved: () => {},
       onHoldSegment: async () => {},
       onSegmentMoved: async () => {},
@@ -81,6 +85,33 @@ t.test("the thread serves producers, gives the front its batches and health, and
   t.equal(recovery.corruptionCount, 0);
   t.ok(slow > 0);
   await again.handle.stop();
+});
+
+t.test("what was made for the recorder is moved to it, not copied", async (t) => {
+  const made: ArrayBuffer[] = [];
+  let isFourth = (): void => {};
+  const fourth = new Promise<void>((resolve) => {
+    isFourth = resolve;
+  });
+  const make = async ({ name }: TaskMessage): Promise<TaskAnswer> => {
+    const [bytes, lineCounts] = [new Uint8Array(1_000_000), new Uint32Array(2)];
+    // One at a time: when another one is wanted, the recorder has stored those before.
+    if (made.push(name === "countPoints" ? lineCounts.buffer : bytes.buffer) === 4) isFourth();
+    if (name === "countPoints") return { value: lineCounts };
+    return { value: name === "filter" ? { bits: bytes, lineCounts, points: 0, inliers: 0 } : bytes };
+  };
+  const { handle, seen } = start(temporaryDirectory(t), undefined, { artefactTasks: 1 }, undefined, make);
+  t.teardown(() => handle.stop());
+  const raw = await RawProducer.connect({ path: (await handle.ready).cellSocketPath }, "p");
+  await runWithCaptures(raw, 1);
+  await fourth;
+  t.same(
+    made.slice(0, 3).map(({ byteLength }) => byteLength),
+    [0, 0, 0],
+    "this thread has nothing left of them",
+  );
+  await raw.close();
+  t.equal(seen.failures, 0);
 });
 
 t.test("what keeps it from starting is told as data", async (t) => {
