@@ -79,25 +79,36 @@ t.test("a mutant that was never in the code is not killed, whatever the test say
     { ...change, killer: QUICK.killer },
     { ...change, replace: `${first} // no change`, killer: QUICK.killer },
   ];
-  const verdicts = async (of: Mutant[], ...rest: URL[]): Promise<unknown[]> =>
-    (await runMutants(of, availableParallelism(), ...rest)).map(({ verdict, killedBy }) => [verdict, killedBy]);
-  t.match(await verdicts(mutants), listOf(["killed", /^the process ends/], ["survived", null]));
+  const runsOf = (of: Mutant[], ...rest: URL[]) => runMutants(of, availableParallelism(), ...rest);
+  t.match(
+    await runsOf(mutants),
+    listOf({ verdict: "killed", killedBy: /^the process ends/ }, { verdict: "survived", killedBy: null }),
+  );
   // Of a module that the test does not load, and of text that is not in it.
   const elsewhere = { ...change, file: "storage/log.js", find: "class Log", killer: QUICK.killer };
   const without = { ...change, find: "what stands nowhere", killer: QUICK.killer };
   for (const mutant of [elsewhere, without])
-    t.match(await verdicts([mutant]), listOf(["not run", /^without any change, the module was not loaded with/]));
+    t.match(
+      await runsOf([mutant]),
+      listOf({ verdict: "not run", killedBy: /^without any change, the module was not loaded with/ }),
+    );
   t.match(
-    await verdicts([mutants[1] as Mutant, elsewhere]),
-    listOf(["survived", null], ["not run", "the module was not loaded with the change in it"]),
+    await runsOf([mutants[1] as Mutant, elsewhere]),
+    listOf(
+      { verdict: "survived", killedBy: null },
+      { verdict: "not run", killedBy: "the module was not loaded with the change in it" },
+    ),
     "though its killer passes without any change",
   );
-  const broken = new URL("../helpers/no-such-registration.js", import.meta.url);
+  const broken = new URL("file:///no/such/registration.js");
   t.match(
-    await verdicts(mutants, broken),
-    listOf(["not run", /^it fails without any change/], ["not run", /^it fails without any change/]),
+    await runsOf(mutants, broken),
+    listOf(
+      { verdict: "not run", killedBy: /^it fails without any change/ },
+      { verdict: "not run", killedBy: /^it fails without any change/ },
+    ),
     "the hook cannot be loaded: every process ends with an error",
   );
   const failing = { ...change, killer: "helpers/no-such-test" };
-  t.match(await verdicts([failing]), listOf(["not run", /^it fails without any change/]));
+  t.match(await runsOf([failing]), listOf({ verdict: "not run", killedBy: /^it fails without any change/ }));
 });
