@@ -35,14 +35,24 @@ export interface MadeFilesOptions {
   pieceBytes?: number;
 }
 
+interface FreeMemory {
+  memory: SharedMemory;
+  /** When it was put back; a thread that is at it still may make it grow. */
+  lengthBytes: number;
+}
+
 /** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
-  /** Of pieces that nobody reads any more: as many as were kept and being made at a time. */
-  readonly #memories: SharedMemory[] = [];
+  /**
+   * Of pieces that nobody reads any more, the smallest first, within the bound of those that are kept. Whoever needs one gets the largest: given any,
+   * each of those that many small pieces have left would grow with the next large one.
+   */
+  readonly #memories: FreeMemory[] = [];
+  #freeBytes = 0;
 
   constructor(options: MadeFilesOptions) {
     this.#options = options;
@@ -151,30 +161,40 @@ export class MadeFiles {
       made = await make(lend);
     } catch (error) {
       // A thread may be at it still, of whose result nobody wants to know.
-      if (lent !== undefined) this.#memories.push(lent);
+      if (lent !== undefined) this.#putBack(lent);
       throw error;
     }
     const { bytes, memory } = made;
     const held = memory ?? lent;
     if (held === undefined) return { bytes };
-    const release = (): void => {
-      this.#memories.push(held);
-    };
+    const release = (): void => this.#putBack(held);
     if (bytes.buffer instanceof SharedArrayBuffer) return { bytes, heldBytes: held.buffer.byteLength, release };
     release();
     return { bytes };
   }
 
   #freeMemory(): SharedMemory {
-    // Those that have been there longest are the likeliest to be free.
-    for (let at = 0; at < this.#memories.length; ) {
-      const memory = this.#memories[at] as SharedMemory;
+    for (let at = this.#memories.length - 1; at >= 0; at--) {
+      const { memory, lengthBytes } = this.#memories[at] as FreeMemory;
       const state = lendMemory(memory);
-      if (state === "taken") at++;
-      else this.#memories.splice(at, 1);
+      if (state === "taken") continue;
+      this.#memories.splice(at, 1);
+      this.#freeBytes -= lengthBytes;
       if (state === "ready") return memory;
     }
     return newSharedMemory();
+  }
+
+  #putBack(memory: SharedMemory): void {
+    const lengthBytes = memory.buffer.byteLength;
+    let at = this.#memories.length;
+    while (at > 0 && (this.#memories[at - 1] as FreeMemory).lengthBytes > lengthBytes) at--;
+    this.#memories.splice(at, 0, { memory, lengthBytes });
+    this.#freeBytes += lengthBytes;
+    // One is left at least: a large one that serves every piece.
+    while (this.#freeBytes > this.#options.keptBytes && this.#memories.length > 1) {
+      this.#freeBytes -= (this.#memories.shift() as FreeMemory).lengthBytes;
+    }
   }
 
   /**

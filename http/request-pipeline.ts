@@ -281,7 +281,9 @@ export class RequestPipeline {
   /** Told by the server when an answer that has begun cannot be sent to its end. */
   brokenOff(error: unknown, { path }: IncomingRequest, traceId: string, sentBytes: number): void {
     const fields = { trace_id: traceId, path: withoutKeys(path), position: sentBytes, err: error };
-    this.#log.error(fields, "reading a body failed");
+    // Retention has removed what it is made of, say: the next request is told so, and nothing is wrong with the service.
+    const isFault = !(error instanceof ServiceError) || error.data.code === "internal_error";
+    this.#log[isFault ? "error" : "info"](fields, "reading a body failed");
     if (isReadDamage(error)) this.#onReadDamage(error);
   }
 

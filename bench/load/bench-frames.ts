@@ -1,4 +1,4 @@
-import { type MadeFrame, REAL_CAPTURES, realFrames, surfaceFrame } from "../../test/helpers/made-frames.js";
+import { type MadeFrame, REAL_CAPTURES, recordedFrames, surfaceFrame } from "../../test/helpers/made-frames.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 
 /** A frame that benchmarks of formats share. */
@@ -44,7 +44,7 @@ function real(suffix: string, what: string, name: string): BenchFrame {
     what,
     of: async ({ size, seed }) => {
       if (size === "smoke") return surfaceFrame(seed, SMOKE.width, SMOKE.lines);
-      return (await realFrames()).find((frame) => frame.name === name) ?? null;
+      return (await recordedFrames()).find((frame) => frame.name === name) ?? null;
     },
   };
 }

@@ -75,6 +75,9 @@ interface KnownRun {
 
 const FORMATS = ["npy", "raw.ply", "ply", "png", "luminance.png", "csv"] as const;
 type Format = (typeof FORMATS)[number];
+/** Made from the stored bytes as they are read: where retention removes these meanwhile, a download is broken off, or to be asked for again. */
+const MADE_FORMATS: ReadonlySet<Format> = new Set(["raw.ply", "ply", "csv"]);
+const BROKEN_OFF = 0;
 
 interface Answer {
   status: number;
@@ -174,6 +177,7 @@ class Soak {
   created = 0;
   reads = 0;
   gone = 0;
+  cut = 0;
   readonly wrong: string[] = [];
   /** Right answers by format. */
   readonly right = new Map<Format, number>();
@@ -290,20 +294,35 @@ class Soak {
         ? `/runs/${known.id}/steps/${SERIES_STEP}/cl_sweep.csv`
         : `/sensor/frames/${known.frameId}/file.${format}`;
     const isByName = this.#random.chance(0.5);
-    const { status, body } = await this.get(isByName ? `/runs/${known.id}/files/${name}` : own);
-    if (status === 200) {
-      if (await isRight(known, format, body)) this.right.set(format, (this.right.get(format) ?? 0) + 1);
+    const answer = await this.#download(isByName ? `/runs/${known.id}/files/${name}` : own);
+    if (answer?.status === 200) {
+      if (await isRight(known, format, answer.body)) this.right.set(format, (this.right.get(format) ?? 0) + 1);
       else this.wrong.push(`${name} of ${known.id}: other bytes`);
       return;
     }
+    // Whatever a client sees of a removal, the manifest tells of it before.
     const files = JSON.parse((await this.get(`/runs/${known.id}/files`)).body.toString()) as {
       name: string;
       deleted_at: string | null;
     }[];
     const file = files.find((one) => one.name === name);
-    if (status !== (isByName ? 410 : 404) || typeof file?.deleted_at !== "string")
-      this.wrong.push(`${name} of ${known.id}: ${status}`);
-    this.gone++;
+    const status = answer?.status ?? BROKEN_OFF;
+    const isGone = status === (isByName ? 410 : 404);
+    const isCut = MADE_FORMATS.has(format) && (status === BROKEN_OFF || status === 503);
+    if (typeof file?.deleted_at !== "string" || !(isGone || isCut))
+      this.wrong.push(`${name} of ${known.id}: ${status}, ${file?.deleted_at}`);
+    if (isCut) this.cut++;
+    else this.gone++;
+  }
+
+  /** Undefined where the body was broken off. */
+  async #download(path: string): Promise<Answer | undefined> {
+    try {
+      return await this.get(path);
+    } catch (error) {
+      if ((error as Error).message !== "aborted") throw error;
+      return undefined;
+    }
   }
 
   /** Bytes that each of the service's threads holds after a collection, the front first. */
@@ -403,7 +422,7 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   const text = (kinds: Map<string, number>) => [...kinds].map(([kind, count]) => `${kind} ${count}`).join(" ");
   t.comment(
     `${Math.round(durationMs / 1000)} s: ${soak.ended.length} runs, ${soak.reads} reads, ${soak.wrong.length} wrong, ` +
-      `${soak.gone} files that retention had removed; right ones: ${FORMATS.map((format) => `${format} ${soak.right.get(format) ?? 0}`).join(", ")}`,
+      `${soak.gone} files that retention had removed, ${soak.cut} while they were read; right ones: ${FORMATS.map((format) => `${format} ${soak.right.get(format) ?? 0}`).join(", ")}`,
   );
   t.comment(
     `heap after GC ${mib(warm.heap)} → ${mib(last.heap)} MiB, by slope ${mib(growth("heap"))}; resident ${mib(warm.resident)} → ` +

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import type { Test } from "tap";
 import { type HeightDtype, itemBytes, type Planes } from "../../core/capture.js";
 import { createRandom } from "../../core/random.js";
 import { loadGrid } from "../../workers/artefacts/frame-grid.js";
@@ -8,6 +9,7 @@ import type { LineSource } from "../../workers/artefacts/line-blocks.js";
 import type { Capture } from "../../workers/demo-cell/capture.js";
 import { heightCodes } from "../../workers/demo-cell/capture.js";
 import { openCollection } from "../../workers/demo-cell/replay.js";
+import { hasSharedData } from "./shared-data.js";
 
 /** A frame in memory, under the name that a test prints. */
 export interface MadeFrame {
@@ -108,11 +110,13 @@ export function noiseFrame(seed: number, width: number, lines: number): MadeFram
 /** Where real captures are, if they are. */
 export const REAL_CAPTURES = "../shared/data/heightmaps";
 
-/** For `skip` of a test that is of them. */
-export const skipWithoutCaptures: false | string = existsSync(REAL_CAPTURES) ? false : `${REAL_CAPTURES} is absent`;
+/** The real captures for a test, which counts a skip where there are none. */
+export async function realFrames(t: Pick<Test, "pass">): Promise<MadeFrame[]> {
+  return hasSharedData(t, REAL_CAPTURES) ? recordedFrames() : [];
+}
 
 /** The real captures that are to be had; none without the data folder. */
-export async function realFrames(): Promise<MadeFrame[]> {
+export async function recordedFrames(): Promise<MadeFrame[]> {
   if (!existsSync(REAL_CAPTURES)) return [];
   const captures = await openCollection(REAL_CAPTURES, async (path) => readFileSync(path));
   return Promise.all(

@@ -7,7 +7,8 @@ import type { RunState } from "../../core/run-state.js";
 import { MadeFiles } from "../../http/made-files.js";
 import type { OpenStoredSlices } from "../../http/stored-stream.js";
 import { ArtefactPool, inputOf } from "../../workers/artefacts/artefact-pool.js";
-import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
+import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
+import { type SharedMemory, typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
 import { countCloudPoints, packCloud } from "../../workers/artefacts/point-cloud.js";
 import { RUN_ID } from "../helpers/cell-messages.js";
 import { heightSource, planeSource, surfaceFrame } from "../helpers/made-frames.js";
@@ -100,3 +101,56 @@ t.test(
     t.ok(packed > 20 && lent > packed / 3, `${packed} pieces, ${lent} of them in memory of others before`);
   },
 );
+
+t.test("small and large pieces in turn: memory stays within the bound, whichever of them came first", async (t) => {
+  const keptBytes = 4 * 1024 * 1024;
+  const folder = t.testdir();
+  const frameOf = async (name: string, width: number, lines: number) => {
+    const { source } = storedFrame(join(folder, name), surfaceFrame(seed, width, lines));
+    return { source, counts: await artefactTasks().countPoints(source) };
+  };
+  const small = await frameOf("small", 40, 100);
+  const large = await frameOf("large", 600, 700);
+  const tasks = artefactTasks();
+  const memories = new Set<SharedMemory>();
+  let read = small;
+  const stored = { read: async () => new Uint8Array(read.counts.buffer), close: () => {} };
+  // The tasks share a memory: one at a time.
+  let last: Promise<unknown> = Promise.resolve();
+  const files = new MadeFiles({
+    make(name, input) {
+      const made = last.then(() => {
+        const own = inputOf(input);
+        if ("lent" in own) memories.add(own.lent);
+        return (tasks[name] as (input: unknown) => Promise<never>)(own);
+      });
+      last = made.catch(() => {});
+      return made;
+    },
+    open: (async () => stored) as unknown as OpenStoredSlices,
+    capturePathOf: () => read.source.path,
+    keptBytes,
+    pieceBytes: 1024 * 1024,
+  });
+  let frames = 0;
+  const download = async (of: typeof small): Promise<void> => {
+    read = of;
+    const { geometry, planes, batches } = of.source;
+    const points = of.counts.reduce((sum, count) => sum + count, 0);
+    const extent = { offset: 0, lengthBytes: 4 * geometry.lines, crc32: 0 };
+    const cloud = { kind: "cloud", points, lineCounts: extent, mask: null, atUs: 1 } as const;
+    const frame = { id: `frame ${frames++}`, ...geometry, planes, batches, artefacts: { "raw.ply": cloud } };
+    const body = await files.cloud({ id: RUN_ID } as RunState, frame as unknown as FrameState, "raw.ply");
+    for (let at = 0; at < body.totalBytes; ) at += (await body.read(at, 256 * 1024)).length;
+    body.release();
+    await last;
+  };
+  for (let round = 0; round < 3; round++) {
+    for (let nth = 0; nth < 80; nth++) await download(small);
+    for (let nth = 0; nth < 12; nth++) await download(large);
+  }
+  const bytes = [...memories].reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
+  t.ok(memories.size > 20, `${memories.size} memories`);
+  // What is kept, what is free, and what small pieces have left of before.
+  t.ok(bytes <= 3 * keptBytes, `${bytes} bytes of memory where ${keptBytes} are kept`);
+});

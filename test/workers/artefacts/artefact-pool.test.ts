@@ -142,7 +142,8 @@ t.test(
     const { pool, reports } = startPool(t, {
       threadModule: new URL("../../helpers/watched-artefact-thread.js", import.meta.url),
     });
-    const path = join(t.testdir(), "run.cap");
+    const folder = t.testdir();
+    const path = join(folder, "run.cap");
     // Large enough for parts, and for pieces in the memory that was lent.
     const { source, frame } = storedFrame(path, surfaceFrame(4, 640, 400));
     /** Tasks with the bytes that they answered. */
@@ -181,7 +182,7 @@ t.test(
     await run("packPoints", { ...cloud, firstLine: 0, endLine: 1, lent: newSharedMemory() }, client);
 
     const values = Float32Array.from({ length: 40_000 }, (_, at) => Math.sin(at));
-    const seriesPath = join(t.testdir(), "series.cap");
+    const seriesPath = join(folder, "series.cap");
     writeFileSync(seriesPath, new Uint8Array(values.buffer));
     const extent = { offset: 0, lengthBytes: 160_000, crc32: crc32(new Uint8Array(values.buffer)) };
     const times = { rows: 40_000, firstTimestampUs: 0, samplePeriodUs: 10, dtype: "f32" as const };

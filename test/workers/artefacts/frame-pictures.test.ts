@@ -15,7 +15,6 @@ import {
   plainHeights,
   planeSource,
   realFrames,
-  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { PngError, readGreyPng } from "../../helpers/png-reader.js";
@@ -323,13 +322,10 @@ t.test("the reader of these tests reads what PIL reads", { skip: withoutSuite ||
 });
 
 t.test("other decoders read the same samples", async (t) => {
-  t.test("of the real captures too", { skip: skipWithoutCaptures }, async (t) => {
-    t.equal((await realFrames()).length, 8);
-  });
   const folder = t.testdir();
   const files: string[] = [];
   let deepLuminances = 0;
-  for (const frame of [...(await realFrames()), ...smallFrames(), ...deepFrames()]) {
+  for (const frame of [...(await realFrames(t)), ...smallFrames(), ...deepFrames()]) {
     const light = frame.planes.luminance;
     if (light?.dtype === "u16") deepLuminances++;
     for (const [, memory] of kernels) {

@@ -37,7 +37,6 @@ import {
   noiseFrame,
   plainHeights,
   realFrames,
-  skipWithoutCaptures,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/python-checker.js";
@@ -402,8 +401,9 @@ for name in sys.argv[1:]:
 `;
 const open3d = pythonWith("open3d", "numpy");
 
-async function comparedWithOpen3d(t: Test, frames: readonly MadeFrame[]): Promise<void> {
+t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") }, async (t) => {
   const folder = t.testdir();
+  const frames = [...(await realFrames(t)), ...GOLDEN.map(([frame]) => frame), surfaceFrame(11, 500, 300)];
   const files = frames.map((_, nth) => join(folder, `${nth}.xyz`));
   const positions: Uint32Array[] = [];
   for (const [nth, frame] of frames.entries()) {
@@ -434,14 +434,4 @@ async function comparedWithOpen3d(t: Test, frames: readonly MadeFrame[]): Promis
     }
   }
   t.comment(`${frames.length} clouds: the same points as Open3D, by both kernels`);
-}
-
-t.test("the same points as Open3D keeps", { skip: skipWithout(open3d, "Open3D") }, (t) =>
-  comparedWithOpen3d(t, [...GOLDEN.map(([frame]) => frame), surfaceFrame(11, 500, 300)]),
-);
-
-t.test(
-  "the same points as Open3D keeps of the real captures",
-  { skip: skipWithout(open3d, "Open3D") || skipWithoutCaptures },
-  async (t) => comparedWithOpen3d(t, await realFrames()),
-);
+});
