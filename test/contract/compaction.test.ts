@@ -28,6 +28,15 @@ async function get(port: number, path: string): Promise<string> {
   return response.body.toString();
 }
 
+/** A run shows a moment after it was acknowledged, on a busy machine after its end was. */
+async function whenShown(port: number, id: string): Promise<void> {
+  for (;;) {
+    const response = await rawRequest(port, `GET /runs/${id} HTTP/1.1\r\nHost: cell:8000\r\n\r\n`);
+    if (response?.status === 200) return;
+    if (response?.status !== 404) throw new Error(`/runs/${id}: ${response?.status} ${response?.body.toString()}`);
+  }
+}
+
 /**
  * What clients have seen of ended runs, by id and update time: whoever sees that version again must see the same bytes, whatever was
  * moved meanwhile. Retention makes one more version of each.
@@ -93,6 +102,7 @@ t.test(
         await producer.accept({ type: "event.add", run_id: id, event_type: "e", data });
       }
       await producer.accept({ type: n % 7 === 0 ? "run.cancel" : "run.finish", id });
+      await whenShown(service.port, id);
       ids.push(id);
     }
     isOver = true;
