@@ -1,8 +1,8 @@
 /**
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
- * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where distances in
- *   f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
+ * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where
+ *   distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
  * - the parts of a filter (filter-parts.ts): the same memory, which they share, with n / 4 for masks of their own, and again where distances in
  *   f32 do not decide; twice for each part of lines 64 KiB raw, or one line, and what it measures with: 2 KiB, or else 44 KiB, up to 124
  *   where lines lie far closer together than columns
