@@ -31,6 +31,8 @@ export interface MadeFilesOptions {
   capturePathOf(runId: string): string;
   /** Bound of the pieces that are kept for the next client. */
   keptBytes: number;
+  /** Bound of the memories that wait for the next piece, one of which may be larger. Default: as that of the pieces. */
+  freeBytes?: number;
   /** For tests: another size of the pieces of a PLY. */
   pieceBytes?: number;
 }
@@ -48,7 +50,7 @@ export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
   /**
-   * Of pieces that nobody reads any more, the smallest first, within the bound of those that are kept. Whoever needs one gets the largest: given any,
+   * Of pieces that nobody reads any more, the smallest first, within their bound. Whoever needs one gets the largest: given any,
    * each of those that many small pieces have left would grow with the next large one.
    */
   readonly #memories: FreeMemory[] = [];
@@ -192,7 +194,8 @@ export class MadeFiles {
     this.#memories.splice(at, 0, { memory, lengthBytes });
     this.#freeBytes += lengthBytes;
     // One is left at least: a large one that serves every piece.
-    while (this.#freeBytes > this.#options.keptBytes && this.#memories.length > 1) {
+    const { keptBytes, freeBytes = keptBytes } = this.#options;
+    while (this.#freeBytes > freeBytes && this.#memories.length > 1) {
       this.#freeBytes -= (this.#memories.shift() as FreeMemory).lengthBytes;
     }
   }

@@ -30,6 +30,8 @@ export class RecordReferences {
   readonly #webhooks = new Set<string>();
   /** Webhooks that something names and no record, so far, is of. */
   readonly #webhooksWithout = new Map<string, RecordLocation>();
+  /** Changes of a run behind its end; of each run the first one. */
+  readonly #behindEnd = new Map<string, RecordLocation>();
   /** Deliveries that are of something else than what they began with. */
   readonly #others = new Map<string, RecordLocation>();
 
@@ -53,6 +55,8 @@ export class RecordReferences {
       case RECORD_TYPE.runDelta:
         if (!this.#runs.has(index.runId) && !this.#runsWithout.has(index.runId))
           this.#runsWithout.set(index.runId, location);
+        if (this.#hasEnded(index.runId) && !this.#behindEnd.has(index.runId))
+          this.#behindEnd.set(index.runId, location);
         for (const change of changes)
           if (change.kind === "run_started" && change.event !== undefined)
             this.#begin(change.runId, [change.event], location);
@@ -62,17 +66,20 @@ export class RecordReferences {
     }
   }
 
-  /** True for a run of which there was an end: what it is made of is in that. */
-  hasEnded(runId: string): boolean {
-    return ((this.#runs.get(runId) ?? 0) & HAS_ENDED) !== 0;
+  /** What is wrong whatever the log has lost, once all records were taken. */
+  *certainFaults(): Generator<RecordFault> {
+    for (const [runId, location] of this.#behindEnd)
+      yield { location, message: `a change of run ${runId} behind its end` };
   }
 
-  /** What is wrong, once all records were taken of a log that has lost none. */
+  /** What is wrong besides with a log that has lost none. */
   *faults(): Generator<RecordFault> {
     for (const [runId, location] of this.#runsWithout)
       yield { location, message: `a change of run ${runId}, with which no record before it begins, and none ends` };
     for (const [id, { delivery, location }] of this.#unbegun) {
       const { eventId, runId } = delivery;
+      // Damage that was put right later may have had the run end twice: compaction keeps the last end alone, without the events of the other.
+      if (runId !== null && this.#hasEnded(runId)) continue;
       yield { location, message: `delivery ${id} is of event ${eventId} of run ${runId}, which no record tells of` };
     }
     for (const [id, location] of this.#others)
@@ -81,10 +88,18 @@ export class RecordReferences {
       yield { location, message: `a delivery to webhook ${id}, which no record is of` };
   }
 
+  #hasEnded(runId: string): boolean {
+    return ((this.#runs.get(runId) ?? 0) & HAS_ENDED) !== 0;
+  }
+
   #run(id: string, is: typeof IS_CREATED | typeof HAS_ENDED): void {
     this.#runs.set(id, (this.#runs.get(id) ?? 0) | is);
     // Its beginning was dropped for its end. One that comes behind what it should begin is none.
-    if (is === HAS_ENDED) this.#runsWithout.delete(id);
+    if (is === HAS_ENDED) {
+      this.#runsWithout.delete(id);
+      // It went on while the earlier end was lost, which has been put back since.
+      this.#behindEnd.delete(id);
+    }
   }
 
   #begin(runId: string, events: readonly EmittedEvent[], location: RecordLocation): void {

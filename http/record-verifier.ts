@@ -97,8 +97,6 @@ export class RecordVerifier {
     }
     const fault = indexFault(index, changes, record.timeUs);
     if (fault !== undefined) this.#fault(location, fault);
-    if (type === RECORD_TYPE.runDelta && this.#references.hasEnded(runId))
-      this.#fault(location, `a change of run ${runId} behind its end`);
     this.#references.take(index, changes, location);
     return named;
   }
@@ -109,7 +107,7 @@ export class RecordVerifier {
    */
   faults(isLogWhole: boolean): RecordFault[] {
     const references = isLogWhole ? [...this.#references.faults()] : [];
-    return [...this.#faults, ...references];
+    return [...this.#faults, ...this.#references.certainFaults(), ...references];
   }
 
   #fault(location: RecordLocation, message: string): void {

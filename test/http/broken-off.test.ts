@@ -8,7 +8,7 @@ import { StorageError } from "../../storage/storage-error.js";
 t.test("a body that is broken off is an error in the log, but for what is no fault of the service", (t) => {
   const lines: [level: string, position: unknown][] = [];
   const note = (level: string) => (fields: { position?: unknown }) => lines.push([level, fields.position]);
-  const log = { error: note("error"), info: note("info") } as unknown as ServiceLog;
+  const log = { isLevelEnabled: () => false, error: note("error"), info: note("info") } as unknown as ServiceLog;
   const damage: unknown[] = [];
   const onReadDamage = (error: unknown) => damage.push(error);
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log, onReadDamage });

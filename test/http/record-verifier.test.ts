@@ -216,6 +216,9 @@ t.test("what a record refers to must be there, where the log has lost none", asy
     ["a deleted webhook", [deleted, hooks[1] as LogRecord, created, start, deliveryOf()]],
     ["a test", [...hooks, deliveryOf({ runId: null }, "{}")]],
     ["an end alone, more than once", [...hooks, endWithEvent, endWithEvent, deliveryOf()]],
+    // The first end was damaged while the run went on and ended again, and was put back then.
+    ["an end, put back, before another one", [...hooks, created, endWithEvent, start, endWithEvent, deliveryOf()]],
+    ["that end dropped for the other one, which has other events", [...hooks, created, deliveryOf(), endOf(run)]],
   ];
   for (const [what, of] of right) t.same(faultsOf(of), [], what);
 });

@@ -69,6 +69,11 @@ export class CompactionFaults {
     onChange();
   }
 
+  /** It can be read now, and is damaged: that is told elsewhere. */
+  isDamaged(base: number): void {
+    if (this.#unread.delete(base)) this.#options.onChange();
+  }
+
   leaves(base: number, cause: string): void {
     const { wallUs, onChange } = this.#options;
     this.#left.set(base, { sinceUs: wallUs(), cause });

@@ -321,6 +321,7 @@ export class Compaction {
       return false;
     }
     this.#left.add(base);
+    this.#faults.isDamaged(base);
     line("warn", "compaction leaves a segment alone", { ...fields, cause });
     if (damage === null) this.#faults.leaves(base, cause);
     else onReadDamage(damage.data);

@@ -1,5 +1,5 @@
 import { CaptureLedger } from "../../storage/capture-ledger.js";
-import type { FileSystem } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import type { LogStart } from "../../storage/log-options.js";
 import { asReadDamage } from "../../storage/read-damage.js";
@@ -107,16 +107,42 @@ async function lastFolded(
   try {
     return await readFolded(fileSystem, request.metaPath, path);
   } catch (error) {
-    const damage = await findSnapshotDamage(fileSystem, path);
-    if (damage !== null) {
-      onDamage(new StorageError("snapshot_damaged", `snapshot ${newest}: ${damage}`));
+    const damage = await damageOf(fileSystem, path);
+    if (damage === null) {
+      if (error instanceof SnapshotError || isOf(path, error)) return nothingFolded();
+      throw error;
+    }
+    onDamage(new StorageError("snapshot_damaged", `snapshot ${newest}: ${damage}`));
+    try {
       // The new one would take its place, and with it what tells of the disk.
       await quarantineSnapshot(fileSystem, request, newest);
-    } else if (!(error instanceof SnapshotError)) {
-      throw error;
+    } catch (failure) {
+      const cause = failure instanceof Error ? failure.message : String(failure);
+      onDamage(new StorageError("snapshot_damaged", `snapshot ${newest} could not be kept in quarantine: ${cause}`));
     }
     return nothingFolded();
   }
+}
+
+/** What is wrong with its bytes; null where nothing is, or where it cannot be read for as long as something else stands in the way. */
+async function damageOf(fileSystem: FileSystem, path: string): Promise<string | null> {
+  try {
+    return await findSnapshotDamage(fileSystem, path);
+  } catch (error) {
+    if (isOf(path, error)) return null;
+    throw error;
+  }
+}
+
+/** Codes of what the process, or the machine, is short of for the moment. */
+const PASSING_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EINTR"]);
+
+/**
+ * True for a file that this service cannot read however often it tries: a link to nowhere, a pipe, one that belongs to another account. A snapshot made
+ * from the log holds all that it could.
+ */
+function isOf(path: string, error: unknown): boolean {
+  return error instanceof FileSystemError && error.path === path && !PASSING_CODES.has(error.code);
 }
 
 export function nothingFolded(): Folded {

@@ -370,6 +370,24 @@ for (const [what, harm, message] of [
   });
 }
 
+t.test("a segment that could not be opened, and then is damaged, is not told to be taken up again", async (t) => {
+  const reads = new FailingReads();
+  const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+  const { recorder } = running;
+  reads.fault = { operation: "open", code: "EIO" };
+  await endedRuns(running, 8);
+  await recorder.until(() => recorder.row("log").status === "degraded");
+  Object.assign(reads, { flips: true, fault: null });
+  await pass(running);
+  await recorder.until(() => recorder.readDamages.length > 0);
+  await recorder.until(() => recorder.row("log").status === "healthy");
+  Object.assign(reads, { flips: false });
+  await pass(running);
+  await endedRuns(running, 4);
+  t.same(linesOf(recorder, "compaction leaves a segment alone no longer"), []);
+  t.notOk(compacted(recorder).some(({ segment }) => segment === FIRST_SEGMENT));
+});
+
 t.test("health says that the segments cannot be looked for, and since when, until they can", async (t) => {
   const reads = new FailingReads();
   const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });

@@ -390,6 +390,24 @@ t.test("a damaged last snapshot is kept and told, and the new one made of the lo
     const again = await assertAsFromLog(t, copy, `${cause}`);
     t.equal(again.snapshot?.start.sequence, last);
   }
+  for (const code of ["EACCES", "ENOENT", "ELOOP", "ENXIO"]) {
+    const made = await makeSnapshot(failing(disk, path, "open", code), requestThrough(sequence), (error) =>
+      t.fail(error.message),
+    );
+    t.match(made, { sequence, fromSequence: null }, `${code}: it is never read, and no reason to have none`);
+  }
+  const elsewhere = disk.copy();
+  flipAt(elsewhere, path, whole.length >> 1);
+  elsewhere.rename = (from, to) =>
+    from === path
+      ? Promise.reject(new FileSystemError("EXDEV", "rename", from))
+      : SimulatedDisk.prototype.rename.call(elsewhere, from, to);
+  const told: StorageError[] = [];
+  t.match(await makeSnapshot(elsewhere, requestThrough(sequence), (error) => told.push(error)), { fromSequence: null });
+  t.match(
+    told.map(({ message }) => message),
+    listOf(/does not match its CRC$/, /could not be kept in quarantine: .*EXDEV/),
+  );
   const passing = failing(disk, path, "open", "EMFILE");
   const damages: StorageError[] = [];
   await t.rejects(

@@ -75,7 +75,8 @@ export function meanOfWidening(
       doubles[sureEnd] = root;
       doubles[otherEnd] = squared;
       sureEnd += isSure;
-      otherEnd += Number(squared <= limit) - isSure;
+      // Where both limits are the same, the one's rounding must not take back what the other counts.
+      otherEnd += Number(squared <= limit) & (1 - isSure);
     }
     // Each entry is followed by the opposite one.
     for (let nth: i32 = known; nth < end; nth += 2) {
