@@ -11,7 +11,7 @@ t.test("blocks that follow one another are one place, and each is noted once", a
   places.note("b", 9 * BLOCK, BLOCK, error);
   places.note("c", 0, 0, error);
   places.note("c", 0, 0, error);
-  t.match(
+  t.same(
     places.all.map(({ path, offset, lengthBytes }) => [path, offset, lengthBytes]),
     [
       ["a", 0, 3 * BLOCK],
@@ -20,7 +20,6 @@ t.test("blocks that follow one another are one place, and each is noted once", a
       ["c", 0, 0],
     ],
   );
-  t.equal(places.all.length, 4);
 });
 
 t.test(
