@@ -58,7 +58,7 @@ function frames(): MadeFrame[] {
     random.chance(0.1) ? -99 : 100 * Math.sin(at / 300) + random.normal(),
   );
   return [
-    surfaceFrame(4, 420, 300),
+    surfaceFrame(4, 800, 520),
     deep,
     noiseFrame(5, 60, 50),
     frameOf("i32", "i32", size, heights, { scale_mm: 0.01, offset_mm: -3, invalid: [-99] }),

@@ -21,8 +21,9 @@ import { MemoryNeed } from "./memory-need.js";
 import { boundsOf, maskBytes } from "./outlier-filter.js";
 import { type DistanceSums, total } from "./outlier-threshold.js";
 
-/** With fewer positions it takes a thread some milliseconds, and more threads help little. With half of it a part is worth its message. */
-const LEAST_POSITIONS = 100_000;
+/** With fewer positions one thread is done as soon: what parts need beside the work takes two some 5 ms, and each part a message. */
+const LEAST_POSITIONS = 400_000;
+const LEAST_PART_POSITIONS = 50_000;
 /** Loading and marking go in so many parts for every thread. Of measuring, where some are harder, the last are so small. */
 const OTHERS_PER_THREAD = 2;
 const LAST_PER_THREAD = 16;
@@ -52,7 +53,13 @@ export class SplitFilter {
     const isSplit = this.#pool.threads > 1 && lines > 1 && width * lines >= this.#leastPositions;
     if (!isSplit || !(await hasWasmKernels())) return this.#pool.run("filter", frame, options);
     const memory = this.#memories.pop() ?? newSharedMemory();
-    const run = new SplitRun(this.#pool, frame, memory, this.#leastPositions / 2, options);
+    const run = new SplitRun(
+      this.#pool,
+      frame,
+      memory,
+      Math.min(LEAST_PART_POSITIONS, this.#leastPositions / 2),
+      options,
+    );
     const cloud = await run.cloud();
     this.#need.note(run.usedBytes);
     const isKept = run.isQuiet && this.#need.isKept(memory.buffer.byteLength);

@@ -145,7 +145,7 @@ t.test(
     const folder = t.testdir();
     const path = join(folder, "run.cap");
     // Large enough for parts, and for pieces in the memory that was lent.
-    const { source, frame } = storedFrame(path, surfaceFrame(4, 640, 400));
+    const { source, frame } = storedFrame(path, surfaceFrame(4, 800, 520));
     /** Tasks with the bytes that they answered. */
     const answered = new Map<TaskName, number>();
     const run: ArtefactPool["run"] = async (name, input, options) => {
