@@ -10,10 +10,13 @@ export default threadTask(async ({ input }: TaskMessage): Promise<unknown> => {
   if (file !== "") appendFileSync(file, "x");
   if (kind === "crash" || (kind === "crash-once" && isFirst)) process.exit(3);
   if (kind === "spin" || (kind === "spin-once" && isFirst)) for (;;);
-  if (kind === "held") {
-    while (!existsSync(`${file}.go`)) await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  if (kind === "held") await told(file);
   if (kind === "refuse") return { error: { code: "capture_missing", message: "gone" } };
-  if (kind === "stray") setImmediate(() => Promise.reject(new Error("left behind")));
+  // Behind the answer: before it, the task would have crashed.
+  if (kind === "stray") void told(file).then(() => Promise.reject(new Error("left behind")));
   return { value: Uint8Array.of(kind.length) };
 });
+
+async function told(file: string): Promise<void> {
+  while (!existsSync(`${file}.go`)) await new Promise((resolve) => setTimeout(resolve, 5));
+}

@@ -334,7 +334,9 @@ t.test("a thread that does not start in time is lost as one that gets stuck", as
 
 t.test("an error that a task leaves behind costs its thread, not the process", async (t) => {
   const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
-  t.equal(await codeOf(pool.run("indexSeries", odd("stray"), background)), "done");
+  const file = join(t.testdir(), "stray");
+  t.equal(await codeOf(pool.run("indexSeries", odd(`stray:${file}`), background)), "done");
+  writeFileSync(`${file}.go`, "");
   while (reports.length === 0) await turn();
   t.same(reports, ["left behind"]);
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
