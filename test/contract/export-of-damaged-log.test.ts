@@ -39,6 +39,16 @@ function wanted<T>(value: T | undefined): T {
   return value;
 }
 
+/** Connects to the service; a run is started then, of which no more has come. */
+async function startRun(service: ServiceProcess): Promise<{ id: string; producer: RawProducer }> {
+  const id = nextId();
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  await producer.accept(programPut());
+  await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+  await producer.accept({ type: "run.start", id });
+  return { id, producer };
+}
+
 interface Exported extends Ended {
   to: string;
   names: string[];
@@ -183,11 +193,7 @@ t.test("an end that only the snapshot knows of is told as lost", async (t) => {
   const service = await ServiceProcess.start({ script: SNAPSHOT_SCRIPT });
   t.teardown(() => service.dispose());
   const data = service.dataDirectory;
-  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-  const id = nextId();
-  await producer.accept(programPut());
-  await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
-  await producer.accept({ type: "run.start", id });
+  const { id, producer } = await startRun(service);
   await producer.accept({ type: "run.cancel", id });
   t.match(await service.end(), { code: 0 });
   const records = await recordsOf(data);
@@ -206,11 +212,7 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   t.teardown(() => owner.dispose());
   const data = owner.dataDirectory;
   const meta = join(data, "meta");
-  const id = nextId();
-  const producer = await RawProducer.connect({ path: owner.cellSocketPath }, "p");
-  await producer.accept(programPut());
-  await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
-  await producer.accept({ type: "run.start", id });
+  const { id } = await startRun(owner);
   await owner.end("SIGKILL");
   // The end comes before the mark that would prove the last record, but for a machine that is very slow.
   let before: Buffer;
@@ -242,11 +244,7 @@ t.test(
     const service = await ServiceProcess.start();
     t.teardown(() => service.dispose());
     const data = service.dataDirectory;
-    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-    const id = nextId();
-    await producer.accept(programPut());
-    await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
-    await producer.accept({ type: "run.start", id });
+    const { id } = await startRun(service);
     t.match(await service.end(), { code: 0 });
     const records = await recordsOf(data);
     const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
