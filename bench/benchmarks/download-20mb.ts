@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { getBody, loadEnd, measureHttpLoad } from "../load/http-load.js";
-import { putPrograms } from "../load/run-producer.js";
+import { getBody, getOnce, loadEnd, measureHttpLoad } from "../load/http-load.js";
+import { putPrograms, waitUntil } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { hasNginx, startNginx } from "../peers/nginx.js";
 
@@ -30,6 +30,8 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     await client.close();
     service.assertNothingRefused();
     const path = `/runs/${id}/files/${NAME}`;
+    // What was acknowledged is durable; readers see it moments later.
+    await waitUntil("the file of the run", async () => (await getOnce(service.url + path)).status === 200);
     if (!bytes.equals(await getBody(service.url + path))) throw new Error("the service answers with other bytes");
 
     const measure = (url: string, pid: number, at: string) => () =>

@@ -43,7 +43,8 @@ export async function settled(base: string, webhookIds: readonly string[]): Prom
       }
       // As it is posted, which JSON that was parsed and written again is too: no number in it has two forms.
       body = JSON.stringify(deliveries[0]?.payload);
-      return deliveries.every(({ status }) => status === "delivered");
+      // None at all: readers do not see yet what the receivers were sent.
+      return deliveries.length > 0 && deliveries.every(({ status }) => status === "delivered");
     });
   }
   return body;
