@@ -10,7 +10,6 @@ const SEEDS = sized(1, 10);
 const STEPS = 40;
 /** Of the operations, one in so many is struck, those before it in other runs of it. */
 const STRIDE = sized(6, 1);
-const first = createRandom(SEED).integer(0, STRIDE - 1);
 
 interface Outcome {
   points: number;
@@ -18,15 +17,20 @@ interface Outcome {
   reports: SimulationReport[];
 }
 
+function firstOf(stride: number): number {
+  return createRandom(SEED).integer(0, stride - 1);
+}
+
 /** The same history again and again, struck at one operation after the other until it comes to its end before; then the next one. */
 async function strikeEverywhere(
   kind: Strike["kind"],
   mode: (typeof CRASH_MODES)[number],
-  restarts = false,
+  { restarts = false, stride = STRIDE } = {},
 ): Promise<Outcome> {
   const outcome: Outcome = { points: 0, faults: [], reports: [] };
+  const first = firstOf(stride);
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
-    for (let after = first; ; after += STRIDE) {
+    for (let after = first; ; after += stride) {
       const report = await simulateStore(seed, { strike: { place: "any", after, kind }, mode, restarts, steps: STEPS });
       const isStruck = report.crashes.idle !== report.counts.lives;
       if (!isStruck && report.faults.length > 0) throw new Error(`seed ${seed} without a strike: ${report.faults[0]}`);
@@ -48,7 +52,7 @@ function judged(outcome: Outcome): string {
   return `${total(outcome, "acknowledged")} messages acknowledged, ${outcome.faults.length} faults`;
 }
 
-t.comment(`TEST_SEED=${SEED}, one operation in ${STRIDE} from ${first} on`);
+t.comment(`TEST_SEED=${SEED}, one operation in ${STRIDE} from ${firstOf(STRIDE)} on`);
 
 for (const mode of CRASH_MODES) {
   t.test(`a power cut at every operation from capture bytes to acknowledgement, the disk keeps ${mode}`, async (t) => {
@@ -76,13 +80,17 @@ t.test(
   },
 );
 
-for (const kind of ["sync", "write"] as const) {
+// What recovery relies on without having synced it shows at a sixth of the syncs, which a stride may pass over: all of them, as they are few.
+for (const [kind, stride] of [
+  ["sync", 1],
+  ["write", STRIDE],
+] as const) {
   t.test(
     `a failure of every ${kind}, a restart that finds in memory what the disk never got, and a power cut later: nothing is lost`,
     async (t) => {
-      const outcome = await strikeEverywhere(kind, "drop", true);
+      const outcome = await strikeEverywhere(kind, "drop", { restarts: true, stride });
       t.same(outcome.faults.slice(0, 5), []);
-      t.ok(outcome.points > (SEEDS * 35) / STRIDE);
+      t.ok(outcome.points > (SEEDS * 35) / stride);
       t.ok(total(outcome, "restarts") > 0.5 * outcome.points, "most of them end the recording");
       t.comment(`${outcome.points} failures, ${total(outcome, "restarts")} restarts: ${judged(outcome)}`);
     },
