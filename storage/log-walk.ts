@@ -66,6 +66,8 @@ export interface NewestSegment {
 export interface WalkEnd {
   /** Null when there is no segment. */
   newest: NewestSegment | null;
+  /** Name of the segment before it, if there is one. */
+  beforeNewest: string | null;
   /** The number that the next record gets, or the first one of the tail when there is a tail. */
   nextSequence: number;
   temporaryFiles: string[];
@@ -126,6 +128,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   return {
     newest,
+    beforeNewest: segments.at(-2)?.name ?? null,
     nextSequence: newest === null ? walk.noSegment() : newest.tail.firstSequence,
     temporaryFiles,
     strays: [...strays].map(segmentName),

@@ -52,6 +52,9 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   // What took the place of these bytes may have its name in the cache only, where a process was killed amid a recovery.
   if (end.superseded.length > 0) await fileSystem.syncDirectory(directory);
   for (const { name, sizeBytes } of end.superseded) await shorten(fileSystem, `${directory}/${name}`, sizeBytes);
+  // A process that was killed behind the cut that it had begun the newest segment for has it in the cache only.
+  if (end.beforeNewest !== null)
+    await shorten(fileSystem, `${directory}/${end.beforeNewest}`, Number.POSITIVE_INFINITY);
 
   const { newest } = end;
   if (newest === null) builder.decided("no_segment");
@@ -202,10 +205,17 @@ async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSe
   );
 }
 
+/**
+ * Cuts off what does not count any more, and has it durable before anything is taken: what a power cut brought back could stand in for acknowledged
+ * records of the same numbers, should the segment that has them be lost.
+ *
+ * @param sizeBytes Infinity: what was cut before is made durable, no more
+ */
 async function shorten(fileSystem: FileSystem, path: string, sizeBytes: number): Promise<void> {
   const file = await fileSystem.open(path, "update");
   try {
     if ((await file.size()) > sizeBytes) await file.truncate(sizeBytes);
+    await file.datasync();
   } finally {
     await file.close();
   }

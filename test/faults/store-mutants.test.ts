@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import t from "tap";
+import ts from "typescript";
 import { createRandom } from "../../core/random.js";
 import { listOf } from "../helpers/list-of.js";
 import { occurrences, runMutants } from "../helpers/mutant-run.js";
@@ -33,8 +34,23 @@ function chosen(): Mutant[] {
   return [...STORE_MUTANTS.filter(isAlways), ...sample];
 }
 
+function syntaxErrors({ file, find, replace }: Mutant): string[] {
+  const text = readFileSync(`dist/${file}`, "utf8").replace(find, () => replace);
+  // Of one file alone: its syntax, no types.
+  const { diagnostics = [] } = ts.transpileModule(text, {
+    fileName: file,
+    reportDiagnostics: true,
+    compilerOptions: { allowJs: true, target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext },
+  });
+  return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"));
+}
+
 t.test("each mutant changes one place: where the code has changed, its text has to follow", async (t) => {
-  for (const mutant of STORE_MUTANTS) t.equal(occurrences(mutant), 1, `${mutant.file}: ${mutant.name}`);
+  for (const mutant of STORE_MUTANTS) {
+    t.equal(occurrences(mutant), 1, `${mutant.file}: ${mutant.name}`);
+    // What is no code ends any test, whatever it looks at.
+    t.same(syntaxErrors(mutant), [], `${mutant.file} can be run: ${mutant.name}`);
+  }
   for (const name of ALWAYS)
     t.ok(
       STORE_MUTANTS.some((mutant) => mutant.name === name),

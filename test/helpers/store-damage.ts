@@ -2,11 +2,18 @@ import type { Random } from "../../core/random.js";
 import { RecordVerifier } from "../../http/record-verifier.js";
 import { type CheckResult, checkStore } from "../../storage/check-store.js";
 import type { LogRecord } from "../../storage/log-batch.js";
-import { isRecordHeader, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "../../storage/record-format.js";
+import {
+  isContentIntact,
+  isRecordHeader,
+  RECORD_ALIGNMENT_BYTES,
+  RECORD_HEADER_BYTES,
+  readRecordHeader,
+  recordLength,
+} from "../../storage/record-format.js";
 import { isChangeRecordType } from "../../storage/record-index.js";
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../storage/segment.js";
 import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
-import { recordOffsets, viewOf } from "./segment-bytes.js";
+import { viewOf } from "./segment-bytes.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 
 /**
@@ -128,9 +135,8 @@ export function baseOf(path: string): number {
 export function doubledSegments(disk: SimulatedDisk): Set<number> {
   const paths = disk.paths().filter((path) => path.endsWith(".seg"));
   const isDoubled = (nth: number): boolean => {
-    const before = disk.bytesOf(paths[nth - 1] as string);
     const base = baseOf(paths[nth] as string);
-    return recordOffsets(before).some((at) => readRecordHeader(viewOf(before), at).sequence >= base);
+    return headersIn(disk.bytesOf(paths[nth - 1] as string)).some(({ sequence }) => sequence >= base);
   };
   return new Set(paths.filter((_, nth) => nth > 0 && isDoubled(nth)).map(baseOf));
 }
@@ -139,6 +145,37 @@ function isHeader(segment: Uint8Array, offset: number): boolean {
   const salt = decodeSegmentHeader(segment).header?.salt;
   if (salt === undefined || offset + RECORD_HEADER_BYTES > segment.length) return false;
   return isRecordHeader(segment, viewOf(segment), offset, salt, offset);
+}
+
+interface PlacedHeader {
+  offset: number;
+  /** Of the whole record; beyond the segment's end where the rest of it was torn off. */
+  end: number;
+  sequence: number;
+  durableUpTo: number;
+  /** Not only the header. */
+  isWhole: boolean;
+}
+
+/**
+ * All intact record headers, wherever they stand: behind what a crash has torn there are zeros, parts of records, and whole ones that count for
+ * nothing.
+ */
+function headersIn(segment: Uint8Array): PlacedHeader[] {
+  const headers: PlacedHeader[] = [];
+  for (let offset = SEGMENT_HEADER_BYTES; offset < segment.length; ) {
+    if (!isHeader(segment, offset)) {
+      offset += RECORD_ALIGNMENT_BYTES;
+      continue;
+    }
+    const header = readRecordHeader(viewOf(segment), offset);
+    const { sequence, durableUpTo } = header;
+    const end = offset + recordLength(header.indexLength, header.bodyLength);
+    const isWhole = end <= segment.length && isContentIntact(segment, offset, header);
+    headers.push({ offset, end, sequence, durableUpTo, isWhole });
+    offset = end;
+  }
+  return headers;
 }
 
 /**
@@ -178,38 +215,34 @@ export function expectedOfSegment(
   const hasHeader = after !== null && Buffer.compare(before.subarray(0, 64), after.subarray(0, 64)) === 0;
   if (doubled.has(base) && !hasHeader) return { isDamage: null, keptSequence };
   const nextBase = bases[bases.indexOf(base) + 1];
-  const offsets = recordOffsets(before);
-  const headers = offsets.map((offset) => readRecordHeader(viewOf(before), offset));
-  const ends = headers.map(({ indexLength, bodyLength }, nth) => {
-    return (offsets[nth] as number) + recordLength(indexLength, bodyLength);
-  });
-  /** What an earlier crash had left of one more record begins here. */
-  const tail = ends.at(-1) ?? before.length;
+  const headers = headersIn(before);
+  const isSame = (from: number, to: number): boolean =>
+    after !== null && after.length >= to && Buffer.compare(before.subarray(from, to), after.subarray(from, to)) === 0;
   if (nextBase !== undefined) {
     // What an earlier recovery has moved into the next segment, or cut, counts for nothing here.
-    const moved = headers.findIndex(({ sequence }) => sequence >= nextBase);
-    const ownEnd = moved < 0 ? tail : (offsets[moved] as number);
-    const isSame = after !== null && Buffer.compare(before.subarray(0, ownEnd), after.subarray(0, ownEnd)) === 0;
-    return { isDamage: !isSame, keptSequence };
+    const own = headers.filter(({ sequence }) => sequence < nextBase);
+    return { isDamage: !isSame(0, own.at(-1)?.end ?? SEGMENT_HEADER_BYTES), keptSequence };
   }
   if (after === null) {
     const isKnown = bases.length === 1 ? hasOtherFiles || snapshotSequence > 0 : snapshotSequence >= base;
     return { isDamage: isKnown, keptSequence };
   }
-  const isSame = (from: number, to: number): boolean =>
-    after.length >= to && Buffer.compare(before.subarray(from, to), after.subarray(from, to)) === 0;
-  const claimAt = (offset: number): number => {
-    const isThere = isSame(offset, offset + RECORD_HEADER_BYTES) && isHeader(before, offset);
-    return isThere ? readRecordHeader(viewOf(before), offset).durableUpTo : 0;
+  // One after the other: what stands behind a place that was never written is cut by whoever opens the log, as that is.
+  const isNext = ({ offset, sequence, isWhole }: PlacedHeader, nth: number): boolean => {
+    const last = headers[nth - 1];
+    return isWhole && (last === undefined || (offset === last.end && sequence === last.sequence + 1));
   };
-  const records = headers.map(({ sequence }, nth) => {
-    const offset = offsets[nth] as number;
-    return { sequence, claims: claimAt(offset), isIntact: isSame(offset, ends[nth] as number) };
+  const gap = headers.findIndex((header, nth) => !isNext(header, nth));
+  const records = headers.slice(0, gap < 0 ? headers.length : gap).map(({ offset, end, sequence }) => {
+    return { sequence, isIntact: isSame(offset, end) };
   });
   const [opening, ...others] = records;
   if (!isSame(0, SEGMENT_HEADER_BYTES) || !opening?.isIntact) return { isDamage: true, keptSequence };
   // A header says what it says also where the rest of its record is torn off.
-  const proven = Math.max(keptSequence, snapshotSequence, claimAt(tail), ...records.map(({ claims }) => claims));
+  const claims = headers.map(({ offset, durableUpTo }) =>
+    isSame(offset, offset + RECORD_HEADER_BYTES) ? durableUpTo : 0,
+  );
+  const proven = Math.max(keptSequence, snapshotSequence, ...claims);
   const first = others.findIndex(({ isIntact }) => !isIntact);
   return {
     isDamage: others.some(({ sequence, isIntact }) => !isIntact && sequence <= proven),

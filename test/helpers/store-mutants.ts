@@ -335,6 +335,20 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "faults/store-points",
   },
   {
+    name: "what recovery cuts off is not synced",
+    file: "storage/recovery.js",
+    find: "await file.truncate(sizeBytes);\n        await file.datasync();",
+    replace: "await file.truncate(sizeBytes);",
+    killer: RECOVERY,
+  },
+  {
+    name: "what a killed recovery has cut off is taken for durable",
+    file: "storage/recovery.js",
+    find: "if (end.beforeNewest !== null)",
+    replace: "if (false)",
+    killer: RECOVERY,
+  },
+  {
     name: "the tail is not copied into the new segment",
     file: "storage/recovery.js",
     find: "return await copyTail(options, newest, newest.salt, { file, path, salt, endOffset });",
@@ -354,8 +368,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "marks at the end are not written once more before they count",
     file: "storage/recovery.js",
-    find: "await file.datasync();",
-    replace: "",
+    find: "await file.datasync();\n        }",
+    replace: "}",
     killer: RECOVERY,
   },
   {

@@ -681,6 +681,56 @@ t.test("superseded: what an interrupted recovery had copied already counts once"
   t.equal(again.log.recovery.corruptionCount, 0, "torn or not");
 });
 
+/** A log that cuts its first segment when it is opened, to so many bytes, and what the segment had. */
+async function cutAtOpening(): Promise<{ disk: SimulatedDisk; before: Uint8Array; cutBytes: number }> {
+  const disk = await fiveRecords(false);
+  const opened = disk.copy();
+  await openLog(opened);
+  const [before, after] = [disk.bytesOf(pathOf(1)), opened.bytesOf(pathOf(1))];
+  t.ok(after.length < before.length, "it is cut");
+  return { disk, before, cutBytes: after.length };
+}
+
+/** Whatever a power cut leaves: the first segment has no more than so many bytes. */
+function staysCut(t: Tap, disk: SimulatedDisk, cutBytes: number): void {
+  for (const { what, disk: left } of powerCuts(disk, createRandom(1)))
+    t.equal(left.bytesOf(pathOf(1)).length, cutBytes, what);
+}
+
+t.test(
+  "what an opening cuts off does not come back by a power cut, beside the records that took its numbers",
+  async (t) => {
+    const { disk, cutBytes } = await cutAtOpening();
+    const { log } = await openLog(disk);
+    await appendEach(log, ["f", "g"]);
+    staysCut(t, disk, cutBytes);
+  },
+);
+
+t.test("superseded: nor does what it cuts off for an interrupted recovery", async (t) => {
+  const { disk, before, cutBytes } = await cutAtOpening();
+  await openLog(disk);
+  const interrupted = disk.kill();
+  interrupted.setBytes(pathOf(1), before);
+  await openLog(interrupted);
+  staysCut(t, interrupted, cutBytes);
+});
+
+t.test("nor where the process was killed behind the cut, before it was durable", async (t) => {
+  const { disk, cutBytes } = await cutAtOpening();
+  let isCut = false;
+  disk.onOperation = ({ kind, path }) => {
+    if (kind === "truncate") isCut = true;
+    return isCut && kind === "datasync" && path === pathOf(1) ? { dies: true } : undefined;
+  };
+  await t.rejects(openLog(disk));
+  const restarted = disk.kill();
+  t.equal(restarted.bytesOf(pathOf(1)).length, cutBytes);
+  t.not(restarted.fork("drop", createRandom(1)).bytesOf(pathOf(1)).length, cutBytes, "in the cache only");
+  await openLog(restarted);
+  staysCut(t, restarted, cutBytes);
+});
+
 t.test("a newer format refuses to open and says what is needed", async (t) => {
   const segment = await fiveRecords(true);
   const { salt, base } = decodeSegmentHeader(segment.bytesOf(pathOf(1))).header!;
