@@ -45,6 +45,10 @@ const FAULTS: ReadonlySet<string> = new Set([
 export interface SimulationReport extends SimulationCounts {
   /** What went wrong; nothing should. */
   faults: string[];
+  /** Of each life, one after the other, what its strike fell into; null where none did. */
+  struck: (DiskPlace | null)[];
+  /** Openings that a failure or a full disk ended. */
+  failedOpenings: number;
 }
 
 export interface SimulationCounts {
@@ -77,6 +81,8 @@ export interface SimulationCounts {
 
 /** Instead of random lives: one of so many steps that this befalls, then the one in which all must come right. */
 export interface SimulationPlan {
+  /** What befalls lives before that one, one each: what they leave its opening finds. */
+  before?: readonly Strike[];
   strike: Strike;
   mode: (typeof CRASH_MODES)[number];
   /** What failed without the machine is restarted without a power cut. */
@@ -108,6 +114,8 @@ class StoreSimulation {
   readonly #faults: string[] = [];
   readonly #report: SimulationReport = {
     faults: this.#faults,
+    struck: [],
+    failedOpenings: 0,
     counts: {
       ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
       ...{
@@ -155,6 +163,7 @@ class StoreSimulation {
 
   async run(): Promise<SimulationReport> {
     const { counts } = this.#report;
+    for (const strike of this.#plan?.before ?? []) if (this.#faults.length === 0) await this.#live(strike);
     for (let lives = this.#plan ? 1 : this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
       await this.#live(this.#plan?.strike ?? this.#strike());
     }
@@ -262,6 +271,7 @@ class StoreSimulation {
       if (hasFailed) this.#report.counts.unreadable++;
       else this.#faults.push(`could not be opened: ${(error as Error).stack}`);
     }
+    if (life.hasFailed && life.isOpening && !life.isDead) this.#report.failedOpenings++;
     if (life.hasFailed) disk.limitBytes = Number.POSITIVE_INFINITY;
     disk.onRead = () => undefined;
     if (hasFailed && reading >= 0 && !life.isOver) this.#faults.push("opened in spite of a read that failed");
@@ -387,6 +397,7 @@ class StoreSimulation {
   #end(life: StoreLife): void {
     const { crashes, errors } = this.#report;
     const { struck, isDead } = life;
+    this.#report.struck.push(struck);
     this.#hasCrashed = isDead;
     const { counts } = this.#report;
     counts.compactions += life.compactions;
