@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
 import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
@@ -14,12 +14,15 @@ const SLICE_SECONDS = { smoke: 0.25, full: 0.75 };
 const SLICES = { smoke: 2, full: 8 };
 /** Far above what a cell does: a run every 0.2 s, told to everybody. */
 const PACED_EVENTS_PER_SECOND = 5;
+/** Of as many events the deliveries wait while one is sent after the other: every receiver's next one is always there. */
+const SUSTAINED_BACKLOG_EVENTS = 4;
+const LOOK_EVERY_MS = 10;
 /** Sent at once when a slice begins: more deliveries than can be made within it. */
 const FLAT_OUT_EVENTS = { smoke: 10, full: 60 };
 const DETAILS = 64;
 /** Receivers are other machines: here they have the cores when nothing of the cell's own machine wants them. */
 const RECEIVERS_NICE = 19;
-const LOADS = ["quiet", "paced", "flat-out", "plain-loop"] as const;
+const LOADS = ["quiet", "paced", "sustained", "flat-out", "plain-loop"] as const;
 const GOAL = "p99 of reads beside deliveries at most 2 times the quiet one";
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
@@ -60,11 +63,25 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       }
       return sent;
     };
+    /** Sends an event as soon as what the ones before it come to is delivered but for a backlog; resolves with how many. */
+    const sustain = async (before: ReceiverFigures, signal: AbortSignal): Promise<number> => {
+      let sent = 0;
+      while (!signal.aborted) {
+        const { total } = await receivers.figures();
+        const waiting = sent * WEBHOOKS[size] - (total - before.total);
+        const missing = SUSTAINED_BACKLOG_EVENTS - Math.ceil(waiting / WEBHOOKS[size]);
+        await produceEvents(client, random, program, Math.max(0, missing));
+        sent += Math.max(0, missing);
+        await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
+      }
+      return sent;
+    };
     const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
       const before = await receivers.figures();
       const startMs = performance.timeOrigin + performance.now();
       const stop = new AbortController();
-      const pacing = load === "paced" ? pace(stop.signal) : undefined;
+      const pacing =
+        load === "paced" ? pace(stop.signal) : load === "sustained" ? sustain(before, stop.signal) : undefined;
       if (load === "flat-out") await produceEvents(client, random, program, FLAT_OUT_EVENTS[size]);
       const posting = load === "plain-loop" ? posts.post(body, FLAT_OUT_EVENTS[size]) : undefined;
       await slices.read(service.url, detailIds, count);
@@ -94,18 +111,21 @@ export const readsDuringDeliveries: Benchmark = {
     `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts ` +
     "when it was meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of " +
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
+    `beside as many events as are delivered, one sent after the other so that the deliveries of ${SUSTAINED_BACKLOG_EVENTS} always wait; ` +
     `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the benchmark's process whose ` +
     `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores; the receivers, which stand for other machines, have the lowest priority on them.`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "no deliveries" },
     { name: "paced", description: `${PACED_EVENTS_PER_SECOND} events to ${WEBHOOKS.full} webhooks a second` },
-    { name: "flat-out", description: "as many deliveries as the dispatcher makes" },
+    { name: "sustained", description: "as many deliveries as the dispatcher makes" },
+    { name: "flat-out", description: "the same, of events that come all at once" },
     { name: "plain-loop", description: "as many posts by somebody else" },
   ],
   peer: "quiet",
   goals: [
     { kind: "ratio", contestant: "paced", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL },
+    { kind: "ratio", contestant: "sustained", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL },
     { kind: "ratio", contestant: "flat-out", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL },
   ],
   rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 5 } },
