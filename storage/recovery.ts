@@ -209,12 +209,15 @@ async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSe
  * Cuts off what does not count any more, and has it durable before anything is taken: what a power cut brought back could stand in for acknowledged
  * records of the same numbers, should the segment that has them be lost.
  *
+ * What is short already is opened to be read: a sync asks no more, and a closed segment that was restored from a backup may be read-only.
+ *
  * @param sizeBytes Infinity: what was cut before is made durable, no more
  */
 async function shorten(fileSystem: FileSystem, path: string, sizeBytes: number): Promise<void> {
-  const file = await fileSystem.open(path, "update");
+  const isLonger = (await fileSystem.sizeOf(path)) > sizeBytes;
+  const file = await fileSystem.open(path, isLonger ? "update" : "read");
   try {
-    if ((await file.size()) > sizeBytes) await file.truncate(sizeBytes);
+    if (isLonger) await file.truncate(sizeBytes);
     await file.datasync();
   } finally {
     await file.close();

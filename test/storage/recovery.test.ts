@@ -1,5 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
+import { FileSystemError } from "../../storage/file-system.js";
 import { Log } from "../../storage/log.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import { quarantinedFiles } from "../../storage/quarantine.js";
@@ -730,6 +731,28 @@ t.test("nor where the process was killed behind the cut, before it was durable",
   await openLog(restarted);
   staysCut(t, restarted, cutBytes);
 });
+
+t.test(
+  "a closed segment that may only be read, as one restored from a backup, is no reason not to start",
+  async (t) => {
+    const disk = await threeSegments();
+    const { open } = disk;
+    const synced = new Set<string>();
+    disk.open = async (path, mode) => {
+      if (mode !== "read" && [1, 3].map(pathOf).includes(path)) throw new FileSystemError("EACCES", "open", path);
+      return await open.call(disk, path, mode);
+    };
+    disk.onOperation = ({ kind, path }) => {
+      if (kind === "datasync") synced.add(path);
+      return undefined;
+    };
+    const { names, log } = await openLog(disk);
+    t.same(names, ["a", "b", "c", "d", "e"]);
+    t.ok(synced.has(pathOf(3)), "a cut of it that a killed process left in the cache is made durable all the same");
+    await appendEach(log, ["f"]);
+    await log.close();
+  },
+);
 
 t.test("a newer format refuses to open and says what is needed", async (t) => {
   const segment = await fiveRecords(true);
