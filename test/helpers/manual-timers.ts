@@ -2,6 +2,7 @@ import type { Timers } from "../../storage/log-options.js";
 
 interface Timer {
   callback: () => void;
+  delayMs: number;
   dueMs: number;
 }
 
@@ -18,8 +19,13 @@ export class ManualTimers implements Timers {
     return this.#timers.size;
   }
 
+  /** Of those that were set with this delay. */
+  armedFor(delayMs: number): number {
+    return [...this.#timers].filter((timer) => timer.delayMs === delayMs).length;
+  }
+
   set(callback: () => void, delayMs: number): unknown {
-    const timer = { callback, dueMs: this.#nowMs + delayMs };
+    const timer = { callback, delayMs, dueMs: this.#nowMs + delayMs };
     this.#timers.add(timer);
     return timer;
   }

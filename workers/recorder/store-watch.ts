@@ -4,7 +4,7 @@ import type { Log } from "../../storage/log.js";
 import type { Timers } from "../../storage/log-options.js";
 
 /** A look is a few calls of stat. */
-const LOOK_INTERVAL_MS = 5_000;
+export const LOOK_INTERVAL_MS = 5_000;
 
 export interface StoreWatchOptions {
   timers: Timers;

@@ -1,10 +1,11 @@
 import { copyFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../storage/capture-path.js";
 import { FileSystemError, nodeFileSystem } from "../../../storage/file-system.js";
+import { LOOK_INTERVAL_MS } from "../../../workers/recorder/store-watch.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { until } from "../../helpers/log-harness.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
 async function capturing(t: Test) {
@@ -25,13 +26,11 @@ async function capturing(t: Test) {
   return { directory, recorder, controller, runId };
 }
 
-/**
- * Lets a look come to its end, or nothing happen at all: each of these calls stands behind those of the look in the queue of the threads
- * that do them, and a look makes fewer.
- */
-async function look(recorder: RecorderHarness, directory: string): Promise<void> {
-  recorder.timers.advance(5_000);
-  for (let calls = 0; calls < 100; calls++) await stat(directory);
+/** Has every look come due, and waits for its end, where the next one is set. */
+async function look({ timers }: RecorderHarness): Promise<void> {
+  const looks = timers.armedFor(LOOK_INTERVAL_MS);
+  timers.advance(LOOK_INTERVAL_MS);
+  await until(() => timers.armedFor(LOOK_INTERVAL_MS) >= looks, "the end of the look");
 }
 
 t.test("health says that the file of the lock was removed, and since when", async (t) => {
@@ -39,7 +38,7 @@ t.test("health says that the file of the lock was removed, and since when", asyn
   const recorder = await RecorderHarness.start(t, directory);
   t.match(recorder.row("log"), { status: "healthy" });
   rmSync(join(directory, "lock"), { recursive: true });
-  await look(recorder, directory);
+  await look(recorder);
   t.match(recorder.row("log"), {
     status: "degraded",
     detail: /^since \d{4}-.*: the file of the lock in .* was removed/,
@@ -66,11 +65,12 @@ for (const [how, remove] of Object.entries(removals)) {
         ? join(directory, "meta", segment)
         : join(directory, "captures", capturePath(runId, "capture"));
       // What is as it should be is no matter.
-      await look(recorder, directory);
+      await look(recorder);
       await controller.accept(runEvent(runId));
       remove(path);
-      await look(recorder, directory);
-      t.match(recorder.row("recorder"), { status: "down" });
+      // It is the last look.
+      recorder.timers.advance(LOOK_INTERVAL_MS);
+      await until(() => recorder.row("recorder").status === "down", "the end of the recording");
       const reason = new RegExp(`^since \\d{4}-.*${path} was removed or replaced`);
       t.match(recorder.row(isSegment ? "log" : "recorder"), { status: "down", detail: reason });
       const committed = recorder.origins.length;
