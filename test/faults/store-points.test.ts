@@ -110,9 +110,10 @@ t.test(
     const outcome = await strikeEverywhere("full", "drop");
     t.same(outcome.faults.slice(0, 5), []);
     t.ok(outcome.points > (SEEDS * 100) / STRIDE);
-    t.equal(total(outcome, "fullDisks"), outcome.points);
+    t.ok(total(outcome, "refusedForRoom") > 0.5 * outcome.points, "most of them refuse something");
     t.comment(
-      `${outcome.points} full disks, ${total(outcome, "fullDisks")} with room again in time: ${judged(outcome)}`,
+      `${outcome.points} full disks, ${total(outcome, "refusedForRoom")} of which refused something before they had room again: ` +
+        judged(outcome),
     );
   },
 );

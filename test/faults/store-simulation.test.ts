@@ -14,6 +14,8 @@ const SEEDS = ONLY_SEED === undefined ? sized(130, 20_000) : 1;
 const SEEDS_THAT_FOUND_FAULTS = [4995, 5527, 8729, 14_438, 16_133];
 /** In one go in a process of its own: all cores are used, and none waits long for the last. */
 const SEEDS_A_PART = 250;
+/** Of the damage that is done, what no store can tell from a torn tail is a small part: a store that told none of it would be no better. */
+const UNTOLD_SHARE = 0.05;
 
 type FaultKind = "lost" | "hole" | "undetected" | "other";
 
@@ -51,7 +53,7 @@ t.test(
     const { counts, crashes, errors, seeds } = sum;
     t.equal(seeds, SEEDS);
     const { acknowledged, refused, lives, records, removedRuns, fullDisks, restarts, unreadable, damages } = counts;
-    const { snapshots, fromSnapshot, compactions, untold } = counts;
+    const { snapshots, fromSnapshot, compactions, untold, refusedForRoom } = counts;
     t.comment(
       `${seeds} seeds, ${lives} lives, ${records} records: ${acknowledged} acknowledgements and ${refused} refusals, ` +
         `${sum.failed.length} histories with anything lost, doubled, missing or undetected`,
@@ -64,7 +66,7 @@ t.test(
     );
     t.comment(`crashes within: ${JSON.stringify(crashes)}; failed syncs and writes within: ${JSON.stringify(errors)}`);
     t.comment(
-      `${removedRuns} runs removed by retention, ${fullDisks} full disks, ${restarts} restarts after failures without a power cut, ${unreadable} openings that could not read, ` +
+      `${removedRuns} runs removed by retention, ${fullDisks} full disks, ${refusedForRoom} lives in which one refused something, ${restarts} restarts after failures without a power cut, ${unreadable} openings that could not read, ` +
         `${damages} damaged stores, of which ${untold} as no store can tell from a torn tail, or from what never was`,
     );
     t.comment(`${snapshots} snapshots made, ${fromSnapshot} openings from one, ${compactions} segments compacted`);
@@ -75,7 +77,9 @@ t.test(
       t.ok((errors[place] ?? 0) > SEEDS / 150, `errors within ${place}: ${errors[place]}`);
     }
     t.ok(restarts > SEEDS / 5, "restarts after failures, without a power cut");
-    t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS && untold > 0);
+    t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS);
+    t.ok(refusedForRoom > 0.5 * fullDisks, "most of the full disks refuse something");
+    t.ok(untold > 0 && untold < UNTOLD_SHARE * damages, `${untold} of ${damages} damaged stores`);
   },
 );
 

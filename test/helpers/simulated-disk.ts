@@ -24,6 +24,8 @@ export class SimulatedDisk implements FileSystem {
    * once.
    */
   limitBytes = Number.POSITIVE_INFINITY;
+  /** What it has refused for want of room. */
+  refusals = 0;
   #names: Map<string, Inode>;
   #durableNames: Map<string, Inode>;
   #directories: Set<string>;
@@ -235,7 +237,12 @@ export class SimulatedDisk implements FileSystem {
   }
 
   #takeName(operation: string, path: string): void {
-    if (this.usedBytes + NAME_BYTES > this.limitBytes) throw new FileSystemError("ENOSPC", operation, path);
+    if (this.usedBytes + NAME_BYTES > this.limitBytes) this.#refuse(operation, path);
+  }
+
+  #refuse(operation: string, path: string): never {
+    this.refusals++;
+    throw new FileSystemError("ENOSPC", operation, path);
   }
 
   #file(path: string): StoreFile {
@@ -250,8 +257,7 @@ export class SimulatedDisk implements FileSystem {
         use();
         const fault = this.#operation("write", path);
         const count = Math.min(fault?.short ?? bytes.length, this.#fits(inode, bytes.length, position));
-        if (count === 0 && bytes.length > 0 && fault?.short === undefined)
-          throw new FileSystemError("ENOSPC", "write", path);
+        if (count === 0 && bytes.length > 0 && fault?.short === undefined) this.#refuse("write", path);
         inode.write(bytes.slice(0, count), position);
         if (fault?.dies) this.#die();
         return count;

@@ -12,7 +12,16 @@ export function noStores(): SimulatedStores {
   return {
     seeds: 0,
     failed: [],
-    counts: { ...counts, fullDisks: 0, restarts: 0, unreadable: 0, damages: 0, untold: 0, ...upkeep },
+    counts: {
+      ...counts,
+      fullDisks: 0,
+      refusedForRoom: 0,
+      restarts: 0,
+      unreadable: 0,
+      damages: 0,
+      untold: 0,
+      ...upkeep,
+    },
     crashes: {},
     errors: {},
   };

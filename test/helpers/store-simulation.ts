@@ -59,6 +59,8 @@ export interface SimulationCounts {
     refused: number;
     removedRuns: number;
     fullDisks: number;
+    /** Lives in which a disk refused something for want of room. */
+    refusedForRoom: number;
     /** Lives that had failed, after which the service was started again while the machine went on. */
     restarts: number;
     /** Openings that an error of a read ended. */
@@ -121,6 +123,7 @@ class StoreSimulation {
       ...{
         removedRuns: 0,
         fullDisks: 0,
+        refusedForRoom: 0,
         restarts: 0,
         unreadable: 0,
         damages: 0,
@@ -403,7 +406,8 @@ class StoreSimulation {
     counts.compactions += life.compactions;
     counts.snapshots += life.snapshots;
     if (life.ready !== null && life.beganFromSnapshot) counts.fromSnapshot++;
-    if (life.isFull) this.#report.counts.fullDisks++;
+    if (life.disk.refusals > 0) counts.refusedForRoom++;
+    if (life.isFull) counts.fullDisks++;
     else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
     else crashes[struck ?? "idle"] = (crashes[struck ?? "idle"] ?? 0) + 1;
     const mode = this.#plan?.mode ?? this.#random.pick(CRASH_MODES);
