@@ -5,15 +5,16 @@ import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
-import { lowerV8ThreadPriority } from "../workers/thread-priority.js";
+import { lowerV8ThreadPriority, setThreadPolicy } from "../workers/thread-priority.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
+import { FrontPriority, LOOK_EVERY_MS } from "./front-priority.js";
 import type { TlsFiles } from "./http-server.js";
 import { readKeyFile, watchKeys } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
-import { createServiceLog } from "./service-log.js";
+import { createServiceLog, type ServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
 
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
@@ -49,8 +50,28 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
+  await letFrontGoFirst(log);
   console.log(`listening on ${service.url}`);
   return service;
+}
+
+/** Once the store is read, which takes a core for a second. On a single core nothing would be left to those that it waits for. */
+async function letFrontGoFirst(log: ServiceLog): Promise<void> {
+  if (availableParallelism() < 2) return;
+  let since = performance.eventLoopUtilization();
+  const priority = new FrontPriority({
+    // The main thread's id is that of the process.
+    setPolicy: (policy) => setThreadPolicy(process.pid, policy),
+    busyShare() {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, since);
+      since = now;
+      return utilization;
+    },
+    log: { info: (fields, message) => log.info(fields, message), warn: (fields, message) => log.warn(fields, message) },
+  });
+  await priority.begin();
+  setInterval(() => void priority.look(), LOOK_EVERY_MS).unref();
 }
 
 /** Resolves when the process is asked to end; a second signal ends it at once. */

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { getPriority, setPriority } from "node:os";
 import { basename } from "node:path";
+import { promisify } from "node:util";
 import { linkTarget, namesIn } from "../storage/file-system.js";
 
 /**
@@ -50,4 +52,24 @@ export function lowerV8ThreadPriority(nice: number): number {
     // As above.
     return 0;
   }
+}
+
+/** `real-time` goes before all threads that are not, as soon as it has something to do; `normal` has its turn among them. */
+export type ThreadPolicy = "real-time" | "normal";
+
+/** A command that hangs, on a machine without memory say, is not waited for. */
+const COMMAND_TIMEOUT_MS = 10_000;
+
+/**
+ * Sets a thread's policy, by `chrt` of util-linux since Node has no call for it: `real-time` is SCHED_RR with the least priority (sched(7)).
+ * Threads and processes that it starts later have the normal one.
+ *
+ * @throws {Error} where there is no `chrt`, or the system does not allow it (CAP_SYS_NICE, RLIMIT_RTPRIO)
+ */
+export async function setThreadPolicy(threadId: number, policy: ThreadPolicy): Promise<void> {
+  if (process.platform !== "linux") throw new Error("only Linux has a policy for each thread");
+  const [flag, priority] = policy === "real-time" ? ["--rr", "1"] : ["--other", "0"];
+  // With the first flag in the normal policy as well: nobody may take it back who has no rights beyond the limit.
+  const args = ["--reset-on-fork", flag, "--pid", priority, String(threadId)];
+  await promisify(execFile)("chrt", args, { timeout: COMMAND_TIMEOUT_MS });
 }
