@@ -3,7 +3,7 @@ import type { ThreadPolicy } from "../workers/thread-priority.js";
 export interface FrontPriorityOptions {
   /** @throws what the system says against it */
   setPolicy(policy: ThreadPolicy): Promise<void>;
-  /** How much of the time since the last call the front was not idle, from 0 to 1. */
+  /** How much of the time since the last call the front was not idle, from 0 to 1; among others, what it waited for a core is in it. */
   busyShare(): number;
   log: Record<"info" | "warn", (fields: Record<string, unknown>, message: string) => void>;
 }
@@ -17,13 +17,13 @@ const QUIET_BUSY = 0.6;
 const QUIET_LOOKS = 10;
 
 /**
- * Lets the thread that answers clients go before all others of the machine, as long as it takes little of a core. A read needs a fraction of
+ * Lets the thread that answers clients go before all others of the machine, as long as it leaves some of its core to them. A read needs a fraction of
  * a millisecond of it, but on busy cores waits some milliseconds for its turn, whatever the nice values: fair turns are given by the
  * clock's ticks, and who runs has some milliseconds to itself. (The kernel's Documentation/scheduler/sched-eevdf.rst; sched(7), "Real-time policies".)
  */
 export class FrontPriority {
   readonly #options: FrontPriorityOptions;
-  /** Null: it may not, or does not any more. */
+  /** Null: it may not go first. */
   #policy: ThreadPolicy | null = null;
   #quietLooks = 0;
   #isChanging = false;

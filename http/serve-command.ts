@@ -68,7 +68,7 @@ async function letFrontGoFirst(log: ServiceLog): Promise<void> {
       since = now;
       return utilization;
     },
-    log: { info: (fields, message) => log.info(fields, message), warn: (fields, message) => log.warn(fields, message) },
+    log,
   });
   await priority.begin();
   setInterval(() => void priority.look(), LOOK_EVERY_MS).unref();

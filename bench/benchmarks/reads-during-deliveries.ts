@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
-import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
@@ -113,7 +113,7 @@ export const readsDuringDeliveries: Benchmark = {
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
     `beside as many events as are delivered, one sent after the other so that the deliveries of ${SUSTAINED_BACKLOG_EVENTS} always wait; ` +
     `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the benchmark's process whose ` +
-    `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores, and the reader, which stands for another machine, goes first (real-time priority) where the system allows it; the receivers, which stand for other machines, have the lowest priority on them.`,
+    `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores; the receivers, which stand for other machines, have the lowest priority on them. ${READER_GOES_FIRST}`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "no deliveries" },

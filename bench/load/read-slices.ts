@@ -8,6 +8,9 @@ import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
 export const READS_PER_SECOND = 200;
+/** For what a benchmark says of itself. */
+export const READER_GOES_FIRST =
+  "The reader, which stands for another machine, goes first on the cores (real-time priority) where the system allows it.";
 /** Above it a read waits for a core, whatever the service does. */
 const SATURATED = 0.95;
 

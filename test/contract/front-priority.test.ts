@@ -7,10 +7,6 @@ import t from "tap";
 import { setThreadPolicy } from "../../workers/thread-priority.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
-const skip =
-  process.platform !== "linux"
-    ? "only Linux has a policy for each thread"
-    : availableParallelism() < 2 && "on one core nobody goes first";
 const SCHED_OTHER = 0;
 const SCHED_RR = 2;
 
@@ -38,8 +34,14 @@ async function mayGoFirst(): Promise<boolean> {
   }
 }
 
+const skip =
+  process.platform !== "linux"
+    ? "only Linux has a policy for each thread"
+    : availableParallelism() < 2 && "on one core nobody goes first";
+const isAllowed = skip === false && (await mayGoFirst());
+const skipUnlessAllowed = skip || (!isAllowed && "real-time threads are not allowed here");
+
 t.test("the front's thread goes first where the account may have that, and no other thread", { skip }, async (t) => {
-  const isAllowed = await mayGoFirst();
   t.comment(isAllowed ? "real-time threads are allowed" : "real-time threads are not allowed here");
   const service = await ServiceProcess.start({ args: ["serve", "--log-level", "info"] });
   t.teardown(() => service.dispose());
@@ -63,11 +65,7 @@ t.test("without chrt the service serves all the same, and says so", { skip }, as
   t.match(stderr, /"reason":"spawn chrt ENOENT".*no real-time priority/);
 });
 
-t.test("a front that takes a core does not go first", { skip }, async (t) => {
-  if (!(await mayGoFirst())) {
-    t.pass("real-time threads are not allowed here");
-    return;
-  }
+t.test("a front that takes a core does not go first", { skip: skipUnlessAllowed }, async (t) => {
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
   t.equal(policyOf(service.pid), SCHED_RR);
@@ -84,11 +82,7 @@ t.test("a front that takes a core does not go first", { skip }, async (t) => {
   for (const socket of sockets) socket.destroy();
 });
 
-t.test("a thread's policy: set and taken back; a thread that is not there", { skip }, async (t) => {
-  if (!(await mayGoFirst())) {
-    t.pass("real-time threads are not allowed here");
-    return;
-  }
+t.test("a thread's policy: set and taken back; a thread that is not there", { skip: skipUnlessAllowed }, async (t) => {
   const child = spawn("sleep", ["60"], { stdio: "ignore" });
   t.teardown(() => child.kill());
   await once(child, "spawn");
@@ -100,4 +94,17 @@ t.test("a thread's policy: set and taken back; a thread that is not there", { sk
   child.kill();
   await once(child, "exit");
   await t.rejects(setThreadPolicy(id, "real-time"), /No such process/);
+});
+
+t.test("what a real-time thread starts is not real-time", { skip: skipUnlessAllowed }, async (t) => {
+  const child = spawn("sh", ["-c", "read line; sleep 60 & echo $!; wait"], { stdio: ["pipe", "pipe", "ignore"] });
+  t.teardown(() => child.kill());
+  await once(child, "spawn");
+  await setThreadPolicy(child.pid as number, "real-time");
+  child.stdin.write("go\n");
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const started = Number(line.toString());
+  t.teardown(() => process.kill(started));
+  t.equal(policyOf(child.pid as number), SCHED_RR);
+  t.equal(policyOf(started), SCHED_OTHER);
 });
