@@ -1,4 +1,4 @@
-import { type SimulationCounts, simulateStore } from "./store-simulation.js";
+import { noCounts, type SimulationCounts, simulateStore } from "./store-simulation.js";
 
 /** What many histories came to. */
 export interface SimulatedStores extends SimulationCounts {
@@ -7,24 +7,7 @@ export interface SimulatedStores extends SimulationCounts {
 }
 
 export function noStores(): SimulatedStores {
-  const upkeep = { fromSnapshot: 0, snapshots: 0, compactions: 0 };
-  const counts = { lives: 0, records: 0, acknowledged: 0, refused: 0, removedRuns: 0 };
-  return {
-    seeds: 0,
-    failed: [],
-    counts: {
-      ...counts,
-      fullDisks: 0,
-      refusedForRoom: 0,
-      restarts: 0,
-      unreadable: 0,
-      damages: 0,
-      untold: 0,
-      ...upkeep,
-    },
-    crashes: {},
-    errors: {},
-  };
+  return { seeds: 0, failed: [], ...noCounts() };
 }
 
 /** Adds the figures of one to the other's. */

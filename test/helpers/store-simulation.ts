@@ -81,6 +81,29 @@ export interface SimulationCounts {
   errors: Partial<Record<DiskPlace, number>>;
 }
 
+export function noCounts(): SimulationCounts {
+  return {
+    counts: {
+      lives: 0,
+      records: 0,
+      acknowledged: 0,
+      refused: 0,
+      removedRuns: 0,
+      fullDisks: 0,
+      refusedForRoom: 0,
+      restarts: 0,
+      unreadable: 0,
+      damages: 0,
+      untold: 0,
+      fromSnapshot: 0,
+      snapshots: 0,
+      compactions: 0,
+    },
+    crashes: {},
+    errors: {},
+  };
+}
+
 /** Instead of random lives: one of so many steps that this befalls, then the one in which all must come right. */
 export interface SimulationPlan {
   /** What befalls lives before that one, one each: what they leave its opening finds. */
@@ -118,23 +141,7 @@ class StoreSimulation {
     faults: this.#faults,
     struck: [],
     failedOpenings: 0,
-    counts: {
-      ...{ lives: 0, records: 0, acknowledged: 0, refused: 0 },
-      ...{
-        removedRuns: 0,
-        fullDisks: 0,
-        refusedForRoom: 0,
-        restarts: 0,
-        unreadable: 0,
-        damages: 0,
-        untold: 0,
-        fromSnapshot: 0,
-        snapshots: 0,
-        compactions: 0,
-      },
-    },
-    crashes: {},
-    errors: {},
+    ...noCounts(),
   };
   #disk = new SimulatedDisk();
   /** The last life's end was one of the process or the machine: what it left the next may find half put right. */
