@@ -6,8 +6,8 @@ import type { RunState } from "../core/run-state.js";
 import { atATime } from "./at-a-time.js";
 import { ByteBudget } from "./byte-budget.js";
 import type { RecordLocation } from "./log-batch.js";
-import { isReadDamage } from "./read-damage.js";
-import { decodeIndex, RECORD_TYPE } from "./record-index.js";
+import { MisplacedRecordError, mayHaveMoved } from "./misplaced-record.js";
+import { decodeStoredDelivery, isRecordOf, RECORD_TYPE } from "./record-index.js";
 import type { RecordReader } from "./run-records.js";
 import { StorageError } from "./storage-error.js";
 import type { DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
@@ -54,7 +54,7 @@ export class DeliveryRecords {
       const { event, delivery } = await this.#begun(row);
       return { delivery, history: [], payload: event.payload };
     }
-    const delivery = this.#deliveryOf(row.id, record);
+    const delivery = this.#deliveryOf(record);
     const { history, payload } = decodeDeliveryBody(record.body);
     return { delivery, history, payload: payload ?? (await this.#event(delivery)).payload };
   }
@@ -89,7 +89,7 @@ export class DeliveryRecords {
       const { event, delivery } = await this.#begun(row);
       return toBytes(delivery, event.payload);
     }
-    const delivery = this.#deliveryOf(row.id, record);
+    const delivery = this.#deliveryOf(record);
     const own = delivery.runId === null ? decodeDeliveryBody(record.body).payload : null;
     return toBytes(delivery, own ?? (await this.#event(delivery)).payload);
   }
@@ -101,14 +101,14 @@ export class DeliveryRecords {
     );
     return atATime(begun, OF_RUN_AT_A_TIME, async (delivery) => {
       const record = await this.#record(delivery.id);
-      return record === undefined ? delivery : this.#deliveryOf(delivery.id, record);
+      return record === undefined ? delivery : this.#deliveryOf(record);
     });
   }
 
   /** As it is now: a pause that its record tells of, and that nobody waits for any more, is none. */
-  #deliveryOf(id: string, record: ReadRecord): Delivery {
-    const delivery = deliveryOf(id, record);
-    return this.#deliveries.isPaused(id) ? delivery : { ...delivery, nextRetryAtUs: null };
+  #deliveryOf({ index }: ReadRecord): Delivery {
+    const delivery = decodeStoredDelivery(index);
+    return this.#deliveries.isPaused(delivery.id) ? delivery : { ...delivery, nextRetryAtUs: null };
   }
 
   /** Undefined before its first attempt. */
@@ -117,10 +117,10 @@ export class DeliveryRecords {
       const location = this.#deliveries.row(id)?.location;
       if (location === undefined) return undefined;
       try {
-        return await this.#reader.read(location);
+        return await this.#reader.read(location, (record) => checkIsOf(id, record));
       } catch (error) {
         // It may have moved, or a later one may have taken its place, while it was read.
-        if (!isReadDamage(error) || isSame(this.#deliveries.row(id)?.location, location)) throw error;
+        if (!mayHaveMoved(error) || isSame(this.#deliveries.row(id)?.location, location)) throw error;
       }
     }
   }
@@ -142,12 +142,9 @@ export class DeliveryRecords {
   }
 }
 
-function deliveryOf(id: string, { type, index }: ReadRecord): Delivery {
-  const decoded = type === RECORD_TYPE.delivery ? decodeIndex(type, index) : undefined;
-  if (decoded?.type !== RECORD_TYPE.delivery || decoded.delivery.id !== id) {
-    throw new Error(`the record of delivery ${id} is not where it was`);
-  }
-  return decoded.delivery;
+function checkIsOf(id: string, record: ReadRecord): void {
+  if (isRecordOf(record, RECORD_TYPE.delivery, id)) return;
+  throw new MisplacedRecordError(`the record of delivery ${id} is not where it was`);
 }
 
 function isSame(a: RecordLocation | undefined, b: RecordLocation): boolean {

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { type FileSystem, isMissing, readFully, readFullySync, type StoreFile } from "./file-system.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
-import { isReadDamage } from "./read-damage.js";
+import { mayHaveMoved } from "./misplaced-record.js";
 import {
   isContentIntact,
   isRecordHeader,
@@ -54,8 +54,9 @@ interface OpenSegment {
  *
  * Compaction gives a segment's name to another file, in which records lie elsewhere. Whoever has locations to change meanwhile holds the
  * old file: a record that is not where a location says in the new file is looked for in the held one. Neither file takes a record of
- * the other for its own, since their salts differ. Once all locations are changed the old file is let go, and a read that has
- * an old one still fails: its caller looks up where the record is now.
+ * the other for its own, since their salts differ; but where a record lay in the old one, another as long may begin in the new one, which
+ * the caller's `check` tells. Once all locations are changed the old file is let go, and a read that has an old one still fails: its
+ * caller looks up where the record is now.
  */
 export class LogReader {
   readonly #fileSystem: FileSystem;
@@ -90,12 +91,17 @@ export class LogReader {
     });
   }
 
-  /** @throws StorageError `record_missing`, `record_damaged` */
-  async read(location: RecordLocation): Promise<LogRecord> {
+  /**
+   * @param check throws MisplacedRecordError for another record than the one wanted
+   * @throws StorageError `record_missing`, `record_damaged`; what `check` throws
+   */
+  async read(location: RecordLocation, check: (record: LogRecord) => void = takeAny): Promise<LogRecord> {
     return this.#tryFiles(location, async ({ file, salt }) => {
       const bytes = allocate(location);
       const count = await readFully(file, bytes, location.offset);
-      return decodeRecord(bytes.subarray(0, count), location, salt);
+      const record = decodeRecord(bytes.subarray(0, count), location, salt);
+      check(record);
+      return record;
     });
   }
 
@@ -117,9 +123,13 @@ export class LogReader {
    * block, for `BLOCKING_MS` and one read in a turn of the event loop: a page of fifty records that lie apart takes a quarter of the time
    * so, and of the CPU time, that it takes through the thread pool. A disk that has to be waited for is left to the pool.
    *
-   * @throws StorageError `record_missing`, `record_damaged`, for one that cannot be read
+   * @param check as for `read`, of the record for the location at `position`; it counts as blocking, so that it should be quick
+   * @throws StorageError `record_missing`, `record_damaged`, for one that cannot be read; what `check` throws
    */
-  async readMany(locations: readonly RecordLocation[]): Promise<LogRecord[]> {
+  async readMany(
+    locations: readonly RecordLocation[],
+    check: (record: LogRecord, position: number) => void = takeAny,
+  ): Promise<LogRecord[]> {
     const stretches = joinNeighbours(locations);
     const records = new Array<LogRecord>(locations.length);
     let next = 0;
@@ -135,7 +145,7 @@ export class LogReader {
         this.#tryFilesSync(stretch, ({ file, salt }) => {
           const bytes = allocate(stretch);
           const count = readFullySync(file, bytes, stretch.offset);
-          decodeStretch(stretch, bytes.subarray(0, count), locations, salt, records);
+          decodeStretch(stretch, bytes.subarray(0, count), locations, salt, check, records);
         });
       } finally {
         this.#blocked(startMs);
@@ -147,7 +157,7 @@ export class LogReader {
         await this.#tryFiles(wanted, async ({ file, salt }) => {
           const bytes = allocate(wanted);
           const count = await readFully(file, bytes, wanted.offset);
-          decodeStretch(wanted, bytes.subarray(0, count), locations, salt, records);
+          decodeStretch(wanted, bytes.subarray(0, count), locations, salt, check, records);
         });
       }
     };
@@ -202,7 +212,7 @@ export class LogReader {
       return await use(current);
     } catch (error) {
       const held = this.#held.get(location.segmentBase);
-      if (held === undefined || held === current || !isReadDamage(error)) throw error;
+      if (held === undefined || held === current || !mayHaveMoved(error)) throw error;
       taken(held);
       try {
         return await use(held);
@@ -222,8 +232,12 @@ export class LogReader {
       return use(current);
     } catch (error) {
       const held = this.#held.get(location.segmentBase);
-      if (held === undefined || held === current || !isReadDamage(error)) throw error;
-      return use(held);
+      if (held === undefined || held === current || !mayHaveMoved(error)) throw error;
+      try {
+        return use(held);
+      } catch {
+        throw error;
+      }
     } finally {
       release(current);
     }
@@ -319,14 +333,19 @@ function decodeStretch(
   bytes: Uint8Array,
   locations: readonly RecordLocation[],
   salt: number,
+  check: (record: LogRecord, position: number) => void,
   records: LogRecord[],
 ): void {
   for (const position of stretch.positions) {
     const location = locations[position]!;
     const from = location.offset - stretch.offset;
-    records[position] = decodeRecord(bytes.subarray(from, from + location.length), location, salt);
+    const record = decodeRecord(bytes.subarray(from, from + location.length), location, salt);
+    check(record, position);
+    records[position] = record;
   }
 }
+
+function takeAny(): void {}
 
 function taken(segment: OpenSegment): OpenSegment {
   segment.readers++;

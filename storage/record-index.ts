@@ -184,15 +184,30 @@ export function decodeIndex(type: RecordType, index: Uint8Array): RecordIndex {
   return decoded;
 }
 
+/** True for a record of this type that is of the run, or the delivery, of this id: tells it from any other, and decodes nothing else. */
+export function isRecordOf(
+  { type, index }: { type: number; index: Uint8Array },
+  wantedType: typeof RECORD_TYPE.runEnded | typeof RECORD_TYPE.delivery,
+  id: string,
+): boolean {
+  return type === wantedType && readUuid(index, ORIGIN_HEAD_BYTES + (index[0] as number)) === id;
+}
+
 /**
  * The summary of a run's end alone, of which its frames and events may be thousands: what a list takes of a record whose CRC was checked.
- * Undefined for another type. @throws {RecordDecodeError}
+ * @throws {RecordDecodeError}
  */
-export function decodeEndedSummary(type: number, index: Uint8Array): RunSummary | undefined {
-  if (type !== RECORD_TYPE.runEnded) return undefined;
+export function decodeEndedSummary(index: Uint8Array): RunSummary {
   const reader = new IndexReader(index);
   reader.origin();
   return reader.summary(false).summary;
+}
+
+/** The delivery that a delivery's record tells of. @throws {RecordDecodeError} */
+export function decodeStoredDelivery(index: Uint8Array): Delivery {
+  const reader = new IndexReader(index);
+  reader.origin();
+  return decodeDelivery(reader.rest());
 }
 
 function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader): RecordIndex {

@@ -11,8 +11,9 @@ import { ownUtf8 } from "../core/utf8.js";
 import { ByteBudget } from "./byte-budget.js";
 import { decodeChanges, decodeEmitted } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
+import { MisplacedRecordError, mayHaveMoved } from "./misplaced-record.js";
 import { isReadDamage } from "./read-damage.js";
-import { decodeEndedSummary } from "./record-index.js";
+import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "./record-index.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {
@@ -23,11 +24,17 @@ export interface StoredRun {
 
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
-/** Reads records back from the log, checked; rejects when one is damaged or missing, or has been moved by compaction. */
+/**
+ * Reads records back from the log, checked; rejects when one is damaged or missing, or has been moved by compaction. `check` throws
+ * MisplacedRecordError for another record than the one wanted: one that compaction has put in its place.
+ */
 export interface RecordReader {
-  read(location: RecordLocation): Promise<ReadRecord>;
+  read(location: RecordLocation, check: (record: ReadRecord) => void): Promise<ReadRecord>;
   /** In the order of the locations. */
-  readMany(locations: readonly RecordLocation[]): Promise<ReadRecord[]>;
+  readMany(
+    locations: readonly RecordLocation[],
+    check: (record: ReadRecord, position: number) => void,
+  ): Promise<ReadRecord[]>;
 }
 
 export interface RunRecordsOptions {
@@ -85,13 +92,7 @@ export class RunRecords {
   async emitted(run: StoredRun): Promise<readonly EmittedEvent[]> {
     const state = this.#states.get(versionOf(run));
     if (state !== undefined) return state.emitted ?? [];
-    const { id, location } = run;
-    const found = await this.#readBudget.run(location.length, async () => {
-      const { type, index, body } = await this.#read(run);
-      return decodeEndedSummary(type, index)?.id === id ? decodeEmitted(body) : undefined;
-    });
-    if (found === undefined) throw misplaced(run);
-    return found;
+    return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
   /** The list entry as JSON, if it is cached. */
@@ -117,17 +118,18 @@ export class RunRecords {
   async #readPart(runs: readonly StoredRun[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
     let records: (ReadRecord | undefined)[];
     try {
-      records = await this.#reader.readMany(runs.map(({ location }) => location));
+      records = await this.#reader.readMany(
+        runs.map(({ location }) => location),
+        (record, at) => checkIsOf(runs[at]!, record),
+      );
     } catch (error) {
-      if (!isReadDamage(error)) throw error;
+      if (!mayHaveMoved(error)) throw error;
       // One by one: a damaged record must not hide its neighbours, and one that was moved is looked up.
       records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
-    return records.map((record, at) => {
+    return records.map((record) => {
       if (record === undefined) return undefined;
-      const { type, index } = record;
-      const summary = decodeEndedSummary(type, index);
-      if (summary === undefined || summary.id !== runs[at]!.id) throw misplaced(runs[at]!);
+      const summary = decodeEndedSummary(record.index);
       const json = summaryJson(summary, baseUrl);
       this.#summaries.set(`${versionOf(summary)} ${baseUrl}`, json);
       return json;
@@ -148,11 +150,12 @@ export class RunRecords {
   async #read({ id, location }: StoredRun): Promise<ReadRecord> {
     for (let from = location; ; ) {
       try {
-        return await this.#reader.read(from);
+        const sought = { id, location: from };
+        return await this.#reader.read(from, (record) => checkIsOf(sought, record));
       } catch (error) {
         const now = this.#locate(id);
         const isMoved = now !== undefined && (now.offset !== from.offset || now.segmentBase !== from.segmentBase);
-        if (!isMoved || !isReadDamage(error)) throw error;
+        if (!isMoved || !mayHaveMoved(error)) throw error;
         from = now;
       }
     }
@@ -182,8 +185,14 @@ function versionOf({ id, updatedAtUs }: Pick<StoredRun, "id" | "updatedAtUs">): 
   return `${id} ${updatedAtUs}`;
 }
 
-function misplaced({ id, location }: StoredRun): Error {
-  return new Error(`no consolidated record of run ${id} at ${location.segmentBase}:${location.offset}`);
+type SoughtRun = Pick<StoredRun, "id" | "location">;
+
+function checkIsOf(run: SoughtRun, record: ReadRecord): void {
+  if (!isRecordOf(record, RECORD_TYPE.runEnded, run.id)) throw misplaced(run);
+}
+
+function misplaced({ id, location }: SoughtRun): MisplacedRecordError {
+  return new MisplacedRecordError(`no consolidated record of run ${id} at ${location.segmentBase}:${location.offset}`);
 }
 
 /** A list entry as UTF-8 JSON, in memory of its own: it may be cached. */

@@ -18,6 +18,7 @@ import {
   decodeEndedSummary,
   decodeIndex,
   isChangeRecordType,
+  isRecordOf,
   RECORD_TYPE,
   RecordDecodeError,
 } from "../../storage/record-index.js";
@@ -189,7 +190,7 @@ t.test("random runs come back as they were, and so do their summaries", async (t
       },
     };
     const index = decodeIndex(record.type, record.index);
-    const summary = decodeEndedSummary(record.type, record.index);
+    const summary = decodeEndedSummary(record.index);
     const [change] = decodeChanges(record.type, record.body);
     if (JSON.stringify(summary) !== JSON.stringify(expected.summary))
       return void t.fail(`round ${round}: summary alone`);
@@ -199,8 +200,12 @@ t.test("random runs come back as they were, and so do their summaries", async (t
     if (JSON.stringify(back) !== JSON.stringify(run))
       return void t.fail(`round ${round}: body`, { found: back, wanted: run });
   }
-  for (const { type, index } of someRecords().filter(({ type }) => type !== RECORD_TYPE.runEnded)) {
-    t.equal(decodeEndedSummary(type, index), undefined, `of type ${type}`);
+  for (const record of someRecords()) {
+    const index = decodeIndex(record.type, record.index);
+    const isEnd = index.type === RECORD_TYPE.runEnded;
+    const id = "summary" in index ? index.summary.id : RUN_ID;
+    t.equal(isRecordOf(record, RECORD_TYPE.runEnded, id), isEnd, `of type ${record.type}`);
+    t.notOk(isRecordOf(record, RECORD_TYPE.runEnded, FRAME_ID), "of another run");
   }
 });
 

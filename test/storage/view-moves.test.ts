@@ -1,54 +1,18 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { isTerminal } from "../../core/run-state.js";
-import type { RecordLocation } from "../../storage/log-batch.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { rewriteSegment } from "../../storage/rewrite-segment.js";
-import type { RecordReader } from "../../storage/run-records.js";
 import { segmentName } from "../../storage/segment.js";
 import { MovesCollector } from "../../storage/segment-moves.js";
 import { View } from "../../storage/view.js";
 import { CellHistory } from "../helpers/cell-history.js";
 import { CompactingStore } from "../helpers/compacting-store.js";
+import { GatedReader } from "../helpers/gated-reader.js";
 import { createDisk, META } from "../helpers/log-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121);
 const BASE_URL = "http://cell";
-
-/** Reads wait at a gate: what they look for is moved meanwhile. */
-class GatedReader implements RecordReader {
-  reads = 0;
-  #gate: Promise<void> | null = null;
-  #proceed: () => void = () => {};
-  readonly #reader: LogReader;
-
-  constructor(reader: LogReader) {
-    this.#reader = reader;
-  }
-
-  hold(): void {
-    this.#gate = new Promise((resolve) => {
-      this.#proceed = resolve;
-    });
-  }
-
-  release(): void {
-    this.#gate = null;
-    this.#proceed();
-  }
-
-  async read(location: RecordLocation) {
-    this.reads++;
-    await this.#gate;
-    return this.#reader.read(location);
-  }
-
-  async readMany(locations: readonly RecordLocation[]) {
-    this.reads++;
-    await this.#gate;
-    return this.#reader.readMany(locations);
-  }
-}
 
 t.test(`a read that began before a move ends with the same answer after it, TEST_SEED=${SEED}`, async (t) => {
   const disk = await createDisk();
