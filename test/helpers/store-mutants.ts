@@ -820,6 +820,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/rewrite-segment",
   },
   {
+    name: "another record where compaction has moved the one wanted is an error",
+    file: "storage/misplaced-record.js",
+    find: " || error instanceof MisplacedRecordError",
+    replace: "",
+    killer: "storage/overtaken-reads",
+  },
+  {
     name: "a segment takes the name of one that the readers do not hold",
     file: "workers/recorder/compaction.js",
     find: "if (!(await hold(base)))",
