@@ -162,7 +162,7 @@ function subjectOf({ name, input }: TaskMessage): string {
 }
 
 function taskLimitMs({ name, input }: TaskMessage): number {
-  if ("plan" in input) return filterLimitMs(input.plan.grid);
+  if (name === "filterTogether" && "frame" in input) return filterLimitMs(input.frame.geometry);
   return name === "filter" && "geometry" in input ? filterLimitMs(input.geometry) : TASK_MS;
 }
 

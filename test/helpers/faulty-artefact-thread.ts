@@ -2,6 +2,7 @@
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import runTask, { type TaskAnswer, type TaskMessage } from "../../workers/artefacts/artefact-thread.js";
+import { FilterStages } from "../../workers/artefacts/filter-parts.js";
 import { threadTask } from "../../workers/artefacts/piscina-threads.js";
 
 const folder = process.env.FAULTS ?? "";
@@ -15,6 +16,22 @@ export default threadTask(async (message: TaskMessage): Promise<TaskAnswer> => {
   }
   return runTask({ number: 0, message });
 });
+
+const { run, next } = FilterStages.prototype;
+
+/** While a part of that stage is under way, or when all of them are done. */
+FilterStages.prototype.run = async function (stage, piece) {
+  if (takes(`crash-at-${stage.kind}`)) process.exit(3);
+  if (takes(`spin-at-${stage.kind}`)) for (;;);
+  await run.call(this, stage, piece);
+};
+
+FilterStages.prototype.next = function (stage) {
+  if (takes(`crash-after-${stage.kind}`)) process.exit(3);
+  const following = next.call(this, stage);
+  if (!("alone" in following) || !takes("crash-alone")) return following;
+  return { alone: () => process.exit(3) };
+};
 
 function takes(fault: string): boolean {
   for (const nth of [1, 2, 3]) {

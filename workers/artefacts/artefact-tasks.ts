@@ -3,12 +3,12 @@
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
  * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where
  *   distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
- * - the parts of a filter (filter-parts.ts): the same memory, which they share, with n / 4 for masks of their own, and again where distances in
- *   f32 do not decide; twice for each part of lines 64 KiB raw, or one line, and what it measures with: 2 KiB, or else 44 KiB, up to 124
- *   where lines lie far closer together than columns
+ * - filterTogether (filter-parts.ts): the same memory, which the threads share, with 4 bytes a line; for each thread 64 KiB raw, or one line, and what
+ *   it measures and marks a part of the lines with: 2 KiB and the part's mask, or where distances in f32 do not decide 44 KiB more, up to
+ *   124 where lines lie far closer together than columns
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
- * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, and each of its parts, as much again for the luminance
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
  * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; a byte for each position,
  *   256 KiB, or a line, and again for luminance of 16 bits; and its part of the mask, twice
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, with room for it as f64, and as text, with room for the longest

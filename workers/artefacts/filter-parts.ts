@@ -1,16 +1,17 @@
 /**
- * The filter in parts (split-filter.ts): each a task of its own, which work on a memory that all share. Those that lay out are alone in it; parts of
- * lines run at the same time, and each has some bytes to itself: one that goes again may have a predecessor that is yet to end.
+ * The filter by several threads (split-filter.ts) on a memory that all share: the stages are laying out, loading, measuring and marking, the last three in
+ * parts of lines that run at the same time. Every point is decided as by one thread: the mask has the same bits however many there were.
  */
 import { lineBytes } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { combineCrc32 } from "./crc-combination.js";
 import { loadingBytes, loadLines } from "./frame-grid.js";
-import { type FrameSource, openFrame, verifyHeights, verifyLuminance } from "./frame-source.js";
+import { type FrameReader, type FrameSource, openFrame, verifyHeights, verifyLuminance } from "./frame-source.js";
 import { type Grid, layOutGrid } from "./grid-layout.js";
 import { joinMemory, type KernelMemory, type SharedMemory } from "./kernel-memory.js";
 import { countLineBits } from "./line-counts.js";
 import {
+  boundsOf,
   boundTiles,
   type FilterPlan,
   finishFilter,
@@ -23,146 +24,107 @@ import {
   planFilter,
   scratchBytes,
 } from "./outlier-filter.js";
-import type { DistanceSums, ThresholdBounds } from "./outlier-threshold.js";
-
-/** Lines of a frame: the first is divisible by 8, and so is the end, or it is the frame's. So tiles and bytes of the mask are of one part. */
-export interface LineRange {
-  firstLine: number;
-  endLine: number;
-}
-
-/** Where parts find bytes to themselves: the first at `at`, the next `bytes` on. */
-export interface Scratches {
-  at: number;
-  bytes: number;
-  parts: number;
-  /** How many have been taken: an i32 that parts count up. */
-  claims: SharedArrayBuffer;
-}
-
-export interface LaidOutGrid {
-  grid: Grid;
-  scratches: Scratches;
-  /** What is laid out in the memory so far. */
-  usedBytes: number;
-}
-
-export interface PlannedFilter {
-  usedBytes: number;
-  plan: FilterPlan;
-  measuring: Scratches;
-  marking: Scratches;
-}
-
-/** How often lines are measured and marked at most, those that go again among them, and how many are marked at a time. */
-export interface PartSizes {
-  measured: number;
-  marked: number;
-  markedLines: number;
-}
+import { type DistanceSums, type ThresholdBounds, total } from "./outlier-threshold.js";
+import { newTeam, type Stages, type Team, takeTurn } from "./team-work.js";
 
 /** The filter's mask, and how many points of every line it keeps. */
 export interface FilteredCloud extends OutlierMask {
   lineCounts: Uint32Array<ArrayBuffer>;
 }
 
-/** A part of the mask. */
-export interface MarkedLines {
-  /** False: a point is undecided, and the bits are void. */
-  isDecided: boolean;
-  bits: Uint8Array<ArrayBuffer>;
-  lineCounts: Uint32Array<ArrayBuffer>;
-}
-
-/** CRC-32 of each plane in some lines. */
-export interface LoadedCrcs {
-  heightCrc32: number;
-  luminanceCrc32: number;
-}
-
-interface InMemory {
+/** What threads share that filter a frame together. */
+export interface FilterTeam {
   memory: SharedMemory;
+  frame: FrameSource;
+  members: number;
+  team: Team;
+  /** f64, `RESULT_ITEMS` for each part: what one has found. */
+  results: SharedArrayBuffer;
 }
 
-/** Name → input and output of every part. */
+/** Name → input and output of the task. */
 export interface FilterPartTasks {
-  /** Whatever was in the memory is void. `parts`: how often lines are loaded at most, those that go again among them. */
-  layOutFilter: { input: InMemory & { frame: FrameSource; parts: number }; output: LaidOutGrid };
-  /** Answers the CRCs of what it has read: of the luminance too, without which there is no point of the PLY. */
-  loadLines: { input: InMemory & LaidOutGrid & LineRange & { frame: FrameSource }; output: LoadedCrcs };
-  /** `loaded`: what parts have read, in order. */
-  planFilter: {
-    input: InMemory & LaidOutGrid & PartSizes & { frame: FrameSource; loaded: readonly (LineRange & LoadedCrcs)[] };
-    output: PlannedFilter;
+  /** A turn of one of the team's threads (team-work.ts). `usedBytes`: of the memory. */
+  filterTogether: {
+    input: FilterTeam & { member: number; turn: number };
+    output: ({ ended: "result"; usedBytes: number } & FilteredCloud) | { ended: "more" | "over" | "lost" };
   };
-  measureLines: { input: InMemory & PlannedFilter & LineRange; output: DistanceSums };
-  markLines: { input: InMemory & PlannedFilter & LineRange & { bounds: ThresholdBounds }; output: MarkedLines };
-  /** The next way to measure, where the plan's has left points undecided. */
-  planAgain: { input: InMemory & PlannedFilter & PartSizes; output: PlannedFilter };
-  /** What parts cannot. */
-  finishFilter: { input: InMemory & PlannedFilter & { sums: readonly DistanceSums[] }; output: FilteredCloud };
 }
 
-type FilterParts = {
-  [N in keyof FilterPartTasks]: (input: FilterPartTasks[N]["input"]) => Promise<FilterPartTasks[N]["output"]>;
-};
+/** Lines of a frame: the first is divisible by 8, and so is the end, or it is the frame's. So tiles and bytes of the mask are of one part. */
+interface LineRange {
+  firstLine: number;
+  endLine: number;
+}
 
-export function filterParts(fileSystem: FileSystem = nodeFileSystem): FilterParts {
+/** Bytes that every member has to itself: the first at `at`, the next `bytes` on. */
+interface Scratches {
+  at: number;
+  bytes: number;
+}
+
+/** `usedBytes`: what is laid out in the memory, which is `memoryBytes` long. */
+interface InMemory {
+  usedBytes: number;
+  memoryBytes: number;
+}
+
+interface Planned extends InMemory {
+  plan: FilterPlan;
+  scratches: Scratches;
+  /** Addresses of the mask, and of an i32 for every line: the points that it keeps. */
+  mask: number;
+  lineCounts: number;
+  isAgain: boolean;
+}
+
+type LoadStage = { kind: "load"; grid: Grid; scratches: Scratches } & InMemory;
+
+type FilterStage =
+  | { kind: "layOut" }
+  | LoadStage
+  | ({ kind: "measure" } & Planned)
+  | ({ kind: "mark"; bounds: ThresholdBounds } & Planned);
+
+/** Loading goes in so many parts for every thread; the others in parts of so many positions at least, which take a fraction of a millisecond. */
+const LOADED_PER_THREAD = 2;
+const LEAST_PART_POSITIONS = 4_000;
+const LEAST_PER_THREAD = 4;
+const MOST_PARTS = 128;
+
+/** For a part: sums over its distances, and whether all its points were decided; or the CRC-32 of each plane. */
+const RESULT_ITEMS = 8;
+const SUMS = [
+  "points",
+  "counted",
+  "open",
+  "sum",
+  "around",
+  "squares",
+  "spread",
+] as const satisfies (keyof DistanceSums)[];
+const DECIDED_ITEM = 7;
+
+export function newFilterTeam(memory: SharedMemory, frame: FrameSource, members: number): FilterTeam {
+  const team = newTeam<FilterStage>(members, { kind: "layOut" }, 1);
+  const results = new SharedArrayBuffer(8 * RESULT_ITEMS * Math.max(MOST_PARTS, LOADED_PER_THREAD * members));
+  return { memory, frame, members, team, results };
+}
+
+/** The task. */
+export function filterParts(fileSystem: FileSystem = nodeFileSystem) {
   return {
-    async layOutFilter({ memory: shared, frame, parts }) {
-      const memory = await joinMemory(shared);
-      const grid = layOutGrid(memory, frame.geometry);
-      const scratches = layOut(memory, loadingBytes(frame.planes.height, grid.width), parts);
-      return { grid, scratches, usedBytes: memory.usedBytes };
-    },
-    async loadLines({ memory: shared, frame, grid, scratches, firstLine, endLine }) {
-      const memory = await joinMemory(shared, claim(scratches));
-      const bytesAt = (at: number, length: number): Uint8Array => memory.bytes(at, length);
-      const reader = await openFrame(fileSystem, frame, bytesAt, firstLine);
+    async filterTogether(
+      input: FilterPartTasks["filterTogether"]["input"],
+    ): Promise<FilterPartTasks["filterTogether"]["output"]> {
+      const stages = new FilterStages(fileSystem, input, await joinMemory(input.memory));
+      if (input.turn === 1) stages.open();
       try {
-        await loadLines(memory, frame.planes.height, grid, reader.heights, firstLine, endLine);
-        reader.checkLuminance(firstLine, endLine);
+        const end = await takeTurn(input.team, input, stages);
+        return end.ended === "result" ? { ended: "result", ...end.result } : end;
       } finally {
-        await reader.close();
+        await stages.close();
       }
-      boundTiles(memory, grid, firstLine, endLine);
-      return { heightCrc32: reader.heightsCrc32(), luminanceCrc32: reader.luminanceCrc32() };
-    },
-    async planFilter({ memory: shared, usedBytes, frame, grid, loaded, ...sizes }) {
-      const { height, luminance } = lineBytes(frame.planes, grid.width);
-      let [heightCrc32, luminanceCrc32] = [0, 0];
-      for (const part of loaded) {
-        const lines = part.endLine - part.firstLine;
-        heightCrc32 = combineCrc32(heightCrc32, part.heightCrc32, lines * height);
-        luminanceCrc32 = combineCrc32(luminanceCrc32, part.luminanceCrc32, lines * luminance);
-      }
-      verifyHeights(frame, heightCrc32);
-      verifyLuminance(frame, luminanceCrc32);
-      const memory = await joinMemory(shared, usedBytes);
-      return planned(memory, planFilter(memory, grid), sizes);
-    },
-    async measureLines({ memory: shared, usedBytes, plan, measuring, firstLine, endLine }) {
-      const scratch = claim(measuring);
-      return measureLines(await joinMemory(shared, usedBytes), plan, scratch, firstLine, endLine);
-    },
-    async markLines({ memory: shared, usedBytes, plan, bounds, marking, firstLine, endLine }) {
-      const scratch = claim(marking);
-      const memory = await joinMemory(shared, usedBytes);
-      const { width } = plan.grid;
-      const mask = scratch + MARKING_BYTES;
-      const lengthBytes = maskBytes(width, endLine - firstLine);
-      memory.bytes(mask, lengthBytes).fill(0);
-      const lineZero = mask - (firstLine * width) / 8;
-      const isDecided = markLines(memory, plan, scratch, bounds, lineZero, firstLine, endLine);
-      const bits = memory.copyOf(mask, lengthBytes);
-      return { isDecided, bits, lineCounts: countLineBits(bits, width, endLine - firstLine) };
-    },
-    async planAgain({ memory: shared, usedBytes, plan, ...sizes }) {
-      const memory = await joinMemory(shared, usedBytes);
-      return planned(memory, planAgain(memory, plan), sizes);
-    },
-    async finishFilter({ memory: shared, usedBytes, plan, sums }) {
-      return withLineCounts(finishFilter(await joinMemory(shared, usedBytes), plan, sums), plan.grid);
     },
   };
 }
@@ -171,20 +133,226 @@ export function withLineCounts(mask: OutlierMask, { width, lines }: { width: num
   return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
 }
 
-function planned(memory: KernelMemory, plan: FilterPlan, { measured, marked, markedLines }: PartSizes): PlannedFilter {
-  const measuring = layOut(memory, scratchBytes(memory, plan), measured);
-  const marking = layOut(memory, MARKING_BYTES + maskBytes(plan.grid.width, markedLines), marked);
-  return { plan, measuring, marking, usedBytes: memory.usedBytes };
+type Filtered = FilteredCloud & { usedBytes: number };
+
+/** The stages as one thread has them for one turn. */
+export class FilterStages implements Stages<FilterStage, Filtered> {
+  readonly #fileSystem: FileSystem;
+  readonly #team: FilterTeam;
+  readonly #member: number;
+  /** As the team's. */
+  readonly #results: Float64Array;
+  #reader: Promise<FrameReader> | undefined;
+  readonly #memory: KernelMemory;
+
+  constructor(fileSystem: FileSystem, team: FilterTeam & { member: number }, memory: KernelMemory) {
+    this.#memory = memory;
+    this.#fileSystem = fileSystem;
+    this.#team = team;
+    this.#member = team.member;
+    this.#results = new Float64Array(team.results);
+  }
+
+  pieces({ kind }: FilterStage): number {
+    return kind === "layOut" ? 1 : this.#ranges(kind).length;
+  }
+
+  async run(stage: FilterStage, piece: number): Promise<void> {
+    // There is nothing to share before there is a grid: it is what comes next.
+    if (stage.kind === "layOut") return;
+    const range = this.#ranges(stage.kind)[piece] as LineRange;
+    if (stage.kind === "load") await this.#load(stage, range, this.#itemsOf(piece));
+    else if (stage.kind === "measure") this.#measure(stage, range, this.#itemsOf(piece));
+    else this.#mark(stage, range, this.#itemsOf(piece));
+  }
+
+  next(stage: FilterStage): { stage: FilterStage } | { alone: () => Filtered } {
+    switch (stage.kind) {
+      case "layOut":
+        return { stage: this.#layOut() };
+      case "load":
+        return { stage: this.#plan(stage) };
+      case "measure": {
+        const bounds = boundsOf(stage.plan, this.#sums());
+        return bounds === null ? this.#finish(stage) : { stage: { ...stage, kind: "mark", bounds } };
+      }
+      case "mark": {
+        if (this.#isDecided()) return { alone: () => this.#joined(stage) };
+        return stage.isAgain ? this.#finish(stage) : { stage: this.planAgain(stage) };
+      }
+    }
+  }
+
+  /** Begins to open the frame's file: that takes as long as to lay out the grid. */
+  open(): void {
+    const { memory, frame } = this.#team;
+    const bytesAt = (at: number, length: number): Uint8Array => new Uint8Array(memory.buffer, at, length);
+    this.#reader = openFrame(this.#fileSystem, frame, bytesAt);
+    // Whoever loads is told.
+    this.#reader.catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    const reader = await this.#reader?.catch(() => undefined);
+    await reader?.close();
+  }
+
+  #layOut(): FilterStage {
+    const { frame } = this.#team;
+    const memory = this.#memory;
+    memory.reset();
+    const grid = layOutGrid(memory, frame.geometry);
+    const scratches = this.#layOutScratches(memory, loadingBytes(frame.planes.height, grid.width));
+    return { kind: "load", grid, scratches, ...lengthsOf(memory) };
+  }
+
+  /** Reads the luminance for its CRC too: without it there is no point of the PLY. */
+  async #load(stage: LoadStage, { firstLine, endLine }: LineRange, items: Float64Array): Promise<void> {
+    const { planes } = this.#team.frame;
+    const { grid, scratches } = stage;
+    const memory = this.#seen(stage);
+    memory.continueFrom(this.#scratchOf(scratches));
+    if (this.#reader === undefined) this.open();
+    const reader = await (this.#reader as Promise<FrameReader>);
+    reader.checkFrom(firstLine);
+    await loadLines(memory, planes.height, grid, reader.heights, firstLine, endLine);
+    reader.checkLuminance(firstLine, endLine);
+    boundTiles(memory, grid, firstLine, endLine);
+    items[0] = reader.heightsCrc32();
+    items[1] = reader.luminanceCrc32();
+  }
+
+  #plan({ grid, usedBytes }: LoadStage): FilterStage {
+    const { frame } = this.#team;
+    const { width, lines } = frame.geometry;
+    const { height, luminance } = lineBytes(frame.planes, width);
+    let [heightCrc32, luminanceCrc32] = [0, 0];
+    for (const [nth, { firstLine, endLine }] of this.#ranges("load").entries()) {
+      const [heights = 0, lights = 0] = this.#itemsOf(nth);
+      heightCrc32 = combineCrc32(heightCrc32, heights, (endLine - firstLine) * height);
+      luminanceCrc32 = combineCrc32(luminanceCrc32, lights, (endLine - firstLine) * luminance);
+    }
+    verifyHeights(frame, heightCrc32);
+    verifyLuminance(frame, luminanceCrc32);
+    const memory = this.#memory;
+    memory.continueFrom(usedBytes);
+    const plan = planFilter(memory, grid);
+    const mask = memory.allocate(maskBytes(width, lines));
+    const lineCounts = memory.allocate(4 * lines);
+    return this.#measured({ plan, mask, lineCounts, isAgain: false });
+  }
+
+  /** Measures anew, since marking has left points undecided. */
+  planAgain({ plan, mask, lineCounts, usedBytes }: Planned): FilterStage {
+    this.#memory.continueFrom(usedBytes);
+    return this.#measured({ plan: planAgain(this.#memory, plan), mask, lineCounts, isAgain: true });
+  }
+
+  #measured(planned: Pick<Planned, "plan" | "mask" | "lineCounts" | "isAgain">): FilterStage {
+    const { plan } = planned;
+    const memory = this.#memory;
+    const mostLines = Math.max(...this.#ranges("measure").map(({ firstLine, endLine }) => endLine - firstLine));
+    const markingBytes = MARKING_BYTES + maskBytes(plan.grid.width, mostLines);
+    const scratches = this.#layOutScratches(memory, Math.max(scratchBytes(memory, plan), markingBytes));
+    return { kind: "measure", ...planned, scratches, ...lengthsOf(memory) };
+  }
+
+  #measure(stage: Planned, { firstLine, endLine }: LineRange, items: Float64Array): void {
+    const memory = this.#seen(stage);
+    const sums = measureLines(memory, stage.plan, this.#scratchOf(stage.scratches), firstLine, endLine);
+    for (const [at, name] of SUMS.entries()) items[at] = sums[name];
+  }
+
+  /** In bytes of its own first: marking writes past the end of its lines. */
+  #mark(stage: Planned & { bounds: ThresholdBounds }, { firstLine, endLine }: LineRange, items: Float64Array): void {
+    const memory = this.#seen(stage);
+    const { plan, bounds, mask, lineCounts, scratches } = stage;
+    const { width } = plan.grid;
+    const scratch = this.#scratchOf(scratches);
+    const own = scratch + MARKING_BYTES;
+    const firstByte = (firstLine * width) / 8;
+    const bits = memory.bytes(own, maskBytes(width, endLine - firstLine));
+    bits.fill(0);
+    const isDecided = markLines(memory, plan, scratch, bounds, own - firstByte, firstLine, endLine);
+    items[DECIDED_ITEM] = isDecided ? 1 : 0;
+    if (!isDecided) return;
+    memory.bytes(mask + firstByte, bits.length).set(bits);
+    memory.words(lineCounts + 4 * firstLine, endLine - firstLine).set(countLineBits(bits, width, endLine - firstLine));
+  }
+
+  #joined({ plan, mask, lineCounts: countsAt, usedBytes }: Planned): Filtered {
+    const { width, lines } = plan.grid;
+    const memory = this.#memory;
+    const bits = memory.copyOf(mask, maskBytes(width, lines));
+    const lineCounts = new Uint32Array(lines);
+    lineCounts.set(memory.words(countsAt, lines));
+    const inliers = lineCounts.reduce((sum, count) => sum + count, 0);
+    return { bits, lineCounts, inliers, points: total(this.#sums(), ({ points }) => points), usedBytes };
+  }
+
+  /** What parts cannot. */
+  #finish({ plan, usedBytes }: Planned): { alone: () => Filtered } {
+    const memory = this.#memory;
+    memory.continueFrom(usedBytes);
+    const sums = this.#sums();
+    return {
+      alone: () => {
+        const cloud = withLineCounts(finishFilter(memory, plan, sums), plan.grid);
+        return { ...cloud, usedBytes: memory.usedBytes };
+      },
+    };
+  }
+
+  /** The memory, as long as a stage has it: another thread may have made it longer, of which V8 tells by an interrupt, taken at a loop's next turn at the latest. */
+  #seen({ memoryBytes }: InMemory): KernelMemory {
+    while (this.#memory.buffer.byteLength < memoryBytes);
+    return this.#memory;
+  }
+
+  #sums(): DistanceSums[] {
+    return this.#ranges("measure").map((_, nth) => {
+      const items = this.#itemsOf(nth);
+      return Object.fromEntries(SUMS.map((name, at) => [name, items[at]])) as unknown as DistanceSums;
+    });
+  }
+
+  #isDecided(): boolean {
+    return this.#ranges("mark").every((_, nth) => this.#itemsOf(nth)[DECIDED_ITEM] === 1);
+  }
+
+  #itemsOf(part: number): Float64Array {
+    return this.#results.subarray(part * RESULT_ITEMS, (part + 1) * RESULT_ITEMS);
+  }
+
+  #ranges(kind: "load" | "measure" | "mark"): readonly LineRange[] {
+    const { frame, members } = this.#team;
+    const { width, lines } = frame.geometry;
+    if (kind === "load") return lineRanges(lines, lines / (LOADED_PER_THREAD * members));
+    const leastPositions = Math.min(LEAST_PART_POSITIONS, (width * lines) / (LEAST_PER_THREAD * members));
+    return lineRanges(lines, Math.max(lines / MOST_PARTS, leastPositions / width));
+  }
+
+  /** Of so many bytes and some more for each, since vectors are stored past the end. */
+  #layOutScratches(memory: KernelMemory, lengthBytes: number): Scratches {
+    const bytes = 16 * Math.ceil(lengthBytes / 16) + 16;
+    return { at: memory.allocate(bytes * this.#team.members), bytes };
+  }
+
+  #scratchOf({ at, bytes }: Scratches): number {
+    return at + this.#member * bytes;
+  }
 }
 
-/** Of so many bytes and some more, since vectors are stored past the end. */
-function layOut(memory: KernelMemory, lengthBytes: number, parts: number): Scratches {
-  const bytes = 16 * Math.ceil(lengthBytes / 16) + 16;
-  return { at: memory.allocate(bytes * parts), bytes, parts, claims: new SharedArrayBuffer(4) };
+function lengthsOf(memory: KernelMemory): InMemory {
+  return { usedBytes: memory.usedBytes, memoryBytes: memory.buffer.byteLength };
 }
 
-function claim({ at, bytes, parts, claims }: Scratches): number {
-  const nth = Atomics.add(new Int32Array(claims), 0, 1);
-  if (nth >= parts) throw new Error(`${parts} parts have been begun already`);
-  return at + nth * bytes;
+/** Parts whose borders are divisible by 8, of about so many lines. */
+function lineRanges(lines: number, partLines: number): LineRange[] {
+  const step = 8 * Math.ceil(partLines / 8);
+  const ranges: LineRange[] = [];
+  for (let firstLine = 0; firstLine < lines; firstLine += step) {
+    ranges.push({ firstLine, endLine: Math.min(lines, firstLine + step) });
+  }
+  return ranges;
 }

@@ -17,11 +17,7 @@ export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string
     case "luminance":
       return `${has} 2 GiB of memory hold the picture of about ${millions(PICTURE_BYTES[name])}`;
     case "filter":
-    case "layOutFilter":
-    case "loadLines":
-    case "planFilter":
-    case "planAgain":
-    case "finishFilter": {
+    case "filterTogether": {
       const [lanes, again, noise] = [FILTER_BYTES.lanes, FILTER_BYTES.again, FILTER_BYTES.noise].map(millions);
       return `${has} the filter's 2 GiB of memory hold about ${lanes}, ${again} if measured again, ${noise} of noise`;
     }
@@ -32,8 +28,7 @@ export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string
 
 function geometryOf(input: TaskInput<TaskName>): { width: number; lines: number } | undefined {
   if ("geometry" in input) return input.geometry;
-  if ("frame" in input) return input.frame.geometry;
-  return "plan" in input ? input.plan.grid : undefined;
+  return "frame" in input ? input.frame.geometry : undefined;
 }
 
 function millions(bytesPerPosition: number): string {

@@ -24,7 +24,9 @@ export function frameSource(frame: FrameState, path: string): FrameSource {
 
 export interface FrameReader {
   heights: LineSource;
-  /** CRC-32 of the heights read so far, from the first line that is to be checked on: as far as each read began where the last one ended. */
+  /** CRCs are of lines from this one on; before it is called, from the first. */
+  checkFrom(firstLine: number): void;
+  /** CRC-32 of the heights read so far, from the line that is checked from: as far as each read began where the last one ended. */
   heightsCrc32(): number;
   luminance: LineSource;
   /** The same of the luminance; 0 without one. */
@@ -38,7 +40,6 @@ export interface FrameReader {
  * Opens a frame for reading into the memory that `bytesAt` views. Reads block: a thread has one task, which waits for the bytes in any case, and a
  * read that goes through another thread takes ten times as long as the page cache does.
  *
- * @param checkedFrom first line of those whose CRC is wanted
  * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane
  * that is read from its first line to its last, where it does not match its CRC
  */
@@ -46,21 +47,25 @@ export async function openFrame(
   fileSystem: FileSystem,
   source: FrameSource,
   bytesAt: (at: number, length: number) => Uint8Array,
-  checkedFrom = 0,
 ): Promise<FrameReader> {
   const file = await openStored(fileSystem, source.path);
-  const { width, lines } = source.geometry;
+  const { width } = source.geometry;
   const { height: heightBytes, luminance: luminanceBytes } = lineBytes(source.planes, width);
-  const heights = new PlaneReader(file, source, heightBytes, () => 0, checkedFrom);
-  const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes, checkedFrom);
+  const heights = new PlaneReader(file, source, heightBytes, () => 0);
+  const lights = new PlaneReader(file, source, luminanceBytes, (batch) => batch.lineCount * heightBytes);
   const readLights = (firstLine: number, count: number, into: Uint8Array): void => {
     lights.read(firstLine, count, into);
-    if (checkedFrom === 0 && lights.checkedLines === lines) verifyLuminance(source, lights.crc32);
+    if (lights.isWhole) verifyLuminance(source, lights.crc32);
   };
+  let block: Uint8Array | undefined;
   return {
     heights: async (firstLine, count, at) => {
       heights.read(firstLine, count, bytesAt(at, count * heightBytes));
-      if (checkedFrom === 0 && heights.checkedLines === lines) verifyHeights(source, heights.crc32);
+      if (heights.isWhole) verifyHeights(source, heights.crc32);
+    },
+    checkFrom: (firstLine) => {
+      heights.checkFrom(firstLine);
+      lights.checkFrom(firstLine);
     },
     heightsCrc32: () => heights.crc32,
     luminance: async (firstLine, count, at) => readLights(firstLine, count, bytesAt(at, count * luminanceBytes)),
@@ -68,7 +73,8 @@ export async function openFrame(
     checkLuminance: (firstLine, endLine) => {
       if (luminanceBytes === 0) return;
       const linesPerBlock = Math.max(1, Math.floor(CHECKED_BYTES / luminanceBytes));
-      const block = new Uint8Array(Math.min(linesPerBlock, endLine - firstLine) * luminanceBytes);
+      const blockBytes = Math.min(linesPerBlock, endLine - firstLine) * luminanceBytes;
+      if (block === undefined || block.length < blockBytes) block = new Uint8Array(blockBytes);
       for (let line = firstLine; line < endLine; line += linesPerBlock) {
         const count = Math.min(linesPerBlock, endLine - line);
         readLights(line, count, block.subarray(0, count * luminanceBytes));
@@ -101,18 +107,12 @@ class PlaneReader {
   readonly #offsetInBatch: (batch: LineBatch) => number;
   /** First line of every batch. */
   readonly #firstLines: number[] = [];
-  /** End of the lines that the CRC covers, as far as each read began where the last one ended. */
-  #checkedLines: number;
+  /** The lines that the CRC covers, as far as each read began where the last one ended. */
+  #checkedFrom = 0;
+  #checkedLines = 0;
   #crc = 0;
 
-  constructor(
-    file: StoreFile,
-    source: FrameSource,
-    lineBytes: number,
-    offsetInBatch: (batch: LineBatch) => number,
-    checkedFrom: number,
-  ) {
-    this.#checkedLines = checkedFrom;
+  constructor(file: StoreFile, source: FrameSource, lineBytes: number, offsetInBatch: (batch: LineBatch) => number) {
     this.#file = file;
     this.#source = source;
     this.#lineBytes = lineBytes;
@@ -124,12 +124,19 @@ class PlaneReader {
     }
   }
 
-  get checkedLines(): number {
-    return this.#checkedLines;
+  /** The CRC is that of the plane. */
+  get isWhole(): boolean {
+    return this.#checkedFrom === 0 && this.#checkedLines === this.#source.geometry.lines;
   }
 
   get crc32(): number {
     return this.#crc;
+  }
+
+  checkFrom(firstLine: number): void {
+    this.#checkedFrom = firstLine;
+    this.#checkedLines = firstLine;
+    this.#crc = 0;
   }
 
   read(firstLine: number, count: number, into: Uint8Array): void {

@@ -137,12 +137,7 @@ export class MemoryLimitError extends RangeError {}
 
 /** A memory to lay things out in. Nothing is freed but all at once. */
 export abstract class KernelMemory {
-  #end: number;
-
-  /** @param usedBytes what another thread has laid out in it stays */
-  constructor(usedBytes = FIRST_ADDRESS) {
-    this.#end = usedBytes;
-  }
+  #end = FIRST_ADDRESS;
 
   abstract readonly kernels: Kernels;
   /** Those that WebAssembly alone has; null without it. */
@@ -168,6 +163,11 @@ export abstract class KernelMemory {
 
   reset(): void {
     this.#end = FIRST_ADDRESS;
+  }
+
+  /** More is laid out from here on: before it lies what another thread has laid out, which stays. */
+  continueFrom(usedBytes: number): void {
+    this.#end = usedBytes;
   }
 
   /** Views are void once more is allocated. */
@@ -221,8 +221,8 @@ class WasmMemory extends KernelMemory {
   readonly wasm: WasmKernels;
   readonly shared: WebAssembly.Memory;
 
-  constructor(module: WebAssembly.Module, shared: WebAssembly.Memory, usedBytes?: number) {
-    super(usedBytes);
+  constructor(module: WebAssembly.Module, shared: WebAssembly.Memory) {
+    super();
     this.shared = shared;
     const writeSingle = (value: number, at: number): number => at + this.#writeText(shortestSingleText(value), at);
     const instance = new WebAssembly.Instance(module, { env: { memory: shared, writeSingle } });
@@ -295,14 +295,9 @@ function lendingWords({ buffer }: SharedMemory): Int32Array {
   return new Int32Array(buffer, 0, 2);
 }
 
-/**
- * The kernels on a memory that other threads may compute on as well.
- *
- * @param usedBytes as the thread that has laid it out says; without it the memory is laid out anew
- * @throws as `wasmKernels`
- */
-export async function joinMemory(shared: SharedMemory, usedBytes?: number): Promise<KernelMemory> {
-  return new WasmMemory(await compiled(), shared, usedBytes);
+/** The kernels on a memory that other threads may compute on as well: with nothing laid out, as far as this one knows. @throws as `wasmKernels` */
+export async function joinMemory(shared: SharedMemory): Promise<KernelMemory> {
+  return new WasmMemory(await compiled(), shared);
 }
 
 /** False where `wasmKernels` throws. */

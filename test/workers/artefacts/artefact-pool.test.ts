@@ -192,7 +192,7 @@ t.test(
     await run("writeSeries", { ...series, stretch: 0 }, client);
     const least: [TaskName, number][] = [
       ["filter", frame.height.length / 16],
-      ["markLines", frame.height.length / 16],
+      ["filterTogether", frame.height.length / 16],
       ["heightMap", 10_000],
       ["luminance", 10_000],
       ["countPoints", 4 * 400],

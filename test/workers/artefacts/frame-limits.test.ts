@@ -12,6 +12,7 @@ import {
   type TaskOutput,
 } from "../../../workers/artefacts/artefact-tasks.js";
 import { csvRoomBytes } from "../../../workers/artefacts/csv-encoder.js";
+import { FilterStages } from "../../../workers/artefacts/filter-parts.js";
 import { FILTER_BYTES, PICTURE_BYTES } from "../../../workers/artefacts/frame-limits.js";
 import { newSharedMemory, type SharedMemory, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { MemoryNeed } from "../../../workers/artefacts/memory-need.js";
@@ -221,60 +222,55 @@ t.test(
   },
 );
 
-/** The pool of a filter in parts that are done here, one after the other; it tells how large the memory becomes that they share. */
+/** The pool of a filter by several threads, whose turns are taken here, one after the other; it tells how large the memory becomes that they share. */
 class NearPool {
   readonly threads = 2;
   readonly names: TaskName[] = [];
   usedBytes = 0;
   /** Beside the memory. */
   most = 0;
-  #isInDoubt: boolean;
+  #last: Promise<unknown> = Promise.resolve();
 
-  /** @param isInDoubt the first marking leaves points undecided */
-  constructor(isInDoubt: boolean) {
-    this.#isInDoubt = isInDoubt;
-  }
-
-  async run<N extends TaskName>(name: N, input: TaskInput<N>, _options: RunOptions): Promise<TaskOutput<N>> {
-    this.names.push(name);
-    // Of the parts that read one is looked at, since a look takes longer than a part.
-    const isLookedAt = name === "loadLines" && this.count(name) === 1;
-    const held = isLookedAt ? heldAtReads() : { fileSystem: nodeFileSystem, most: () => 0 };
-    const task = artefactTasks(held.fileSystem)[name] as (one: TaskInput<N>) => Promise<TaskOutput<N>>;
-    let output = await task(input);
-    if (name === "planAgain") this.#isInDoubt = false;
-    if (name === "markLines" && this.#isInDoubt) output = { ...output, isDecided: false };
-    this.usedBytes = (input as { memory: SharedMemory }).memory.buffer.byteLength;
-    this.most = Math.max(this.most, held.most());
-    return output;
-  }
-
-  count(wanted: TaskName): number {
-    return this.names.filter((name) => name === wanted).length;
+  run<N extends TaskName>(name: N, input: TaskInput<N>, _options: RunOptions): Promise<TaskOutput<N>> {
+    const done = this.#last.then(async () => {
+      const held = heldAtReads();
+      const task = artefactTasks(held.fileSystem)[name] as (one: TaskInput<N>) => Promise<TaskOutput<N>>;
+      const output = await task(input);
+      this.usedBytes = (input as { memory: SharedMemory }).memory.buffer.byteLength;
+      this.most = Math.max(this.most, held.most());
+      return output;
+    });
+    this.#last = done.catch(() => {});
+    return done;
   }
 }
 
-t.test("parts of a filter take its memory, masks of their own, and what each reads and measures with", async (t) => {
+t.test("threads that filter together take the filter's memory, and what each reads and measures with", async (t) => {
   const path = join(t.testdir(), "run.cap");
-  for (const [name, frame, isInDoubt] of [
-    ["lanes", SURFACE, false],
-    ["again", SURFACE, true],
-    ["noise", noiseFrame(5, 600, 600), false],
+  const { next } = FilterStages.prototype;
+  t.teardown(() => Object.assign(FilterStages.prototype, { next }));
+  for (const [name, frame] of [
+    ["lanes", SURFACE],
+    ["again", SURFACE],
+    ["noise", noiseFrame(5, 600, 600)],
   ] as const) {
+    const stages: string[] = [];
+    FilterStages.prototype.next = function (stage) {
+      const isInDoubt = name === "again" && stage.kind === "mark" && !stage.isAgain;
+      const following = isInDoubt ? { stage: this.planAgain(stage) } : next.call(this, stage);
+      stages.push("alone" in following ? "alone" : following.stage.kind);
+      return following;
+    };
     const { source } = storedFrame(path, frame);
     const { width, lines } = frame.geometry;
-    const pool = new NearPool(isInDoubt);
+    const pool = new NearPool();
     await new SplitFilter(pool, 1).run(source, { priority: "background" });
-    t.equal(pool.count("planAgain"), name === "again" ? 1 : 0, name);
-    t.equal(pool.count("finishFilter"), name === "noise" ? 1 : 0, name);
-    const times = name === "again" ? 2 : 1;
-    const masks = (times * width * lines) / 4;
-    const loading = 2 * pool.count("loadLines") * 65 * KIB;
-    // Those that measure again are counted too.
-    const measuring = 2 * (pool.count("measureLines") / times) * (name === "again" ? 2 + 44 : 2) * KIB;
-    const marking = 2 * times * pool.count("loadLines") * 2 * KIB;
-    const most =
-      FILTER_BYTES[name] * width * lines + edgeBytes(frame) + masks + loading + measuring + marking + 64 * KIB;
+    const again = name === "again" ? ["measure", "mark"] : [];
+    const marked = name === "noise" ? [] : ["mark", ...again];
+    t.same(stages, ["load", "measure", ...marked, "alone"], name);
+    const measuring = 2 * (name === "again" ? 2 + 44 + 4 : 4) * KIB;
+    const ofThreads = 2 * 65 * KIB + measuring + 4 * lines;
+    const most = FILTER_BYTES[name] * width * lines + edgeBytes(frame) + ofThreads + 64 * KIB;
     t.ok(pool.usedBytes <= most && pool.usedBytes > 0.9 * most, `${name}: ${pool.usedBytes} bytes of ${most}`);
     t.ok(pool.most <= 256 * KIB, `${name}: ${pool.most} beside it`);
   }

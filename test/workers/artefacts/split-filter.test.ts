@@ -3,8 +3,14 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { ArtefactPool, type RunOptions } from "../../../workers/artefacts/artefact-pool.js";
-import type { TaskInput, TaskName, TaskOutput } from "../../../workers/artefacts/artefact-tasks.js";
-import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import {
+  artefactTasks,
+  type TaskInput,
+  type TaskName,
+  type TaskOutput,
+} from "../../../workers/artefacts/artefact-tasks.js";
+import { FilterStages, newFilterTeam } from "../../../workers/artefacts/filter-parts.js";
+import { newSharedMemory, typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { countLineBits } from "../../../workers/artefacts/line-counts.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { SplitFilter } from "../../../workers/artefacts/split-filter.js";
@@ -24,11 +30,11 @@ class ToldPool {
   readonly pool: ArtefactPool;
   before: (name: TaskName) => void = () => {};
 
-  constructor(t: Test, threads: number) {
+  constructor(t: Test, threads: number, taskTimeoutMs = 60_000) {
     this.pool = new ArtefactPool({
       threads,
       queueLimit: 1,
-      taskTimeoutMs: () => 60_000,
+      taskTimeoutMs: () => taskTimeoutMs,
       report: (_message, { code }) => this.reports.push(code),
       threadModule: FAULTY_THREAD,
     });
@@ -71,9 +77,8 @@ t.test("several threads give the bits of one, whatever the frame and however man
       const { source, frame } = storedFrame(path, made(random.integer(1, 1_000), width, lines));
       t.same(await filter.run(source, background), await filtered(frame), `${threads} threads, ${frame.name}`);
     }
-    t.equal(pool.count("planFilter"), 12);
+    t.ok(pool.count("filterTogether") >= 12 * threads);
     t.equal(pool.count("filter"), 0);
-    t.ok(pool.count("measureLines") >= 12 * 2);
   }
 });
 
@@ -99,44 +104,98 @@ t.test("filters at the same time keep their memories apart, with more of them th
   for (const [nth, { frame }] of frames.entries()) t.same(await clouds[nth], await filtered(frame), frame.name);
 });
 
+/** What the stages do, in this thread. */
+function toldStages(t: Test): string[] {
+  const kinds: string[] = [];
+  const { run, next } = FilterStages.prototype;
+  FilterStages.prototype.run = async function (stage, piece) {
+    kinds.push(stage.kind);
+    await run.call(this, stage, piece);
+  };
+  FilterStages.prototype.next = function (stage) {
+    const following = next.call(this, stage);
+    if ("alone" in following) kinds.push("alone");
+    return following;
+  };
+  t.teardown(() => Object.assign(FilterStages.prototype, { run, next }));
+  return kinds;
+}
+
 t.test("parts measure again where a point lies in the threshold's doubt", async (t) => {
-  const pool = new ToldPool(t, 2);
-  const filter = new SplitFilter(pool, 1);
   const path = join(t.testdir(), "run.cap");
+  const pool = new ToldPool(t, 2);
+  const kinds = toldStages(t);
+  const tasks = artefactTasks();
   for (const made of await doubtfulFrames(17)) {
-    pool.names.splice(0);
     const { source, frame } = storedFrame(path, made);
-    t.same(await filter.run(source, background), await filtered(frame), frame.name);
-    t.equal(pool.count("planAgain"), 1);
-    t.equal(pool.count("measureLines"), 10, "53 lines in five parts, twice");
+    const wanted = await filtered(frame);
+    t.same(await new SplitFilter(pool, 1).run(source, background), wanted, frame.name);
+    kinds.splice(0);
+    // By one of two threads, whose other one never comes.
+    const team = newFilterTeam(newSharedMemory(), source, 2);
+    for (let turn = 1; ; turn++) {
+      const { ended, ...cloud } = await tasks.filterTogether({ ...team, member: 1, turn });
+      if (ended === "more") continue;
+      t.match(cloud, wanted);
+      break;
+    }
+    const parts = Object.fromEntries(
+      ["layOut", "load", "measure", "mark", "alone"].map((kind) => [kind, kinds.filter((one) => one === kind).length]),
+    );
+    t.same(parts, { layOut: 1, load: 4, measure: 14, mark: 14, alone: 1 }, "53 lines in seven parts, twice");
   }
 });
 
-t.test("a thread that crashes at any part costs nothing but time", async (t) => {
+t.test("a thread that crashes at any part, or between two, costs nothing but time", async (t) => {
   const path = join(t.testdir(), "run.cap");
-  const [doubtful] = await doubtfulFrames(17);
-  for (const name of [
-    "layOutFilter",
-    "loadLines",
-    "planFilter",
-    "measureLines",
-    "markLines",
-    "planAgain",
-    "finishFilter",
-  ] as const) {
+  const stages = ["layOut", "load", "measure", "mark"];
+  const faults = stages.flatMap((kind) => [`crash-at-${kind}`, `crash-after-${kind}`]);
+  for (const fault of [...faults, "crash-alone", "crash"]) {
     const pool = new ToldPool(t, 2);
     const filter = new SplitFilter(pool, 1);
-    const made = { planAgain: doubtful, finishFilter: surfaceFrame(3, 40, 40) }[name as string];
-    const { source, frame } = storedFrame(path, made ?? surfaceFrame(3, 120, 90));
-    const crash = join(faultFolder, "crash-1");
-    pool.before = (begun) => {
-      if (begun === name && pool.count(name) === 1) writeFileSync(crash, "");
-    };
-    t.same(await filter.run(source, background), await filtered(frame), name);
-    t.ok(existsSync(`${crash}-taken`), name);
+    const { source, frame } = storedFrame(path, surfaceFrame(3, 120, 90));
+    const crash = join(faultFolder, `${fault}-1`);
+    writeFileSync(crash, "");
+    t.same(await filter.run(source, background), await filtered(frame), fault);
+    t.ok(existsSync(`${crash}-taken`), fault);
     unlinkSync(`${crash}-taken`);
-    t.same(pool.reports, ["worker_crashed"], name);
+    // A thread that was lost before it began has left nothing half done: the other one goes on, or it goes again.
+    t.same(pool.count("filter"), fault === "crash" ? 0 : 1, `${fault}: one thread has it in the end`);
+    while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+    t.same(pool.reports, ["worker_crashed"], fault);
+    t.same(await filter.run(source, background), await filtered(frame), `after ${fault}`);
   }
+});
+
+t.test("a thread that gets stuck at a part is ended, and the other one does not wait for it for good", async (t) => {
+  const pool = new ToldPool(t, 2, 3_000);
+  const filter = new SplitFilter(pool, 1);
+  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  const spin = join(faultFolder, "spin-at-measure-1");
+  writeFileSync(spin, "");
+  t.same(await filter.run(source, background), await filtered(frame));
+  t.ok(existsSync(`${spin}-taken`));
+  unlinkSync(`${spin}-taken`);
+  t.same(pool.reports, ["worker_stuck"]);
+  t.equal(pool.count("filter"), 1);
+});
+
+t.test("a large frame is filtered in turns, between which others have the threads", async (t) => {
+  const pool = new ToldPool(t, 2);
+  const folder = t.testdir();
+  const { source, frame } = storedFrame(join(folder, "run.cap"), surfaceFrame(3, 1_600, 1_600));
+  const small = storedFrame(join(folder, "small.cap"), surfaceFrame(4, 60, 40));
+  const order: string[] = [];
+  const large = new SplitFilter(pool, 1).run(source, background).then((cloud) => {
+    order.push("large");
+    return cloud;
+  });
+  while (pool.pool.running < 2) await new Promise((resolve) => setImmediate(resolve));
+  await pool.run("countPoints", small.source, { priority: "client" });
+  order.push("client");
+  t.same(await large, await filtered(frame));
+  t.same(order, ["client", "large"]);
+  t.ok(pool.count("filterTogether") > 2, `${pool.count("filterTogether")} turns`);
 });
 
 t.test("parts that are loaded are verified as a whole", async (t) => {
@@ -170,14 +229,18 @@ t.test("a frame that is too large for the memory is told so by parts too", async
 t.test("what fails for good fails the whole, drops the other parts, and leaves the next filter alone", async (t) => {
   const pool = new ToldPool(t, 2);
   const filter = new SplitFilter(pool, 1);
-  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
-  let isBroken = false;
+  const folder = t.testdir();
+  const { source, frame } = storedFrame(join(folder, "run.cap"), surfaceFrame(3, 120, 90));
+  const crash = join(faultFolder, "crash-at-measure-1");
+  writeFileSync(crash, "");
+  // And the thread that has it in one piece, twice.
   pool.before = (name) => {
-    if (name !== "measureLines" || isBroken) return;
-    isBroken = true;
-    for (const nth of [1, 2, 3]) writeFileSync(join(faultFolder, `crash-${nth}`), "");
+    if (name === "filter") for (const nth of [1, 2]) writeFileSync(join(faultFolder, `crash-${nth}`), "");
   };
   await t.rejects(filter.run(source, background), { code: "worker_crashed" });
+  pool.before = () => {};
+  for (const nth of [1, 2]) unlinkSync(join(faultFolder, `crash-${nth}-taken`));
+  unlinkSync(`${crash}-taken`);
   while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
   t.equal(pool.pool.waiting("background"), 0);
   t.same(await filter.run(source, background), await filtered(frame));
@@ -185,4 +248,12 @@ t.test("what fails for good fails the whole, drops the other parts, and leaves t
   await t.rejects(filter.run(missing, background), { code: "capture_missing" });
   const gone = AbortSignal.abort();
   await t.rejects(filter.run(source, { ...background, signal: gone }), { code: "cancelled" });
+  const leaving = new AbortController();
+  const { source: large } = storedFrame(join(folder, "large.cap"), surfaceFrame(3, 1_600, 1_600));
+  const left = filter.run(large, { ...background, signal: leaving.signal });
+  while (pool.pool.running < 2) await new Promise((resolve) => setImmediate(resolve));
+  leaving.abort();
+  await t.rejects(left, { code: "cancelled" });
+  while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  t.same(await filter.run(source, background), await filtered(frame));
 });
