@@ -97,6 +97,22 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
     endLine: number,
     work: number,
   ): void;
+  /** assembly/point-packing.ts */
+  packShorts(
+    raw: number,
+    signed: number,
+    scale: number,
+    offset: number,
+    first: number,
+    second: number,
+    xs: number,
+    y: number,
+    count: number,
+    mask: number,
+    firstBit: number,
+    intensities: number,
+    out: number,
+  ): number;
   /** assembly/exact-lanes.ts */
   exactLanesScratchBytes(grid: number): number;
   measureExactLanes(

@@ -62,23 +62,49 @@ export async function packCloud(
   const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
+  const packShorts = shortPacker(memory, planes.height);
   let lengthBytes = 0;
   await rawLines(firstLine, lines, (nth, rawAt) => {
     const line = firstLine + nth;
-    decode(rawAt, width, zsAt);
-    lengthBytes += memory.kernels.packPoints(
-      xsAt,
-      geometry.yOriginMm + line * geometry.yPitchMm,
-      zsAt,
-      width,
-      maskAt,
-      line * width - (source.maskFirstBit ?? 0),
-      intensities === 0 ? 0 : intensities + nth * width,
-      scratchAt,
-      at + lengthBytes,
-    );
+    const yMm = geometry.yOriginMm + line * geometry.yPitchMm;
+    const bit = line * width - (source.maskFirstBit ?? 0);
+    const lights = intensities === 0 ? 0 : intensities + nth * width;
+    const to = at + lengthBytes;
+    if (packShorts !== null) lengthBytes += packShorts(rawAt, xsAt, yMm, width, maskAt, bit, lights, to);
+    else {
+      decode(rawAt, width, zsAt);
+      lengthBytes += memory.kernels.packPoints(xsAt, yMm, zsAt, width, maskAt, bit, lights, scratchAt, to);
+    }
   });
   return { at, lengthBytes };
+}
+
+type ShortPacker = (
+  ...line: [
+    rawAt: number,
+    xs: number,
+    yMm: number,
+    width: number,
+    mask: number,
+    bit: number,
+    lights: number,
+    to: number,
+  ]
+) => number;
+
+/** Packs lines of raw heights without decoding them first; null for heights that only decoding and packing one after the other can do. */
+function shortPacker({ wasm }: KernelMemory, height: Planes["height"]): ShortPacker | null {
+  const { dtype, scale_mm: scale, offset_mm: offset, invalid } = height;
+  if (wasm === null || (dtype !== "u16" && dtype !== "i16")) return null;
+  const [least, greatest] = dtype === "u16" ? [0, 0xffff] : [-0x8000, 0x7fff];
+  // Others stand for nothing.
+  const codes = invalid.filter((code) => Number.isInteger(code) && code >= least && code <= greatest);
+  // Between two heights that are finite all are.
+  const areFinite = [least, greatest].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
+  if (codes.length > 2 || !areFinite) return null;
+  const signed = dtype === "i16" ? 1 : 0;
+  const [first = -1, second = first] = codes.map((code) => code & 0xffff);
+  return (rawAt, ...line) => wasm.packShorts(rawAt, signed, scale, offset, first, second, ...line);
 }
 
 function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {

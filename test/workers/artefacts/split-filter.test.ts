@@ -51,6 +51,11 @@ class ToldPool {
     return this.pool.run(name, input, options);
   }
 
+  /** Once no thread has a task. */
+  async quiet(): Promise<void> {
+    while (this.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
   count(wanted: TaskName): number {
     return this.names.filter((name) => name === wanted).length;
   }
@@ -161,9 +166,11 @@ t.test("a thread that crashes at any part, or between two, costs nothing but tim
     unlinkSync(`${crash}-taken`);
     // A thread that was lost before it began has left nothing half done: the other one goes on, or it goes again.
     t.same(pool.count("filter"), fault === "crash" ? 0 : 1, `${fault}: one thread has it in the end`);
-    while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+    await pool.quiet();
     t.same(pool.reports, ["worker_crashed"], fault);
     t.same(await filter.run(source, background), await filtered(frame), `after ${fault}`);
+    // A turn that nobody wants any more would take the next fault.
+    await pool.quiet();
   }
 });
 
@@ -241,7 +248,7 @@ t.test("what fails for good fails the whole, drops the other parts, and leaves t
   pool.before = () => {};
   for (const nth of [1, 2]) unlinkSync(join(faultFolder, `crash-${nth}-taken`));
   unlinkSync(`${crash}-taken`);
-  while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  await pool.quiet();
   t.equal(pool.pool.waiting("background"), 0);
   t.same(await filter.run(source, background), await filtered(frame));
   const missing = { ...source, path: `${source.path}-gone` };
@@ -254,6 +261,6 @@ t.test("what fails for good fails the whole, drops the other parts, and leaves t
   while (pool.pool.running < 2) await new Promise((resolve) => setImmediate(resolve));
   leaving.abort();
   await t.rejects(left, { code: "cancelled" });
-  while (pool.pool.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  await pool.quiet();
   t.same(await filter.run(source, background), await filtered(frame));
 });

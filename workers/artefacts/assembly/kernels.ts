@@ -12,6 +12,7 @@ export {
   measureOpen,
 } from "../kernels/outlier-statistics.js";
 export { countPoints, packPoints } from "../kernels/point-packing.js";
+export { packShorts } from "./point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { highestOf, lowestOf, mapByTable, mapHeights } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";

@@ -2,6 +2,8 @@
 
 // @ts-nocheck: AssemblyScript
 
+import { heightsOf } from "./short-decoding.js";
+
 export function packPoints(
   xs: i32,
   y: f64,
@@ -26,12 +28,67 @@ export function packPoints(
     if (taken == 0) continue;
     if (taken == 255) {
       // Most points of a surface: where each goes is known beforehand.
-      to = packAll(xs + (at << 2), ys, zs + (at << 2), i32x4.extend_low_i16x8_u(light), size, to);
-      to = packAll(xs + (at << 2) + 16, ys, zs + (at << 2) + 16, i32x4.extend_high_i16x8_u(light), size, to);
+      to = packAll(v128.load(<usize>(xs + (at << 2))), ys, v128.load(<usize>(zs + (at << 2))), i32x4.extend_low_i16x8_u(light), size, to);
+      to = packAll(v128.load(<usize>(xs + (at << 2) + 16)), ys, v128.load(<usize>(zs + (at << 2) + 16)), i32x4.extend_high_i16x8_u(light), size, to);
       continue;
     }
-    to = packFour(xs + (at << 2), ys, zs + (at << 2), i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
-    to = packFour(xs + (at << 2) + 16, ys, zs + (at << 2) + 16, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+    to = packFour(v128.load(<usize>(xs + (at << 2))), ys, v128.load(<usize>(zs + (at << 2))), i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
+    to = packFour(v128.load(<usize>(xs + (at << 2) + 16)), ys, v128.load(<usize>(zs + (at << 2) + 16)), i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+  }
+  return <i32>to - out;
+}
+
+/**
+ * decodeShorts and packPoints at once, for 16-bit heights of which all are finite, with two invalid codes at most: z goes into the vertex from where it
+ * was computed, and eight codes are compared at a time.
+ *
+ * @param signed 1 for i16
+ * @param first, second codes as the 16 bits of a raw value; the same one twice, where there is one; -1: none
+ */
+export function packShorts(
+  raw: i32,
+  signed: i32,
+  scale: f64,
+  offset: f64,
+  first: i32,
+  second: i32,
+  xs: i32,
+  y: f64,
+  count: i32,
+  mask: i32,
+  firstBit: i32,
+  intensities: i32,
+  out: i32,
+): i32 {
+  const scales = f64x2.splat(scale);
+  const offsets = f64x2.splat(offset);
+  const firstCode = i16x8.splat(<i16>first);
+  const secondCode = i16x8.splat(<i16>second);
+  const signs = i32x4.splat(signed == 0 ? 0 : 0x8000);
+  const ys = f32x4.splat(<f32>y);
+  const size = intensities == 0 ? 12 : 13;
+  let to = <usize>out;
+  let light = i16x8.splat(0);
+  for (let at = 0; at < count; at += 8) {
+    const values = v128.load(<usize>(raw + (at << 1)));
+    let taken = 255;
+    if (first >= 0) taken &= ~i16x8.bitmask(v128.or(i16x8.eq(values, firstCode), i16x8.eq(values, secondCode)));
+    if (count - at < 8) taken &= (1 << (count - at)) - 1;
+    if (mask != 0) taken &= maskBits(mask, firstBit + at);
+    if (taken == 0) continue;
+    if (intensities != 0) light = v128.load_ext<u8>(<usize>(intensities + at));
+    const x = <usize>(xs + (at << 2));
+    const low = i32x4.sub(v128.xor(i32x4.extend_low_i16x8_u(values), signs), signs);
+    const high = i32x4.sub(v128.xor(i32x4.extend_high_i16x8_u(values), signs), signs);
+    const lowZs = heightsOf(low, scales, offsets);
+    const highZs = heightsOf(high, scales, offsets);
+    if (taken == 255) {
+      to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
+      to = packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, to);
+      continue;
+    }
+    to = packFour(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
+    to = packFour(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
   }
   return <i32>to - out;
 }
@@ -58,9 +115,7 @@ export function countPoints(zs: i32, count: i32, mask: i32, firstBit: i32): i32 
 }
 
 /** Four points. @returns where the next goes */
-@inline function packAll(xs: i32, ys: v128, zs: i32, light: v128, size: i32, to: usize): usize {
-  const x = v128.load(<usize>xs);
-  const z = v128.load(<usize>zs);
+@inline function packAll(x: v128, ys: v128, z: v128, light: v128, size: i32, to: usize): usize {
   const step = <usize>size;
   const lowXy = v128.shuffle<i32>(x, ys, 0, 4, 1, 5);
   const lowZ = v128.shuffle<i32>(z, light, 0, 4, 1, 5);
@@ -74,9 +129,7 @@ export function countPoints(zs: i32, count: i32, mask: i32, firstBit: i32): i32 
 }
 
 /** Those of four positions that are taken. @returns where the next point goes */
-@inline function packFour(xs: i32, ys: v128, zs: i32, light: v128, taken: i32, size: i32, to: usize): usize {
-  const x = v128.load(<usize>xs);
-  const z = v128.load(<usize>zs);
+@inline function packFour(x: v128, ys: v128, z: v128, light: v128, taken: i32, size: i32, to: usize): usize {
   // The four bits in a byte each, then in each the sum of those so far, times the size: where the next point goes from here.
   const next = ((taken * 0x20_4081) & 0x0101_0101) * (size * 0x0101_0101);
   const lowXy = v128.shuffle<i32>(x, ys, 0, 4, 1, 5);

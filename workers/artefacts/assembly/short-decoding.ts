@@ -50,14 +50,14 @@ export function decodeShorts(
   }
 }
 
-@inline function heightsOf(values: v128, scales: v128, offsets: v128): v128 {
+@inline export function heightsOf(values: v128, scales: v128, offsets: v128): v128 {
   const low = f64x2.add(f64x2.mul(f64x2.convert_low_i32x4_s(values), scales), offsets);
   const upper = v128.shuffle<i32>(values, values, 2, 3, 2, 3);
   const high = f64x2.add(f64x2.mul(f64x2.convert_low_i32x4_s(upper), scales), offsets);
   return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
 }
 
-@inline function isFiniteAt(value: i32, scale: f64, offset: f64): bool {
+@inline export function isFiniteAt(value: i32, scale: f64, offset: f64): bool {
   const z = <f32>(<f64>value * scale + offset);
   return z - z == 0;
 }
