@@ -23,6 +23,9 @@ const { run, next } = FilterStages.prototype;
 FilterStages.prototype.run = async function (stage, piece) {
   if (takes(`crash-at-${stage.kind}`)) process.exit(3);
   if (takes(`spin-at-${stage.kind}`)) for (;;);
+  // Two of them: the one who takes the first waits for another thread, since it begins no second part meanwhile.
+  const meeting = `meet-at-${stage.kind}`;
+  if (takes(meeting)) while (!isTaken(`${meeting}-2`)) await new Promise((resolve) => setTimeout(resolve, 5));
   await run.call(this, stage, piece);
 };
 
@@ -32,6 +35,10 @@ FilterStages.prototype.next = function (stage) {
   if (!("alone" in following) || !takes("crash-alone")) return following;
   return { alone: () => process.exit(3) };
 };
+
+function isTaken(name: string): boolean {
+  return existsSync(join(folder, `${name}-taken`));
+}
 
 function takes(fault: string): boolean {
   for (const nth of [1, 2, 3]) {

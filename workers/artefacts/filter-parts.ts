@@ -142,8 +142,11 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   readonly #member: number;
   /** As the team's. */
   readonly #results: Float64Array;
-  #reader: Promise<FrameReader> | undefined;
+  readonly #loaded: readonly LineRange[];
+  /** Measured, and marked. */
+  readonly #measured: readonly LineRange[];
   readonly #memory: KernelMemory;
+  #reader: Promise<FrameReader> | undefined;
 
   constructor(fileSystem: FileSystem, team: FilterTeam & { member: number }, memory: KernelMemory) {
     this.#memory = memory;
@@ -151,16 +154,20 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     this.#team = team;
     this.#member = team.member;
     this.#results = new Float64Array(team.results);
+    const { width, lines } = team.frame.geometry;
+    const leastPositions = Math.min(LEAST_PART_POSITIONS, (width * lines) / (LEAST_PER_THREAD * team.members));
+    this.#loaded = lineRanges(lines, lines / (LOADED_PER_THREAD * team.members));
+    this.#measured = lineRanges(lines, Math.max(lines / MOST_PARTS, leastPositions / width));
   }
 
   pieces({ kind }: FilterStage): number {
-    return kind === "layOut" ? 1 : this.#ranges(kind).length;
+    return kind === "layOut" ? 1 : this.#partsOf(kind).length;
   }
 
   async run(stage: FilterStage, piece: number): Promise<void> {
     // There is nothing to share before there is a grid: it is what comes next.
     if (stage.kind === "layOut") return;
-    const range = this.#ranges(stage.kind)[piece] as LineRange;
+    const range = this.#partsOf(stage.kind)[piece] as LineRange;
     if (stage.kind === "load") await this.#load(stage, range, this.#itemsOf(piece));
     else if (stage.kind === "measure") this.#measure(stage, range, this.#itemsOf(piece));
     else this.#mark(stage, range, this.#itemsOf(piece));
@@ -227,7 +234,7 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     const { width, lines } = frame.geometry;
     const { height, luminance } = lineBytes(frame.planes, width);
     let [heightCrc32, luminanceCrc32] = [0, 0];
-    for (const [nth, { firstLine, endLine }] of this.#ranges("load").entries()) {
+    for (const [nth, { firstLine, endLine }] of this.#loaded.entries()) {
       const [heights = 0, lights = 0] = this.#itemsOf(nth);
       heightCrc32 = combineCrc32(heightCrc32, heights, (endLine - firstLine) * height);
       luminanceCrc32 = combineCrc32(luminanceCrc32, lights, (endLine - firstLine) * luminance);
@@ -239,19 +246,19 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     const plan = planFilter(memory, grid);
     const mask = memory.allocate(maskBytes(width, lines));
     const lineCounts = memory.allocate(4 * lines);
-    return this.#measured({ plan, mask, lineCounts, isAgain: false });
+    return this.#toBeMeasured({ plan, mask, lineCounts, isAgain: false });
   }
 
   /** Measures anew, since marking has left points undecided. */
   planAgain({ plan, mask, lineCounts, usedBytes }: Planned): FilterStage {
     this.#memory.continueFrom(usedBytes);
-    return this.#measured({ plan: planAgain(this.#memory, plan), mask, lineCounts, isAgain: true });
+    return this.#toBeMeasured({ plan: planAgain(this.#memory, plan), mask, lineCounts, isAgain: true });
   }
 
-  #measured(planned: Pick<Planned, "plan" | "mask" | "lineCounts" | "isAgain">): FilterStage {
+  #toBeMeasured(planned: Pick<Planned, "plan" | "mask" | "lineCounts" | "isAgain">): FilterStage {
     const { plan } = planned;
     const memory = this.#memory;
-    const mostLines = Math.max(...this.#ranges("measure").map(({ firstLine, endLine }) => endLine - firstLine));
+    const mostLines = Math.max(...this.#measured.map(({ firstLine, endLine }) => endLine - firstLine));
     const markingBytes = MARKING_BYTES + maskBytes(plan.grid.width, mostLines);
     const scratches = this.#layOutScratches(memory, Math.max(scratchBytes(memory, plan), markingBytes));
     return { kind: "measure", ...planned, scratches, ...lengthsOf(memory) };
@@ -310,26 +317,22 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   }
 
   #sums(): DistanceSums[] {
-    return this.#ranges("measure").map((_, nth) => {
+    return this.#measured.map((_, nth) => {
       const items = this.#itemsOf(nth);
       return Object.fromEntries(SUMS.map((name, at) => [name, items[at]])) as unknown as DistanceSums;
     });
   }
 
   #isDecided(): boolean {
-    return this.#ranges("mark").every((_, nth) => this.#itemsOf(nth)[DECIDED_ITEM] === 1);
+    return this.#measured.every((_, nth) => this.#itemsOf(nth)[DECIDED_ITEM] === 1);
+  }
+
+  #partsOf(kind: "load" | "measure" | "mark"): readonly LineRange[] {
+    return kind === "load" ? this.#loaded : this.#measured;
   }
 
   #itemsOf(part: number): Float64Array {
     return this.#results.subarray(part * RESULT_ITEMS, (part + 1) * RESULT_ITEMS);
-  }
-
-  #ranges(kind: "load" | "measure" | "mark"): readonly LineRange[] {
-    const { frame, members } = this.#team;
-    const { width, lines } = frame.geometry;
-    if (kind === "load") return lineRanges(lines, lines / (LOADED_PER_THREAD * members));
-    const leastPositions = Math.min(LEAST_PART_POSITIONS, (width * lines) / (LEAST_PER_THREAD * members));
-    return lineRanges(lines, Math.max(lines / MOST_PARTS, leastPositions / width));
   }
 
   /** Of so many bytes and some more for each, since vectors are stored past the end. */

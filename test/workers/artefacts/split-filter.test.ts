@@ -87,6 +87,23 @@ t.test("several threads give the bits of one, whatever the frame and however man
   }
 });
 
+t.test("each stage of lines is shared by the threads", async (t) => {
+  const pool = new ToldPool(t, 2);
+  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+  const wanted = await filtered(frame);
+  for (const kind of ["load", "measure", "mark"]) {
+    const meetings = [1, 2].map((nth) => join(faultFolder, `meet-at-${kind}-${nth}`));
+    for (const meeting of meetings) writeFileSync(meeting, "");
+    t.same(await new SplitFilter(pool, 1).run(source, background), wanted, kind);
+    for (const meeting of meetings) {
+      t.ok(existsSync(`${meeting}-taken`), meeting);
+      unlinkSync(`${meeting}-taken`);
+    }
+  }
+  t.equal(pool.count("filter"), 0);
+  t.same(pool.reports, []);
+});
+
 t.test("one thread, and a frame that is small, have it in one piece", async (t) => {
   const path = join(t.testdir(), "run.cap");
   const { source, frame } = storedFrame(path, surfaceFrame(1, 60, 40));

@@ -26,14 +26,18 @@ export function packPoints(
     if (mask != 0) taken &= maskBits(mask, firstBit + at);
     if (intensities != 0) light = v128.load_ext<u8>(<usize>(intensities + at));
     if (taken == 0) continue;
+    const x = <usize>(xs + (at << 2));
+    const z = <usize>(zs + (at << 2));
+    const lowLight = i32x4.extend_low_i16x8_u(light);
+    const highLight = i32x4.extend_high_i16x8_u(light);
     if (taken == 255) {
       // Most points of a surface: where each goes is known beforehand.
-      to = packAll(v128.load(<usize>(xs + (at << 2))), ys, v128.load(<usize>(zs + (at << 2))), i32x4.extend_low_i16x8_u(light), size, to);
-      to = packAll(v128.load(<usize>(xs + (at << 2) + 16)), ys, v128.load(<usize>(zs + (at << 2) + 16)), i32x4.extend_high_i16x8_u(light), size, to);
+      to = packAll(v128.load(x), ys, v128.load(z), lowLight, size, to);
+      to = packAll(v128.load(x + 16), ys, v128.load(z + 16), highLight, size, to);
       continue;
     }
-    to = packFour(v128.load(<usize>(xs + (at << 2))), ys, v128.load(<usize>(zs + (at << 2))), i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
-    to = packFour(v128.load(<usize>(xs + (at << 2) + 16)), ys, v128.load(<usize>(zs + (at << 2) + 16)), i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+    to = packFour(v128.load(x), ys, v128.load(z), lowLight, taken & 15, size, to);
+    to = packFour(v128.load(x + 16), ys, v128.load(z + 16), highLight, taken >> 4, size, to);
   }
   return <i32>to - out;
 }

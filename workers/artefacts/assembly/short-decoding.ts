@@ -57,7 +57,7 @@ export function decodeShorts(
   return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
 }
 
-@inline export function isFiniteAt(value: i32, scale: f64, offset: f64): bool {
+@inline function isFiniteAt(value: i32, scale: f64, offset: f64): bool {
   const z = <f32>(<f64>value * scale + offset);
   return z - z == 0;
 }
