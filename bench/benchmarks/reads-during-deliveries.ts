@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { type DeliveryReceivers, type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
 import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
-import { startService } from "../load/service-process.js";
+import { type ServiceProcess, startService } from "../load/service-process.js";
 import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
 import { startPlainPosts } from "../peers/plain-posts.js";
 
@@ -19,13 +19,33 @@ const SUSTAINED_BACKLOG_EVENTS = 4;
 const LOOK_EVERY_MS = 10;
 /** Sent at once when a slice begins: more deliveries than can be made within it. */
 const FLAT_OUT_EVENTS = { smoke: 10, full: 60 };
+const BURST_EVENTS = { smoke: 10, full: 1_000 };
+/** As long as their deliveries take at least: 200,000 of them. */
+const BURST_SECONDS = { smoke: 0.25, full: 8 };
+/** Of the reads of a burst, those while its deliveries are made. */
+const LEAST_BURST_PERCENT = 95;
 const DETAILS = 64;
 /** Receivers are other machines: here they have the cores when nothing of the cell's own machine wants them. */
 const RECEIVERS_NICE = 19;
 const LOADS = ["quiet", "paced", "sustained", "flat-out", "plain-loop"] as const;
+const BURST_LOADS = ["quiet", "burst"] as const;
 const GOAL = "p99 of reads beside deliveries at most 2 times the quiet one";
 
-async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+interface Scene {
+  readonly receivers: DeliveryReceivers;
+  readonly service: ServiceProcess;
+  readonly webhookIds: readonly string[];
+  /** What an event is posted as. */
+  readonly body: string;
+  /** Of finished runs, which readers ask for. */
+  readonly detailIds: readonly string[];
+  readonly note: string;
+  produce(events: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The service with runs to be read, and its webhooks' receivers. */
+async function setScene(context: BenchmarkContext): Promise<Scene> {
   const { size, seed } = context;
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -48,61 +68,98 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const first = await receivers.figures();
     await produceEvents(client, random, program, 1);
     await receivers.received(first, 1);
-    const body = await settled(service.url, webhookIds);
-    const posts = startPlainPosts(receivers.urls);
-    closers.push(() => posts.close());
-    const detailIds = Array.from({ length: DETAILS }, () => random.pick(ids));
-    const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
-
-    /** Sends events at a pace until it is told to stop; resolves with how many. */
-    const pace = async (signal: AbortSignal): Promise<number> => {
-      let sent = 0;
-      for (; !signal.aborted; sent++) {
-        await produceEvents(client, random, program, 1);
-        await sleep(1000 / PACED_EVENTS_PER_SECOND, undefined, { signal }).catch(() => {});
-      }
-      return sent;
-    };
-    /** Sends an event as soon as what the ones before it come to is delivered but for a backlog; resolves with how many. */
-    const sustain = async (before: ReceiverFigures, signal: AbortSignal): Promise<number> => {
-      let sent = 0;
-      while (!signal.aborted) {
-        const { total } = await receivers.figures();
-        const waiting = sent * WEBHOOKS[size] - (total - before.total);
-        const missing = SUSTAINED_BACKLOG_EVENTS - Math.ceil(waiting / WEBHOOKS[size]);
-        await produceEvents(client, random, program, Math.max(0, missing));
-        sent += Math.max(0, missing);
-        await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
-      }
-      return sent;
-    };
-    const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
-      const before = await receivers.figures();
-      const startMs = performance.timeOrigin + performance.now();
-      const stop = new AbortController();
-      const pacing =
-        load === "paced" ? pace(stop.signal) : load === "sustained" ? sustain(before, stop.signal) : undefined;
-      if (load === "flat-out") await produceEvents(client, random, program, FLAT_OUT_EVENTS[size]);
-      const posting = load === "plain-loop" ? posts.post(body, FLAT_OUT_EVENTS[size]) : undefined;
-      await slices.read(service.url, detailIds, count);
-      if (load === "quiet") return;
-      stop.abort();
-      const events = (await pacing) ?? FLAT_OUT_EVENTS[size];
-      await posting;
-      const { total, lastMs } = await receivers.received(before, events);
-      slices.addLoad("deliveries 1/s", total, (lastMs - startMs) / 1000);
-      await settled(service.url, webhookIds);
-      service.assertNothingRefused();
-    };
     return {
-      runners: alternatingSlices(LOADS, SLICES[size], measureSlice),
-      notes: [`${ids.length} runs in the store, ${WEBHOOKS[size]} webhooks, ${READS_PER_SECOND} reads a second`],
+      receivers,
+      service,
+      webhookIds,
+      body: await settled(service.url, webhookIds),
+      detailIds: Array.from({ length: DETAILS }, () => random.pick(ids)),
+      note: `${ids.length} runs in the store, ${WEBHOOKS[size]} webhooks, ${READS_PER_SECOND} reads a second`,
+      produce: (events) => produceEvents(client, random, program, events),
       close,
     };
   } catch (error) {
     await close().catch(() => {});
     throw error;
   }
+}
+
+async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const { size } = context;
+  const { receivers, service, webhookIds, body, detailIds, note, produce, close } = await setScene(context);
+  const posts = startPlainPosts(receivers.urls);
+  const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
+
+  /** Sends events at a pace until it is told to stop; resolves with how many. */
+  const pace = async (signal: AbortSignal): Promise<number> => {
+    let sent = 0;
+    for (; !signal.aborted; sent++) {
+      await produce(1);
+      await sleep(1000 / PACED_EVENTS_PER_SECOND, undefined, { signal }).catch(() => {});
+    }
+    return sent;
+  };
+  /** Sends an event as soon as what the ones before it come to is delivered but for a backlog; resolves with how many. */
+  const sustain = async (before: ReceiverFigures, signal: AbortSignal): Promise<number> => {
+    let sent = 0;
+    while (!signal.aborted) {
+      const { total } = await receivers.figures();
+      const waiting = sent * WEBHOOKS[size] - (total - before.total);
+      const missing = SUSTAINED_BACKLOG_EVENTS - Math.ceil(waiting / WEBHOOKS[size]);
+      await produce(Math.max(0, missing));
+      sent += Math.max(0, missing);
+      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
+    }
+    return sent;
+  };
+  const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
+    const before = await receivers.figures();
+    const startMs = performance.timeOrigin + performance.now();
+    const stop = new AbortController();
+    const pacing =
+      load === "paced" ? pace(stop.signal) : load === "sustained" ? sustain(before, stop.signal) : undefined;
+    if (load === "flat-out") await produce(FLAT_OUT_EVENTS[size]);
+    const posting = load === "plain-loop" ? posts.post(body, FLAT_OUT_EVENTS[size]) : undefined;
+    await slices.read(service.url, detailIds, count);
+    if (load === "quiet") return;
+    stop.abort();
+    const events = (await pacing) ?? FLAT_OUT_EVENTS[size];
+    await posting;
+    const { total, lastMs } = await receivers.received(before, events);
+    slices.addLoad("deliveries 1/s", total, (lastMs - startMs) / 1000);
+    await settled(service.url, webhookIds);
+    service.assertNothingRefused();
+  };
+  return {
+    runners: alternatingSlices(LOADS, SLICES[size], measureSlice),
+    notes: [note],
+    async close() {
+      await posts.close();
+      await close();
+    },
+  };
+}
+
+/** The goal in its own words: as many events at once, and reads from the first message until most of their deliveries are made. */
+async function openBurst(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const { size } = context;
+  const { receivers, service, webhookIds, detailIds, note, produce, close } = await setScene(context);
+  const count = Math.round(BURST_SECONDS[size] * READS_PER_SECOND);
+  const measureSlice = async (load: (typeof BURST_LOADS)[number], slices: ReadSlices): Promise<void> => {
+    if (load === "quiet") return slices.read(service.url, detailIds, count);
+    const before = await receivers.figures();
+    const startMs = performance.timeOrigin + performance.now();
+    await Promise.all([produce(BURST_EVENTS[size]), slices.read(service.url, detailIds, count)]);
+    const readSeconds = (performance.timeOrigin + performance.now() - startMs) / 1000;
+    const { total, lastMs } = await receivers.received(before, BURST_EVENTS[size]);
+    const seconds = (lastMs - startMs) / 1000;
+    slices.addLoad("deliveries 1/s", total, seconds);
+    const leastPercent = size === "full" ? LEAST_BURST_PERCENT : 0;
+    slices.addShare("reads beside deliveries %", Math.min(seconds, readSeconds), readSeconds, leastPercent);
+    await settled(service.url, webhookIds);
+    service.assertNothingRefused();
+  };
+  return { runners: alternatingSlices(BURST_LOADS, 1, measureSlice), notes: [note], close };
 }
 
 export const readsDuringDeliveries: Benchmark = {
@@ -131,4 +188,22 @@ export const readsDuringDeliveries: Benchmark = {
   rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 5 } },
   timeoutSeconds: { smoke: 90, full: 600 },
   open,
+};
+
+export const readsDuringBurst: Benchmark = {
+  name: "reads-during-burst",
+  measures:
+    `GET /runs?limit=50 and GET /runs/{run_id} as in reads-during-deliveries, for ${BURST_SECONDS.full} s: alone, and from the moment when ${BURST_EVENTS.full} runs that end completed are sent at once, ` +
+    `each an event for ${WEBHOOKS.full} webhooks. The first second or two of these are the runs' own: their records, the events and what they begin are in it. A round's figure is the 99th ` +
+    `percentile of both kinds of reads together. ${READER_GOES_FIRST}`,
+  metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
+  contestants: [
+    { name: "quiet", description: "no deliveries" },
+    { name: "burst", description: `${BURST_EVENTS.full} events at once` },
+  ],
+  peer: "quiet",
+  goals: [{ kind: "ratio", contestant: "burst", peer: "quiet", ratio: 2, direction: "at-most", source: GOAL }],
+  rounds: { smoke: { warmup: 0, measured: 1 }, full: { warmup: 1, measured: 7 } },
+  timeoutSeconds: { smoke: 90, full: 900 },
+  open: openBurst,
 };

@@ -21,7 +21,7 @@ import { outlierFilters } from "./outlier-filter.js";
 import { outlierFilterThreads } from "./outlier-filter-threads.js";
 import { plyBuilds } from "./ply-build.js";
 import { poolTask } from "./pool-task.js";
-import { readsDuringDeliveries } from "./reads-during-deliveries.js";
+import { readsDuringBurst, readsDuringDeliveries } from "./reads-during-deliveries.js";
 import { readsDuringIngest } from "./reads-during-ingest.js";
 import { runDetailHot } from "./run-detail-hot.js";
 import { seriesCsv } from "./series-csv.js";
@@ -38,6 +38,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   webhookDeliveries,
   webhookLatency,
   readsDuringDeliveries,
+  readsDuringBurst,
   runDetailHot,
   listPageHot,
   framingGuard,
