@@ -20,7 +20,7 @@ export function indexFault(index: RecordIndex, changes: readonly Change[], timeU
     case RECORD_TYPE.runDelta: {
       const frameId = first?.kind === "frame_begun" ? first.frame.id : null;
       const event = first?.kind === "run_started" ? first.event : undefined;
-      const said = { frame: index.frameId, events: saidOfEvents(index.events ?? []) };
+      const said = { frame: index.frameId, events: saidOfEvents(index.events?.list() ?? []) };
       return difference(said, { frame: frameId, events: saidOfEvents(event === undefined ? [] : [event]) });
     }
     case RECORD_TYPE.runEnded:
@@ -32,10 +32,10 @@ export function indexFault(index: RecordIndex, changes: readonly Change[], timeU
 
 /** Whether something is still to be made of the captures is left out: that goes by the formats of the release that wrote it. */
 function endFault(
-  { summary, frameIds, captures, events = [] }: Extract<RecordIndex, { type: 19 }>,
+  { summary, frameIds, captures, events }: Extract<RecordIndex, { type: 19 }>,
   { run }: RunEnded,
 ): string | undefined {
-  const said: Said = { ...saidOfRun(summary), frames: frameIds, events: saidOfEvents(events) };
+  const said: Said = { ...saidOfRun(summary), frames: frameIds, events: saidOfEvents(events?.list() ?? []) };
   const meant: Said = {
     ...saidOfRun(summarizeRun(run)),
     frames: run.frames.map(({ id }) => id),

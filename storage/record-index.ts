@@ -55,10 +55,9 @@ import { RecordDecodeError } from "./record-decode-error.js";
 import { SHORT_TEXT_BYTES, ShortTexts } from "./short-texts.js";
 import {
   decodeDelivery,
-  decodeEvents,
   decodeWebhookIndex,
   encodeEvents,
-  type IndexedEvent,
+  IndexedEvents,
   WEBHOOK_RECORD_TYPE,
   type WebhookIndex,
 } from "./webhook-record.js";
@@ -103,7 +102,7 @@ export type RecordIndex =
       frameIds: string[];
       captures: CapturesIndex;
       /** All events of the run; absent when webhooks were told of none. */
-      events?: IndexedEvent[];
+      events?: IndexedEvents;
     }
   | {
       type: typeof RECORD_TYPE.runDelta;
@@ -113,7 +112,7 @@ export type RecordIndex =
       /** The id of the frame that the record begins; null when it begins none. */
       frameId: string | null;
       /** The event that the record emits; absent when it emits none. */
-      events?: IndexedEvent[];
+      events?: IndexedEvents;
     }
   | { type: typeof RECORD_TYPE.webhook; origin: Origin | null; shown: WebhookIndex }
   | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery };
@@ -203,11 +202,16 @@ export function decodeEndedSummary(index: Uint8Array): RunSummary {
   return reader.summary(false).summary;
 }
 
-/** The delivery that a delivery's record tells of. @throws {RecordDecodeError} */
-export function decodeStoredDelivery(index: Uint8Array): Delivery {
+/** What stands behind the origin in the index section of a delivery's record. */
+export function deliveryPart(index: Uint8Array): Uint8Array {
   const reader = new IndexReader(index);
   reader.origin();
-  return decodeDelivery(reader.rest());
+  return reader.rest();
+}
+
+/** The delivery that a delivery's record tells of. @throws {RecordDecodeError} */
+export function decodeStoredDelivery(index: Uint8Array): Delivery {
+  return decodeDelivery(deliveryPart(index));
 }
 
 function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader): RecordIndex {
@@ -452,8 +456,8 @@ class IndexReader {
   }
 
   /** Where there are any, the last part. */
-  events(): { events?: IndexedEvent[] } {
-    return this.#at === this.#bytes.length ? NO_EVENTS : { events: decodeEvents(this.rest()) };
+  events(): { events?: IndexedEvents } {
+    return this.#at === this.#bytes.length ? NO_EVENTS : { events: new IndexedEvents(this.rest()) };
   }
 
   /** All that is left. */

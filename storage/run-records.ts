@@ -54,6 +54,8 @@ const MIB = 1024 * 1024;
 const READ_TOGETHER_BYTES = 4 * MIB;
 /** Decoded objects weigh several times their MessagePack. */
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
+/** Some thousand runs: those of a page, many times over. */
+const ENDED_CACHE_BYTES = 8 * MIB;
 /** What an entry of the cache weighs beside key and value: by what the process has more of with 100,000 of them. */
 const CACHE_ENTRY_BYTES = 800;
 
@@ -63,6 +65,8 @@ export class RunRecords {
   readonly #locate: (id: string) => RecordLocation | undefined;
   /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
+  /** What the records of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
+  readonly #ended: LRUCache<string, RunSummary>;
   /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
   /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
@@ -79,6 +83,7 @@ export class RunRecords {
       maxSize: options.summaryCacheBytes ?? 64 * MIB,
       sizeCalculation: (json, key) => json.length + key.length + CACHE_ENTRY_BYTES,
     });
+    this.#ended = new LRUCache({ maxSize: ENDED_CACHE_BYTES });
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
 
@@ -95,9 +100,21 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
-  /** The list entry as JSON, if it is cached. */
+  /** A run's consolidated record has just come. @param indexBytes of its index section, which the summary is of */
+  ended(summary: RunSummary, indexBytes: number): void {
+    this.#ended.set(versionOf(summary), summary, { size: indexBytes * 2 + CACHE_ENTRY_BYTES });
+  }
+
+  /** The list entry as JSON, where nothing needs to be read for it. */
   cachedSummaryJson(run: StoredRun, baseUrl: string): Uint8Array | undefined {
-    return this.#summaries.get(`${versionOf(run)} ${baseUrl}`);
+    const version = versionOf(run);
+    const cached = this.#summaries.get(`${version} ${baseUrl}`);
+    if (cached !== undefined) return cached;
+    const summary = this.#ended.get(version);
+    if (summary === undefined) return undefined;
+    const json = summaryJson(summary, baseUrl);
+    this.#summaries.set(`${version} ${baseUrl}`, json);
+    return json;
   }
 
   /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */

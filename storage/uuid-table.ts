@@ -8,7 +8,7 @@
 import { formatUuidWords } from "../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords } from "./uuid-words.js";
+import { parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -71,8 +71,18 @@ export class UuidTable {
    * @throws RangeError for text that is no canonical lower-case UUID.
    */
   enter(id: string): number {
+    if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
+    return this.#enterWanted();
+  }
+
+  /** As `enter`, of the id whose 16 bytes begin there: a text of it is neither made nor read. */
+  enterBytes(bytes: Uint8Array, at: number): number {
+    readUuidWords(bytes, at, this.#wanted);
+    return this.#enterWanted();
+  }
+
+  #enterWanted(): number {
     const wanted = this.#wanted;
-    if (!parseUuidWords(id, wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
     const known = this.#slots.find(hash);
     if (known >= 0) return known;

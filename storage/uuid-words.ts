@@ -11,6 +11,13 @@ const TEXT_LENGTH = 36;
 const DIGIT_VALUES = new Uint8Array(128).fill(255);
 for (let value = 0; value < 16; value++) DIGIT_VALUES[value.toString(16).charCodeAt(0)] = value;
 
+/** Writes the four words of the 16 bytes at `from` to `words[0..3]`. */
+export function readUuidWords(bytes: Uint8Array, from: number, words: Uint32Array): void {
+  for (let word = 0, at = from; word < 4; word++, at += 4) {
+    words[word] = (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+  }
+}
+
 /** Writes the four words of `text` to `words[at..at + 3]`; false, with nothing useful written, if it is no UUID. */
 export function parseUuidWords(text: string, words: Uint32Array, at: number): boolean {
   if (text.length !== TEXT_LENGTH) return false;

@@ -29,7 +29,7 @@ import {
   stepThroughRecords,
 } from "./log-batch.js";
 import { packValues, unpackValues } from "./packed-values.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
+import { decodeIndex, deliveryPart, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
@@ -81,6 +81,8 @@ export class View {
   /** When the slice of live batches under way is over. */
   #sliceEndMs = 0;
   #skippedRecords = 0;
+  /** The store is open: what comes is of now. */
+  #isLive = false;
   #runsVersion = 0;
   #changes = 0;
 
@@ -167,6 +169,7 @@ export class View {
    * runs known only by a late consolidated record are not listed.
    */
   finishOpening(): void {
+    this.#isLive = true;
     this.#runsVersion++;
     this.#changes++;
     this.#runs.admitLateRuns();
@@ -422,6 +425,12 @@ export class View {
   #apply(record: LogRecord, location: RecordLocation): void {
     const { type } = record;
     if (!isKnownRecordType(type)) return;
+    // Most of what comes while webhooks are served.
+    if (type === RECORD_TYPE.delivery) {
+      this.#changes++;
+      this.#deliveries.put(deliveryPart(record.index), location);
+      return;
+    }
     const index = decodeIndex(type, record.index);
     // No answer shows it.
     if (index.type === RECORD_TYPE.refusal) return;
@@ -429,9 +438,6 @@ export class View {
     switch (index.type) {
       case RECORD_TYPE.webhook:
         this.#webhooks.apply(index.shown);
-        return;
-      case RECORD_TYPE.delivery:
-        this.#deliveries.put(index.delivery, location);
         return;
       case RECORD_TYPE.cellChanges:
         this.#runsVersion++;
@@ -459,6 +465,7 @@ export class View {
         this.#runsVersion++;
         this.#runs.end(index.summary, index.frameIds, location);
         this.#activeRuns.delete(index.summary.id);
+        if (this.#isLive) this.#records.ended(index.summary, record.index.length);
         if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);
         return;
     }

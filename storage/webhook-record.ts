@@ -65,6 +65,18 @@ export type WebhookIndex =
   | { webhook: Webhook; deleted?: undefined }
   | { webhook?: undefined; deleted: Pick<Webhook, "id" | "name"> };
 
+/** What the view keeps of a delivery's record: ids by where their 16 bytes begin, no text of which is made. */
+export interface DeliveryPlaces {
+  readonly idAt: number;
+  readonly webhookIdAt: number;
+  /** -1: it is of no run. */
+  readonly runIdAt: number;
+  readonly status: number;
+  readonly createdAtUs: number;
+  /** Its next attempt is being waited for. */
+  readonly isPaused: boolean;
+}
+
 /** An event as the index section of its run's record has it. */
 export interface IndexedEvent {
   id: string;
@@ -199,15 +211,38 @@ function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
   return { atUs, statusCode: view.getUint32(0, true) || null, error, webhookName };
 }
 
-/** @param bytes behind the origin @throws RecordDecodeError */
-export function decodeDelivery(bytes: Uint8Array): Delivery {
+/** Where the part behind the last error begins. @throws RecordDecodeError */
+function lengthToError(bytes: Uint8Array, view: DataView): number {
   if (bytes.length < DELIVERY_BYTES) throw new RecordDecodeError(`a delivery of ${bytes.length} bytes`);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const errorBytes = view.getUint32(116, true);
   const length = DELIVERY_BYTES + (errorBytes === NULL_LENGTH ? 0 : errorBytes);
-  const hasFailure = view.getUint8(67) === 1;
-  if (hasFailure ? bytes.length < length : bytes.length !== length)
+  if (view.getUint8(67) === 1 ? bytes.length < length : bytes.length !== length)
     throw new RecordDecodeError(`a delivery of ${bytes.length} bytes, ${length} expected`);
+  return length;
+}
+
+/**
+ * Of a delivery what the view keeps: a quarter of the time of `decodeDelivery`, which makes texts of all ids.
+ * @param bytes behind the origin @throws RecordDecodeError
+ */
+export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = lengthToError(bytes, view);
+  if (view.getUint8(67) === 1) decodeFailure(bytes.subarray(length), 0);
+  const status = view.getUint8(66);
+  named(DELIVERY_STATUSES, status, "delivery status");
+  const isOfNoRun = view.getUint32(32) === 0 && view.getUint32(36) === 0;
+  const createdAtUs = uint53(view, 76);
+  const isPaused = uint53(view, 92) !== 0;
+  return { idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, status, createdAtUs, isPaused };
+}
+
+/** @param bytes behind the origin @throws RecordDecodeError */
+export function decodeDelivery(bytes: Uint8Array): Delivery {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = lengthToError(bytes, view);
+  const errorBytes = view.getUint32(116, true);
+  const hasFailure = view.getUint8(67) === 1;
   const runId = readUuid(bytes, 32);
   const time = (nth: number): number | null => uint53(view, 76 + 8 * nth) || null;
   const lastStatusCode = view.getUint32(72, true) || null;
@@ -262,41 +297,66 @@ export function encodeEvents(events: readonly EmittedEvent[]): Uint8Array {
   return bytes;
 }
 
-/** @param bytes all that stands behind the other parts of the index section @throws RecordDecodeError */
-export function decodeEvents(bytes: Uint8Array): IndexedEvent[] {
-  if (bytes.length === 0) return [];
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-  const take = (length: number): number => {
-    const start = at;
-    if (length > bytes.length - at) throw new RecordDecodeError("the events of an index section break off");
-    at += length;
-    return start;
-  };
-  const count = view.getUint32(take(4), true);
-  const events: IndexedEvent[] = [];
-  for (let nth = 0; nth < count; nth++) {
-    const head = take(EVENT_BYTES);
-    const event: IndexedEvent = {
-      id: readUuid(bytes, head),
-      name: named(EVENT_NAMES, view.getUint8(head + 16), "event name"),
-      timeUs: uint53(view, head + 20),
-      deliveries: [],
+/** The events of an index section, as they lie there: of their deliveries, hundreds of an event, each reader takes what it wants. */
+export class IndexedEvents {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  /** Where each begins. */
+  readonly #heads: number[] = [];
+
+  /** @param bytes all that stands behind the other parts of the index section; they are not copied @throws RecordDecodeError */
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    let at = 0;
+    const take = (length: number): number => {
+      const start = at;
+      if (length > bytes.length - at) throw new RecordDecodeError("the events of an index section break off");
+      at += length;
+      return start;
     };
-    for (let left = view.getUint32(head + 28, true); left > 0; left--) {
-      const start = take(EVENT_DELIVERY_BYTES);
-      const delivery: EmittedDelivery = {
-        id: readUuid(bytes, start),
-        webhookId: readUuid(bytes, start + 16),
-        onFailureMode: named(ON_FAILURE_MODES, view.getUint8(start + 32), "failure mode"),
-      };
-      if (view.getUint8(start + 33) === 1) delivery.settled = true;
-      event.deliveries.push(delivery);
+    const count = this.#view.getUint32(take(4), true);
+    for (let nth = 0; nth < count; nth++) {
+      const head = take(EVENT_BYTES);
+      named(EVENT_NAMES, bytes[head + 16] as number, "event name");
+      const first = take(EVENT_DELIVERY_BYTES * this.#view.getUint32(head + 28, true));
+      for (let of = first; of < at; of += EVENT_DELIVERY_BYTES) {
+        named(ON_FAILURE_MODES, bytes[of + 32] as number, "failure mode");
+      }
+      this.#heads.push(head);
     }
-    events.push(event);
+    if (count === 0 || at !== bytes.length) throw new RecordDecodeError("bytes behind the events of an index section");
   }
-  if (count === 0 || at !== bytes.length) throw new RecordDecodeError("bytes behind the events of an index section");
-  return events;
+
+  /** Tells of each delivery, in order, where its id and its webhook's begin in `bytes`, and when it began. */
+  forEachDelivery(tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void): void {
+    for (const head of this.#heads) {
+      const timeUs = uint53(this.#view, head + 20);
+      const end = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * this.#view.getUint32(head + 28, true);
+      for (let at = head + EVENT_BYTES; at < end; at += EVENT_DELIVERY_BYTES) tell(this.#bytes, at, at + 16, timeUs);
+    }
+  }
+
+  list(): IndexedEvent[] {
+    return this.#heads.map((head) => ({
+      id: readUuid(this.#bytes, head),
+      name: named(EVENT_NAMES, this.#bytes[head + 16] as number, "event name"),
+      timeUs: uint53(this.#view, head + 20),
+      deliveries: Array.from({ length: this.#view.getUint32(head + 28, true) }, (_, nth) =>
+        this.#delivery(head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth),
+      ),
+    }));
+  }
+
+  #delivery(at: number): EmittedDelivery {
+    const delivery: EmittedDelivery = {
+      id: readUuid(this.#bytes, at),
+      webhookId: readUuid(this.#bytes, at + 16),
+      onFailureMode: named(ON_FAILURE_MODES, this.#bytes[at + 32] as number, "failure mode"),
+    };
+    if (this.#bytes[at + 33] === 1) delivery.settled = true;
+    return delivery;
+  }
 }
 
 function named<const Name extends string>(names: readonly Name[], code: number, what: string): Name {

@@ -276,6 +276,33 @@ t.test("list entries of ended runs are read once while they fit the cache, per b
   t.match(Buffer.from(other.runs[0]!).toString(), '"href":"/runs/');
 });
 
+t.test(
+  "list entries of runs that end while the view is live are made without a read, and are those of the log",
+  async (t) => {
+    const { history, log } = grow(500);
+    const view = log.open();
+    const openedUs = history.timeUs;
+    for (let i = 0; i < 1_000; i++) view.applyBatch(log.append(history.next()));
+    const ended = history.newestFirst.filter((run) => isTerminal(run.status) && run.updatedAtUs > openedUs);
+    t.ok(ended.length > 20, `${ended.length} runs`);
+    const pages = [];
+    for (const run of ended) {
+      const before = log.reads;
+      const page = await view.listRuns({ updatedSinceUs: run.updatedAtUs - 1, offset: 0, limit: 1000 }, BASE_URL);
+      t.equal(log.reads, before, "nothing was read");
+      pages.push(page);
+    }
+    const anew = log.open();
+    for (const [nth, run] of ended.entries()) {
+      t.same(
+        await anew.listRuns({ updatedSinceUs: run.updatedAtUs - 1, offset: 0, limit: 1000 }, BASE_URL),
+        pages[nth],
+      );
+    }
+    t.ok(log.reads > 0, "a view that was opened behind them reads");
+  },
+);
+
 t.test("a record that cannot be read fails the one answer, and the next try reads again", async (t) => {
   const { history, log } = grow(1_500);
   let failing = true;

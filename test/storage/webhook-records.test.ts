@@ -1,7 +1,8 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
-import type { Delivery } from "../../core/delivery.js";
+import { DELIVERY_STATUSES, type Delivery } from "../../core/delivery.js";
 import { newDelivery } from "../../core/emit-run-event.js";
+import { readUuid } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { endRun } from "../../core/run-end.js";
 import type { RunState } from "../../core/run-state.js";
@@ -11,17 +12,18 @@ import { encodeChanges } from "../../storage/change-record.js";
 import type { RecordLocation } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
-import { decodeIndex, RecordDecodeError } from "../../storage/record-index.js";
+import { decodeIndex, deliveryPart, RecordDecodeError } from "../../storage/record-index.js";
 import { MovesCollector } from "../../storage/segment-moves.js";
 import { View } from "../../storage/view.js";
 import { ViewDeliveries } from "../../storage/view-deliveries.js";
 import {
   decodeDelivery,
   decodeDeliveryBody,
-  decodeEvents,
   decodeWebhookSecret,
+  deliveryPlaces,
   encodeEvents,
   encodeWebhookChange,
+  IndexedEvents,
 } from "../../storage/webhook-record.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import { foldTables } from "../../workers/snapshot/fold-rows.js";
@@ -44,6 +46,10 @@ function endedRun(emitted?: RunState["emitted"]): RunState {
   const ended = endRun(run, { status: "completed", errorMessage: null, notes: [] }, EVENT.timeUs);
   return emitted === undefined ? ended : { ...ended, emitted };
 }
+
+/** Of its record what stands behind the origin. */
+const stored = (delivery: Delivery): Uint8Array =>
+  deliveryPart(encodeWebhookChange({ kind: "delivery_put", delivery, history: [], payload: null }).index);
 
 const recordOfEnd = (run: RunState): Encoded =>
   encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run }], undefined);
@@ -181,13 +187,49 @@ t.test("every cut of a delivery and of events is refused", async (t) => {
   const delivery = index.subarray(9);
   for (let length = 0; length < delivery.length; length++) {
     t.throws(() => decodeDelivery(delivery.subarray(0, length)), RecordDecodeError);
+    t.throws(() => deliveryPlaces(delivery.subarray(0, length)), RecordDecodeError);
   }
   const events = encodeEvents([EVENT, EVENT]);
   for (let length = 1; length < events.length; length++) {
-    t.throws(() => decodeEvents(events.subarray(0, length)), RecordDecodeError);
+    t.throws(() => new IndexedEvents(events.subarray(0, length)), RecordDecodeError);
   }
-  t.equal(decodeEvents(events).length, 2);
-  t.throws(() => decodeEvents(Buffer.concat([events, Buffer.alloc(1)])), RecordDecodeError);
+  t.equal(new IndexedEvents(events).list().length, 2);
+  t.throws(() => new IndexedEvents(Buffer.concat([events, Buffer.alloc(1)])), RecordDecodeError);
+});
+
+t.test("what the view takes of deliveries, without making texts of ids, is what decoding them gives", async (t) => {
+  const test = { ...failedDelivery(RUN_ID), id: idOf(7), runId: null, nextRetryAtUs: null };
+  for (const delivery of [
+    failedDelivery(RUN_ID),
+    { ...failedDelivery(RUN_ID), status: "delivered" } as Delivery,
+    test,
+  ]) {
+    const bytes = stored(delivery);
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    t.equal(readUuid(bytes, idAt), delivery.id);
+    t.equal(readUuid(bytes, webhookIdAt), delivery.webhookId);
+    t.equal(runIdAt < 0 ? null : readUuid(bytes, runIdAt), delivery.runId);
+    t.equal(DELIVERY_STATUSES[status], delivery.status);
+    t.equal(createdAtUs, delivery.createdAtUs);
+    t.equal(isPaused, delivery.nextRetryAtUs !== null);
+  }
+  const other = stored(test);
+  other[66] = DELIVERY_STATUSES.length;
+  t.throws(() => deliveryPlaces(other), RecordDecodeError, "no status of a delivery");
+  const events = new IndexedEvents(encodeEvents([EVENT, { ...EVENT, timeUs: EVENT.timeUs + 1 }]));
+  const told: unknown[] = [];
+  events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) =>
+    told.push([readUuid(bytes, idAt), readUuid(bytes, webhookIdAt), timeUs]),
+  );
+  const listed = events.list();
+  t.equal(listed.length, 2);
+  t.same(
+    told,
+    listed.flatMap(({ timeUs, deliveries }) => deliveries.map(({ id, webhookId }) => [id, webhookId, timeUs])),
+  );
+  const unknown = encodeEvents([EVENT]);
+  unknown[4 + 32 + 32] = 9;
+  t.throws(() => new IndexedEvents(unknown), RecordDecodeError, "no failure mode");
 });
 
 t.test("a delivery begins in its run's record, and is read from there until it has its own", async (t) => {
@@ -339,8 +381,8 @@ t.test("deliveries of a webhook: newest first, paged by time, whatever order the
   const deliveries = new ViewDeliveries();
   const at = (nth: number) => ({ ...failedDelivery(RUN_ID), id: idOf(1000 + nth), createdAtUs: 1000 + nth });
   const order = [0, 1, 2, 7, 8, 3, 4, 5, 6, 9];
-  for (const nth of order) deliveries.put(at(nth), { segmentBase: 1, offset: nth, length: 1 });
-  deliveries.put({ ...at(0), id: idOf(2000), webhookId: idOf(2) }, { segmentBase: 1, offset: 0, length: 1 });
+  for (const nth of order) deliveries.put(stored(at(nth)), { segmentBase: 1, offset: nth, length: 1 });
+  deliveries.put(stored({ ...at(0), id: idOf(2000), webhookId: idOf(2) }), { segmentBase: 1, offset: 0, length: 1 });
   const page = (beforeUs: number | null, limit: number) =>
     deliveries.ofWebhook(WEBHOOK_ID, beforeUs, limit).map(({ createdAtUs }) => createdAtUs - 1000);
   t.same(page(null, 100), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
@@ -350,7 +392,7 @@ t.test("deliveries of a webhook: newest first, paged by time, whatever order the
   t.same(deliveries.ofWebhook(idOf(3), null, 3), []);
   t.equal(deliveries.size, 11);
   const changes = deliveries.changesOf(RUN_ID);
-  deliveries.put(at(3), { segmentBase: 1, offset: 99, length: 1 });
+  deliveries.put(stored(at(3)), { segmentBase: 1, offset: 99, length: 1 });
   t.equal(deliveries.changesOf(RUN_ID), changes + 1);
   t.equal(deliveries.row(idOf(1003))?.location?.offset, 99);
 });
@@ -368,8 +410,8 @@ t.test(
     t.same(judged(put), judged(deleted), "a deletion takes the place of what it deletes, its secret with it");
 
     const deliveries = new ViewDeliveries();
-    deliveries.put(failedDelivery(RUN_ID), { segmentBase: 7, offset: 500, length: 80 });
-    deliveries.put({ ...failedDelivery(RUN_ID), id: idOf(1) }, { segmentBase: 8, offset: 500, length: 80 });
+    deliveries.put(stored(failedDelivery(RUN_ID)), { segmentBase: 7, offset: 500, length: 80 });
+    deliveries.put(stored({ ...failedDelivery(RUN_ID), id: idOf(1) }), { segmentBase: 8, offset: 500, length: 80 });
     const collector = new MovesCollector();
     collector.addRun({ id: RUN_ID, createdAtUs: 1 }, { segmentBase: 7, offset: 64, length: 200 });
     collector.addDelivery(failedDelivery(RUN_ID), { segmentBase: 7, offset: 264, length: 80 });

@@ -413,7 +413,7 @@ export class RecorderState implements World {
         const { removedAtUs } = index.captures;
         if (removedAtUs === null) this.captures.keep(keptCaptures(index, location));
         else this.captures.removed(index.summary.createdAtUs, index.summary.id, removedAtUs);
-        if (index.events !== undefined) this.webhooks.begin(index.summary.id, index.events);
+        if (index.events !== undefined) this.webhooks.begin(index.summary.id, index.events.list());
         return;
       }
       case RECORD_TYPE.runDelta:
@@ -422,7 +422,7 @@ export class RecorderState implements World {
         this.places.placeRun(index.runId, location.segmentBase, location.length);
         if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
         this.#keepUnfolded(index.runId, unfolded(record, origin));
-        if (index.events !== undefined) this.webhooks.begin(index.runId, index.events);
+        if (index.events !== undefined) this.webhooks.begin(index.runId, index.events.list());
         return;
       case RECORD_TYPE.webhook:
       case RECORD_TYPE.delivery:
