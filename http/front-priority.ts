@@ -34,6 +34,11 @@ export class FrontPriority {
     this.#options = options;
   }
 
+  /** It goes before all others now. */
+  get isFirst(): boolean {
+    return this.#policy === "real-time";
+  }
+
   /** Never rejects: without it everything works as with it, only reads wait longer on busy cores. */
   async begin(): Promise<void> {
     const { busyShare, log } = this.#options;

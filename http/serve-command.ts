@@ -5,7 +5,7 @@ import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
-import { lowerV8ThreadPriority, setThreadPolicy } from "../workers/thread-priority.js";
+import { lowerV8ThreadPriority, raiseV8ThreadPriority, setThreadPolicy } from "../workers/thread-priority.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
@@ -20,8 +20,10 @@ import { SERVICE_VERSION } from "./service-version.js";
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
 const STOP_GRACE_MS = 7_000;
 
-/** As the threads that make formats: before them go only threads that clients and producers wait for. */
+/** Beside a front that has its turn among others, as the threads that make formats: before them go only threads that clients and producers wait for. */
 const V8_THREADS_NICE = 10;
+/** Beside a front that goes before all others, and waits for them in its collections: before all that do not. */
+const V8_THREADS_FIRST_NICE = -10;
 
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {
@@ -32,7 +34,6 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     );
   }
   const keys = keysPath === null ? undefined : await readKeys(keysPath);
-  lowerV8ThreadPriority(V8_THREADS_NICE);
   letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
@@ -50,14 +51,16 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
-  await letFrontGoFirst(log);
+  // None is lowered before: an account may have real-time threads and yet not raise what it has lowered.
+  if (await letFrontGoFirst(log)) raiseV8ThreadPriority(V8_THREADS_FIRST_NICE);
+  else lowerV8ThreadPriority(V8_THREADS_NICE);
   console.log(`listening on ${service.url}`);
   return service;
 }
 
-/** Once the store is read, which takes a core for a second. On a single core nothing would be left to those that it waits for. */
-async function letFrontGoFirst(log: ServiceLog): Promise<void> {
-  if (availableParallelism() < 2) return;
+/** Once the store is read, which takes a core for a second. On a single core nothing would be left to those that it waits for. @returns whether it does */
+async function letFrontGoFirst(log: ServiceLog): Promise<boolean> {
+  if (availableParallelism() < 2) return false;
   let since = performance.eventLoopUtilization();
   const priority = new FrontPriority({
     // The main thread's id is that of the process.
@@ -72,6 +75,7 @@ async function letFrontGoFirst(log: ServiceLog): Promise<void> {
   });
   await priority.begin();
   setInterval(() => void priority.look(), LOOK_EVERY_MS).unref();
+  return priority.isFirst;
 }
 
 /** Resolves when the process is asked to end; a second signal ends it at once. */

@@ -53,7 +53,7 @@ const DAMAGED_RECORD =
   "the run's stored record is damaged: of this entry only ids, status and updated_at can be relied on";
 
 /** How long a live batch may keep the thread in one go: a request that comes meanwhile waits no longer for it. */
-const SLICE_MS = 0.5;
+const SLICE_MS = 0.2;
 
 export interface ProgramListQuery {
   readonly robotId?: string | undefined;

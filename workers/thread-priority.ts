@@ -29,13 +29,31 @@ const V8_THREADS = 4;
 /**
  * Lowers the priority of V8's own threads, which mark and sweep garbage of all isolates and compile: work that seldom has to be done now,
  * in stretches of milliseconds. Where cores are short, reads waited for them more than for anything else while captures came in.
- * They are known by their age alone: at its start Node makes the platform's timer thread, then these, before any thread of libuv's.
- * (`WorkerThreadsTaskRunner` in Node's src/node_platform.cc.)
  *
  * @param nice as of `lowerThreadPriority`
  * @returns how many were lowered
  */
 export function lowerV8ThreadPriority(nice: number): number {
+  return setV8ThreadPriority((own) => Math.max(own, nice));
+}
+
+/**
+ * Raises it, for a thread that goes before all others: a collection of young garbage waits until whoever marks old garbage in the background has
+ * stopped (`ConcurrentMarking::PauseScope` in V8's src/heap/scavenger.cc). Behind threads that are busy these came to it only after up to 107 ms, in
+ * which the front stood still.
+ *
+ * @param nice -1 to -20
+ * @returns how many were raised; 0 where the account may not (CAP_SYS_NICE, RLIMIT_NICE)
+ */
+export function raiseV8ThreadPriority(nice: number): number {
+  return setV8ThreadPriority((own) => Math.min(own, nice));
+}
+
+/**
+ * They are known by their age alone: at its start Node makes the platform's timer thread, then these, before any thread of libuv's.
+ * (`WorkerThreadsTaskRunner` in Node's src/node_platform.cc.)
+ */
+function setV8ThreadPriority(niceOf: (own: number) => number): number {
   if (process.platform !== "linux") return 0;
   // Who says how many there are has settled what they are to have.
   if ([...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((option) => option.includes("v8-pool-size"))) return 0;
@@ -46,7 +64,7 @@ export function lowerV8ThreadPriority(nice: number): number {
     // Thread ids begin anew when the system runs out of them: their order says nothing then.
     if (main !== process.pid) return 0;
     const threads = others.slice(0, V8_THREADS);
-    for (const id of threads) setPriority(id, Math.max(getPriority(id), nice));
+    for (const id of threads) setPriority(id, niceOf(getPriority(id)));
     return threads.length;
   } catch {
     // As above.

@@ -75,7 +75,7 @@ export class RecorderHarness {
   /** Of the front's answers and moves, one after the other. */
   #answering: Promise<void> = Promise.resolve();
   #takesBatches: boolean;
-  #untaken: number[] = [];
+  #untaken: FrontToRecorder[] = [];
   #ready: RecorderReady | undefined;
   #receive: (message: FrontToRecorder) => void = () => {};
   #recorder: Recorder | undefined;
@@ -161,7 +161,7 @@ export class RecorderHarness {
   /** The front takes what it was sent, and from now on everything. */
   takeBatches(): void {
     this.#takesBatches = true;
-    for (const bytes of this.#untaken.splice(0)) this.#receive({ kind: "batch_taken", bytes });
+    for (const taken of this.#untaken.splice(0)) this.#receive(taken);
   }
 
   /** @returns what the stop has to say of the recording, for people; null after a clean end */
@@ -235,8 +235,10 @@ export class RecorderHarness {
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
     this.#front?.batch(batch);
-    if (this.#takesBatches) queueMicrotask(() => this.#receive({ kind: "batch_taken", bytes: batch.bytes.length }));
-    else this.#untaken.push(batch.bytes.length);
+    // Its memory stays here: what a test reads of it later must be as it came.
+    const taken = { kind: "batch_taken", bytes: batch.bytes.length, memory: new ArrayBuffer(0) } as const;
+    if (this.#takesBatches) queueMicrotask(() => this.#receive(taken));
+    else this.#untaken.push(taken);
     forEachRecord(batch, ({ type, index, body, timeUs }) => {
       if (!isChangeRecordType(type)) return;
       this.recordTimesUs.push(timeUs);

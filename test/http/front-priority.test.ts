@@ -28,12 +28,15 @@ function prioritized() {
 
 t.test("the front goes first as long as it leaves a fifth of its core", async (t) => {
   const { priority, policies, lines, look } = prioritized();
+  t.notOk(priority.isFirst);
   await priority.begin();
+  t.ok(priority.isFirst);
   await look(0.1, 5);
   await look(0.8, 5);
   t.same(policies, ["real-time"]);
   await look(0.81);
   t.same(policies, ["real-time", "normal"]);
+  t.notOk(priority.isFirst);
   t.same(lines, ["info the thread that answers clients has real-time priority"]);
 });
 

@@ -36,14 +36,41 @@ t.test("whoever says how many threads V8 has, has settled what they are to have"
   t.end();
 });
 
-t.test("the service lowers V8's threads and leaves its main one", { skip }, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
-  const own = getPriority();
-  const nices = readdirSync(`/proc/${service.pid}/task`)
-    .map(Number)
+/** Of the main thread, of the platform's timer thread and of V8's. */
+function firstNices(processId: number): number[] {
+  const ids = readdirSync(`/proc/${processId}/task`).map(Number);
+  return ids
     .sort((a, b) => a - b)
     .slice(0, 6)
     .map((id) => getPriority(id));
-  t.same(nices, [own, own, ...Array(4).fill(Math.max(own, 10))]);
-});
+}
+
+t.test(
+  "a service whose main thread has its turn among others lowers V8's threads and leaves that one",
+  { skip },
+  async (t) => {
+    // Without chrt it has no real-time priority, whatever the account may.
+    const service = await ServiceProcess.start({ environment: { PATH: "/nowhere" } });
+    t.teardown(() => service.dispose());
+    const own = getPriority();
+    t.same(firstNices(service.pid), [own, own, ...Array(4).fill(Math.max(own, 10))]);
+  },
+);
+
+t.test(
+  "beside a main thread that goes first V8's threads, which it waits for, go before all that do not",
+  { skip },
+  async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve", "--log-level", "info"] });
+    t.teardown(() => service.dispose());
+    const own = getPriority();
+    const nices = firstNices(service.pid);
+    const { stderr } = await service.end();
+    const goesFirst = /has real-time priority/.test(stderr);
+    const mayRaise =
+      goesFirst && execFileSync("nice", ["-n", "-10", "nice"], { encoding: "utf8" }).trim() === String(own - 10);
+    t.comment(`real-time priority: ${goesFirst}; a priority may be raised: ${mayRaise}`);
+    const raised = mayRaise ? Math.min(own, -10) : own;
+    t.same(nices, [own, own, ...Array(4).fill(goesFirst ? raised : Math.max(own, 10))]);
+  },
+);

@@ -1,4 +1,5 @@
 import type { CommittedBatch } from "../../storage/log-batch.js";
+import { BatchMemory } from "./batch-memory.js";
 
 /** What may be on its way to the front: some large groups, and a bound on the memory of a front that is busy. */
 const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
@@ -10,6 +11,7 @@ const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
 export class BatchStream {
   readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
   readonly #onBehind: (isBehind: boolean) => void;
+  readonly #memory = new BatchMemory();
   #aheadBytes = 0;
   #isBehind = false;
   #waiting: (() => void)[] = [];
@@ -34,18 +36,19 @@ export class BatchStream {
 
   /** Sends a copy: the batch's bytes are the log's. */
   send(batch: CommittedBatch): void {
-    const bytes = batch.bytes.slice();
+    const bytes = this.#memory.copyOf(batch.bytes);
     this.#aheadBytes += bytes.length;
-    this.#send({ ...batch, bytes }, bytes.buffer as ArrayBuffer);
+    this.#send({ ...batch, bytes }, bytes.buffer);
     if (!this.#isBehind && this.#aheadBytes > MAXIMUM_AHEAD_BYTES) {
       this.#isBehind = true;
       this.#onBehind(true);
     }
   }
 
-  /** The front has taken so many bytes. */
-  taken(bytes: number): void {
+  /** The front has taken so many bytes, and reads no more what they lay in. */
+  taken(bytes: number, memory: ArrayBuffer): void {
     this.#aheadBytes -= bytes;
+    this.#memory.giveBack(memory);
     if (this.#aheadBytes > MAXIMUM_AHEAD_BYTES / 2) return;
     for (const resolve of this.#waiting.splice(0)) resolve();
     if (!this.#isBehind) return;

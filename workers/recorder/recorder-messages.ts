@@ -144,8 +144,11 @@ export type RecorderToFront =
   | { kind: "stopped"; failure: string | null };
 
 export type FrontToRecorder =
-  /** The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. */
-  | { kind: "batch_taken"; bytes: number }
+  /**
+   * The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. With them comes back, transferred, the
+   * buffer that the batch came in.
+   */
+  | { kind: "batch_taken"; bytes: number; memory: ArrayBuffer }
   /** The answers to `snapshot`. */
   | { kind: "snapshot_taken" }
   /** `isUnread`: it could not be read, which says nothing of what it is worth. */
