@@ -48,12 +48,16 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     baseUrl: options["base-url"],
     apiKeys: keys,
     crossOrigin: new CrossOrigin(options["cors-origin"]),
+    async goFirst() {
+      const isFirst = await letFrontGoFirst(log);
+      // None is lowered before: an account may have real-time threads and yet not raise what it has lowered.
+      if (isFirst) raiseV8ThreadPriority(V8_THREADS_FIRST_NICE);
+      else lowerV8ThreadPriority(V8_THREADS_NICE);
+      return isFirst;
+    },
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
-  // None is lowered before: an account may have real-time threads and yet not raise what it has lowered.
-  if (await letFrontGoFirst(log)) raiseV8ThreadPriority(V8_THREADS_FIRST_NICE);
-  else lowerV8ThreadPriority(V8_THREADS_NICE);
   console.log(`listening on ${service.url}`);
   return service;
 }

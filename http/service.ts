@@ -46,6 +46,8 @@ export interface ServiceOptions {
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   crossOrigin?: CrossOrigin;
+  /** Called once the store is read: lets this thread go before all others. Resolves with whether it does; default: it does not. */
+  goFirst?(): Promise<boolean>;
   log: ServiceLog;
 }
 
@@ -190,7 +192,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
-    recorder.serving(listening.port);
+    recorder.serving({ port: listening.port, isFrontFirst: (await options.goFirst?.()) ?? false });
     return {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,

@@ -11,6 +11,7 @@ export function startTestDispatcher(
   t: Test,
   options: Partial<DispatcherOptions> = {},
   clock = createServiceClock(wallClockUs),
+  isFrontFirst = true,
 ) {
   const reports = new Map<string, DeliveryReport[]>();
   const waiting: (() => void)[] = [];
@@ -26,7 +27,7 @@ export function startTestDispatcher(
     clock,
   );
   t.teardown(() => handle.stop(0));
-  handle.serving(1);
+  handle.serving({ port: 1, isFrontFirst });
   let made = 0;
   const deliver = (url: string, more: Partial<DeliveryJob> = {}): string => {
     const deliveryId = `d${++made}`;

@@ -6,6 +6,7 @@ import type {
   DispatcherOptions,
   DispatcherToRecorder,
   RecorderToDispatcher,
+  Serving,
 } from "./dispatcher-messages.js";
 
 export interface DispatcherCallbacks {
@@ -16,7 +17,7 @@ export interface DispatcherCallbacks {
 
 /** The dispatcher as the recorder sees it. */
 export interface DispatcherHandle {
-  serving(port: number): void;
+  serving(serving: Serving): void;
   deliver(jobs: DeliveryJob[]): void;
   release(deliveryId: string): void;
   /** Resolves when every attempt under way has ended and is reported, or was cut short after `graceMs`. */
@@ -58,7 +59,7 @@ export function startDispatcher(
     });
   });
   return {
-    serving: (port) => post({ kind: "serving", port }),
+    serving: (serving) => post({ kind: "serving", serving }),
     deliver: (jobs) => post({ kind: "deliver", jobs, now: { timeUs: clock.tick(), atMs: monotonicMs() } }),
     release: (deliveryId) => post({ kind: "release", deliveryId }),
     stop(graceMs) {

@@ -58,9 +58,17 @@ export interface DeliveryReport {
     | { kind: "released"; window: BegunWindow };
 }
 
+/** How the front serves. */
+export interface Serving {
+  /** No delivery goes there. */
+  port: number;
+  /** The front goes before all other threads: these need not give way to it. */
+  isFrontFirst: boolean;
+}
+
 export type RecorderToDispatcher =
-  /** The port that the service serves on: no delivery goes there. Sent before the first job. */
-  | { kind: "serving"; port: number }
+  /** Sent before the first job. */
+  | { kind: "serving"; serving: Serving }
   /** With the time of the service clock, which attempts are told in. */
   | { kind: "deliver"; jobs: DeliveryJob[]; now: ClockMoment }
   /** No further attempt of this delivery by itself: one under way ends, a pause ends now. */

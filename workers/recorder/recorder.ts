@@ -414,7 +414,7 @@ export class Recorder implements MessageIntake {
         this.#viewed(this.#untaken.shift());
         return;
       case "serving":
-        this.#webhooks?.deliveries.serving(message.port);
+        this.#webhooks?.deliveries.serving(message.serving);
         return;
       case "request":
         this.#webhooks?.request(message.id, message.request);

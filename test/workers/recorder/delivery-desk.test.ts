@@ -12,7 +12,7 @@ function bench(...webhooks: ReturnType<typeof webhookOf>[]): DeskBench {
   const one = new DeskBench();
   for (const webhook of webhooks) one.putWebhook(webhook);
   one.settle();
-  one.desk.serving(1);
+  one.desk.serving({ port: 1, isFrontFirst: true });
   return one;
 }
 
@@ -151,7 +151,7 @@ function historyWithCrash(seed: number, cut: number) {
   // Some reads fail, and succeed later.
   let unreadable = 10;
   again.isUnreadable = () => unreadable > 0 && random.chance(0.3) && unreadable-- > 0;
-  again.desk.serving(1);
+  again.desk.serving({ port: 1, isFrontFirst: true });
   let repeats = 0;
   for (let retries = ledger.emitted.size > 0 ? 3 : 0, isGoingOn = true; isGoingOn; ) {
     if (retries > 0 && random.chance(0.3)) {
@@ -227,7 +227,7 @@ t.test(
     const first = new DeskBench([], { backlog });
     for (const webhook of [slow, fine]) first.putWebhook(webhook);
     first.settle();
-    first.desk.serving(1);
+    first.desk.serving({ port: 1, isFrontFirst: true });
     const ids: string[] = [];
     const emit = (one: DeskBench, webhook = slow): string => {
       const id = one.emit([webhook]).deliveries[0]?.id as string;
@@ -243,7 +243,7 @@ t.test(
 
     // A start finds them as it finds any that are pending.
     const one = new DeskBench(first.records, { backlog });
-    one.desk.serving(1);
+    one.desk.serving({ port: 1, isFrontFirst: true });
     t.match(one.desk.figures, { waiting: 72, failed: 0 });
     const retried = ids[79] as string;
     let answer: unknown;
@@ -422,7 +422,7 @@ t.test(
     const faults: (string | null)[] = [];
     const again: DeskBench = new DeskBench(first.records, { onFaultChange: () => faults.push(again.desk.fault) });
     again.isUnreadable = (id) => id === stuck;
-    again.desk.serving(1);
+    again.desk.serving({ port: 1, isFrontFirst: true });
     answerAllContent(again);
     t.same([...again.jobs.keys()], [other], "the others go on");
     t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/));
@@ -463,7 +463,7 @@ t.test(
     first.settle();
     const again = new DeskBench(first.records);
     again.isUnreadable = () => true;
-    again.desk.serving(1);
+    again.desk.serving({ port: 1, isFrontFirst: true });
     answerAllContent(again);
     const count = again.records.length;
     for (const id of [failed, pending]) {
