@@ -50,6 +50,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     crossOrigin: new CrossOrigin(options["cors-origin"]),
     async goFirst() {
       const isFirst = await letFrontGoFirst(log);
+      // Settled for good, also for the times in which a front that is too busy has its turn among others: what is lowered may not be raised again.
       // None is lowered before: an account may have real-time threads and yet not raise what it has lowered.
       if (isFirst) raiseV8ThreadPriority(V8_THREADS_FIRST_NICE);
       else lowerV8ThreadPriority(V8_THREADS_NICE);

@@ -13,7 +13,7 @@ import { decodeChanges, decodeEmitted } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { MisplacedRecordError, mayHaveMoved } from "./misplaced-record.js";
 import { isReadDamage } from "./read-damage.js";
-import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "./record-index.js";
+import { decodeEndedSummary, endedSummaryPart, isRecordOf, RECORD_TYPE } from "./record-index.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {
@@ -39,7 +39,7 @@ export interface RecordReader {
 
 export interface RunRecordsOptions {
   reader: RecordReader;
-  /** Bound of the cache of list entries, as JSON; default 64 MiB. */
+  /** Bound of the cache of list entries, as JSON; default 64 MiB. Of what they are made of for runs that have just ended as much is kept, 8 MiB at most. */
   summaryCacheBytes?: number;
   /** Bound of the cache of decoded states, by estimate; default 64 MiB. */
   runCacheBytes?: number;
@@ -65,8 +65,8 @@ export class RunRecords {
   readonly #locate: (id: string) => RecordLocation | undefined;
   /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
-  /** What the records of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
-  readonly #ended: LRUCache<string, RunSummary>;
+  /** What the index sections of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
+  readonly #ended: LRUCache<string, Uint8Array>;
   /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
   /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
@@ -83,7 +83,10 @@ export class RunRecords {
       maxSize: options.summaryCacheBytes ?? 64 * MIB,
       sizeCalculation: (json, key) => json.length + key.length + CACHE_ENTRY_BYTES,
     });
-    this.#ended = new LRUCache({ maxSize: ENDED_CACHE_BYTES });
+    this.#ended = new LRUCache({
+      maxSize: Math.min(ENDED_CACHE_BYTES, options.summaryCacheBytes ?? ENDED_CACHE_BYTES),
+      sizeCalculation: (part, key) => part.length + key.length + CACHE_ENTRY_BYTES,
+    });
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
 
@@ -100,9 +103,9 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
-  /** A run's consolidated record has just come. @param indexBytes of its index section, which the summary is of */
-  ended(summary: RunSummary, indexBytes: number): void {
-    this.#ended.set(versionOf(summary), summary, { size: indexBytes * 2 + CACHE_ENTRY_BYTES });
+  /** A run's consolidated record has just come. @param index its index section, which says the summary */
+  ended(summary: RunSummary, index: Uint8Array): void {
+    this.#ended.set(versionOf(summary), endedSummaryPart(index));
   }
 
   /** The list entry as JSON, where nothing needs to be read for it. */
@@ -110,9 +113,9 @@ export class RunRecords {
     const version = versionOf(run);
     const cached = this.#summaries.get(`${version} ${baseUrl}`);
     if (cached !== undefined) return cached;
-    const summary = this.#ended.get(version);
-    if (summary === undefined) return undefined;
-    const json = summaryJson(summary, baseUrl);
+    const part = this.#ended.get(version);
+    if (part === undefined) return undefined;
+    const json = summaryJson(decodeEndedSummary(part), baseUrl);
     this.#summaries.set(`${version} ${baseUrl}`, json);
     return json;
   }

@@ -160,9 +160,11 @@ export function alternatingSlices<Name extends string>(
   measureSlice: (name: Name, slices: ReadSlices) => Promise<void>,
 ): OpenBenchmark["runners"] {
   let round = new Map<Name, RoundSample>();
+  let rounds = 0;
   const measureRound = async (): Promise<void> => {
     const all = names.map((name) => ({ name, slices: new ReadSlices() }));
-    for (let turn = 0; turn < slicesPerRound; turn++) {
+    const first = rounds++;
+    for (let turn = first; turn < first + slicesPerRound; turn++) {
       for (let at = 0; at < all.length; at++) {
         const { name, slices } = all[(turn + at) % all.length] as (typeof all)[number];
         await measureSlice(name, slices);

@@ -235,8 +235,8 @@ export class RecorderHarness {
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
     this.#front?.batch(batch);
-    // Its memory stays here: what a test reads of it later must be as it came.
-    const taken = { kind: "batch_taken", bytes: batch.bytes.length, memory: new ArrayBuffer(0) } as const;
+    // Another of its size goes back: what a test reads of the batch later must be as it came.
+    const taken = { kind: "batch_taken", memory: new ArrayBuffer(batch.bytes.buffer.byteLength) } as const;
     if (this.#takesBatches) queueMicrotask(() => this.#receive(taken));
     else this.#untaken.push(taken);
     forEachRecord(batch, ({ type, index, body, timeUs }) => {

@@ -47,9 +47,8 @@ export class SimulatedFront {
         return;
       case "batch":
         this.#then(() => {
-          const { bytes } = message.batch;
           this.#view.applyBatch(message.batch);
-          this.#answer({ kind: "batch_taken", bytes: bytes.length, memory: bytes.buffer as ArrayBuffer });
+          this.#answer({ kind: "batch_taken", memory: message.batch.bytes.buffer as ArrayBuffer });
         });
         return;
       case "let_go_of_captures":

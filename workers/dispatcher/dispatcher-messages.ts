@@ -62,7 +62,7 @@ export interface DeliveryReport {
 export interface Serving {
   /** No delivery goes there. */
   port: number;
-  /** The front goes before all other threads: these need not give way to it. */
+  /** The front goes before all other threads as it begins to serve: these need not give way to it. */
   isFrontFirst: boolean;
 }
 

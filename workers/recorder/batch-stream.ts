@@ -25,7 +25,7 @@ export class BatchStream {
     this.#onBehind = options.onBehind;
   }
 
-  /** Bytes that the front has not taken yet. */
+  /** Memory of batches that the front has not taken yet. */
   get aheadBytes(): number {
     return this.#aheadBytes;
   }
@@ -37,7 +37,7 @@ export class BatchStream {
   /** Sends a copy: the batch's bytes are the log's. */
   send(batch: CommittedBatch): void {
     const bytes = this.#memory.copyOf(batch.bytes);
-    this.#aheadBytes += bytes.length;
+    this.#aheadBytes += bytes.buffer.byteLength;
     this.#send({ ...batch, bytes }, bytes.buffer);
     if (!this.#isBehind && this.#aheadBytes > MAXIMUM_AHEAD_BYTES) {
       this.#isBehind = true;
@@ -45,9 +45,9 @@ export class BatchStream {
     }
   }
 
-  /** The front has taken so many bytes, and reads no more what they lay in. */
-  taken(bytes: number, memory: ArrayBuffer): void {
-    this.#aheadBytes -= bytes;
+  /** The front has taken a batch, and reads no more what it lay in. */
+  taken(memory: ArrayBuffer): void {
+    this.#aheadBytes -= memory.byteLength;
     this.#memory.giveBack(memory);
     if (this.#aheadBytes > MAXIMUM_AHEAD_BYTES / 2) return;
     for (const resolve of this.#waiting.splice(0)) resolve();

@@ -141,11 +141,10 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
   };
 
   const takeBatch = (batch: CommittedBatch): void => {
-    const bytes = batch.bytes.length;
     const memory = batch.bytes.buffer as ArrayBuffer;
     taken = taken
       .then(() => callbacks.onBatch(batch))
-      .then(() => post({ kind: "batch_taken", bytes, memory }, [memory]))
+      .then(() => post({ kind: "batch_taken", memory }, [memory]))
       .catch(crashed);
   };
 

@@ -145,11 +145,8 @@ export type RecorderToFront =
   | { kind: "stopped"; failure: string | null };
 
 export type FrontToRecorder =
-  /**
-   * The front's view has taken in a batch of so many bytes: what the recorder may send ahead is bounded by these. With them comes back, transferred, the
-   * buffer that the batch came in.
-   */
-  | { kind: "batch_taken"; bytes: number; memory: ArrayBuffer }
+  /** The front's view has taken in a batch. The buffer that it came in comes back, transferred: what the recorder may send ahead is bounded by these. */
+  | { kind: "batch_taken"; memory: ArrayBuffer }
   /** The answers to `snapshot`. */
   | { kind: "snapshot_taken" }
   /** `isUnread`: it could not be read, which says nothing of what it is worth. */

@@ -410,7 +410,7 @@ export class Recorder implements MessageIntake {
   #receive(message: FrontToRecorder): void {
     switch (message.kind) {
       case "batch_taken":
-        this.#stream.taken(message.bytes, message.memory);
+        this.#stream.taken(message.memory);
         this.#viewed(this.#untaken.shift());
         return;
       case "serving":

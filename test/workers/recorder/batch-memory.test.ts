@@ -21,7 +21,7 @@ t.test("memory that was given back serves the next batch that is not much smalle
   const large = memory.copyOf(new Uint8Array(1024 * KIB)).buffer;
   memory.giveBack(large);
   t.not(memory.copyOf(new Uint8Array(100)).buffer, large, "not for a small one");
-  t.equal(memory.copyOf(new Uint8Array(200 * KIB)).buffer, large);
+  t.equal(memory.copyOf(new Uint8Array(200 * KIB)).buffer, large, "within four times its capacity");
 });
 
 t.test("of memory that fits the smallest is taken, and no more is kept than the bound", async (t) => {
@@ -35,6 +35,43 @@ t.test("of memory that fits the smallest is taken, and no more is kept than the 
   t.ok(memory.keptBytes > 7 * 1024 * KIB, `${memory.keptBytes} bytes`);
   memory.giveBack(new ArrayBuffer(0));
   t.equal(memory.copyOf(new Uint8Array(1)).length, 1, "what holds nothing is not kept");
+});
+
+t.test(
+  "large memory that nobody needs gives way to small: large batches of an opening, then small ones for good",
+  async (t) => {
+    const memory = new BatchMemory();
+    const large = Array.from({ length: 20 }, () => memory.copyOf(new Uint8Array(1_000_000)).buffer);
+    for (const buffer of large) memory.giveBack(buffer);
+    const buffers = new Set<ArrayBuffer>();
+    for (let nth = 0; nth < 1_000; nth++) {
+      const { buffer } = memory.copyOf(new Uint8Array(300 + 60 * nth));
+      buffers.add(buffer);
+      memory.giveBack(buffer);
+    }
+    t.ok(buffers.size < 20, `${buffers.size} buffers for 1,000 batches`);
+    memory.giveBack(new ArrayBuffer(1024 * KIB));
+    t.ok(memory.keptBytes <= 8 * 1024 * KIB, `${memory.keptBytes} bytes`);
+  },
+);
+
+t.test("what is ahead of the front is counted by the memory that it holds", async (t) => {
+  const sent: ArrayBuffer[] = [];
+  const told: boolean[] = [];
+  const stream = new BatchStream({
+    send: (_, memory) => sent.push(memory),
+    onBehind: (isBehind) => told.push(isBehind),
+  });
+  const batch = { segmentBase: 1, offset: 0, firstSequence: 1, lastSequence: 1, lastTimeUs: 1 };
+  while (!stream.isBehind) stream.send({ ...batch, bytes: new Uint8Array(300) });
+  t.equal(
+    stream.aheadBytes,
+    sent.reduce((sum, { byteLength }) => sum + byteLength, 0),
+  );
+  t.ok(stream.aheadBytes < 33 * 1024 * KIB, `${stream.aheadBytes} bytes`);
+  for (const memory of sent) stream.taken(memory);
+  t.same(told, [true, false]);
+  t.equal(stream.aheadBytes, 0);
 });
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_124);
@@ -52,7 +89,7 @@ t.test(
       if (sent.length > 0 && random.integer(0, 1) === 1) {
         const { bytes, memory, fill } = sent.splice(random.integer(0, sent.length - 1), 1)[0] as (typeof sent)[number];
         if (!bytes.every((byte) => byte === fill)) t.fail("a batch changed on its way");
-        stream.taken(bytes.length, memory);
+        stream.taken(memory);
       }
       const bytes = new Uint8Array(random.integer(1, 1 << random.integer(4, 18))).fill(i & 255);
       stream.send({ bytes, segmentBase: 1, offset: 0, firstSequence: i, lastSequence: i, lastTimeUs: i });
