@@ -190,10 +190,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onAnswer: (method, path, status, durationMs) => requests.count(method, path, status, durationMs),
       onReadDamage: (error) => readDamage.note(error),
     });
-    const isFrontFirst = (await options.goFirst?.()) ?? false;
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
-    recorder.serving({ port: listening.port, isFrontFirst });
+    recorder.serving({ port: listening.port, isFrontFirst: (await options.goFirst?.()) ?? false });
     return {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,

@@ -202,19 +202,6 @@ export function decodeEndedSummary(index: Uint8Array): RunSummary {
   return reader.summary(false).summary;
 }
 
-/** The part of a run's end that `decodeEndedSummary` reads, in memory of its own; the index section has been decoded before. */
-export function endedSummaryPart(index: Uint8Array): Uint8Array {
-  const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
-  const head = ORIGIN_HEAD_BYTES + (index[0] as number);
-  let end = head + SUMMARY_HEAD_BYTES;
-  // Program name, serial number, error message, metadata.
-  for (let nth = 0; nth < 4; nth++) {
-    const length = view.getUint32(head + 81 + 4 * nth, true);
-    if (length !== NULL_LENGTH) end += length;
-  }
-  return index.slice(0, end);
-}
-
 /** What stands behind the origin in the index section of a delivery's record. */
 export function deliveryPart(index: Uint8Array): Uint8Array {
   const reader = new IndexReader(index);

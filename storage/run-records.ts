@@ -13,7 +13,7 @@ import { decodeChanges, decodeEmitted } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { MisplacedRecordError, mayHaveMoved } from "./misplaced-record.js";
 import { isReadDamage } from "./read-damage.js";
-import { decodeEndedSummary, endedSummaryPart, isRecordOf, RECORD_TYPE } from "./record-index.js";
+import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "./record-index.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {
@@ -39,7 +39,7 @@ export interface RecordReader {
 
 export interface RunRecordsOptions {
   reader: RecordReader;
-  /** Bound of the cache of list entries, as JSON; default 64 MiB. Of what they are made of for runs that have just ended as much is kept, 8 MiB at most. */
+  /** Bound of the cache of list entries, as JSON; default 64 MiB. */
   summaryCacheBytes?: number;
   /** Bound of the cache of decoded states, by estimate; default 64 MiB. */
   runCacheBytes?: number;
@@ -54,7 +54,7 @@ const MIB = 1024 * 1024;
 const READ_TOGETHER_BYTES = 4 * MIB;
 /** Decoded objects weigh several times their MessagePack. */
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
-/** Some thousand runs: those of a page, many times over. */
+/** Some hundred runs of whose ends hundreds of webhooks are told, thousands of others: those of a page, many times over. */
 const ENDED_CACHE_BYTES = 8 * MIB;
 /** What an entry of the cache weighs beside key and value: by what the process has more of with 100,000 of them. */
 const CACHE_ENTRY_BYTES = 800;
@@ -65,8 +65,8 @@ export class RunRecords {
   readonly #locate: (id: string) => RecordLocation | undefined;
   /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
-  /** What the index sections of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
-  readonly #ended: LRUCache<string, Uint8Array>;
+  /** What the records of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
+  readonly #ended: LRUCache<string, RunSummary>;
   /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
   /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
@@ -85,7 +85,6 @@ export class RunRecords {
     });
     this.#ended = new LRUCache({
       maxSize: Math.min(ENDED_CACHE_BYTES, options.summaryCacheBytes ?? ENDED_CACHE_BYTES),
-      sizeCalculation: (part, key) => part.length + key.length + CACHE_ENTRY_BYTES,
     });
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
@@ -103,9 +102,9 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
-  /** A run's consolidated record has just come. @param index its index section, which says the summary */
-  ended(summary: RunSummary, index: Uint8Array): void {
-    this.#ended.set(versionOf(summary), endedSummaryPart(index));
+  /** A run's consolidated record has just come. @param indexBytes of its index section, which the summary is of */
+  ended(summary: RunSummary, indexBytes: number): void {
+    this.#ended.set(versionOf(summary), summary, { size: indexBytes * 2 + CACHE_ENTRY_BYTES });
   }
 
   /** The list entry as JSON, where nothing needs to be read for it. */
@@ -113,9 +112,9 @@ export class RunRecords {
     const version = versionOf(run);
     const cached = this.#summaries.get(`${version} ${baseUrl}`);
     if (cached !== undefined) return cached;
-    const part = this.#ended.get(version);
-    if (part === undefined) return undefined;
-    const json = summaryJson(decodeEndedSummary(part), baseUrl);
+    const summary = this.#ended.get(version);
+    if (summary === undefined) return undefined;
+    const json = summaryJson(summary, baseUrl);
     this.#summaries.set(`${version} ${baseUrl}`, json);
     return json;
   }

@@ -222,7 +222,8 @@ function lengthToError(bytes: Uint8Array, view: DataView): number {
 }
 
 /**
- * Of a delivery what the view keeps: `decodeDelivery` makes texts of all ids. The text of the last error alone is not looked at.
+ * Of a delivery what the view keeps: `decodeDelivery` makes texts of all ids. Of what else it refuses, codes of the event and the failure
+ * mode and texts are not looked at: the recorder decodes all of a record before the view has it.
  * @param bytes behind the origin @throws RecordDecodeError
  */
 export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
@@ -231,11 +232,7 @@ export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
   if (view.getUint8(67) === 1) decodeFailure(bytes.subarray(length), 0);
   const status = view.getUint8(66);
   named(DELIVERY_STATUSES, status, "delivery status");
-  named(EVENT_NAMES, view.getUint8(64), "event name");
-  named(ON_FAILURE_MODES, view.getUint8(65), "failure mode");
-  let runBits = 0;
-  for (let at = 32; at < 48; at += 4) runBits |= view.getUint32(at);
-  const isOfNoRun = runBits === 0;
+  const isOfNoRun = view.getUint32(32) === 0 && view.getUint32(36) === 0;
   const createdAtUs = uint53(view, 76);
   const isPaused = uint53(view, 92) !== 0;
   return { idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, status, createdAtUs, isPaused };

@@ -213,18 +213,9 @@ t.test("what the view takes of deliveries, without making texts of ids, is what 
     t.equal(createdAtUs, delivery.createdAtUs);
     t.equal(isPaused, delivery.nextRetryAtUs !== null);
   }
-  for (const [at, what] of [
-    [64, "event"],
-    [65, "failure mode"],
-    [66, "status"],
-  ] as const) {
-    const other = stored(test);
-    other[at] = 99;
-    t.throws(() => deliveryPlaces(other), RecordDecodeError, `no ${what} of a delivery`);
-  }
-  const late = stored(test);
-  late[47] = 1;
-  t.equal(deliveryPlaces(late).runIdAt, 32, "an id that ends otherwise than in zeros is one");
+  const other = stored(test);
+  other[66] = DELIVERY_STATUSES.length;
+  t.throws(() => deliveryPlaces(other), RecordDecodeError, "no status of a delivery");
   const events = new IndexedEvents(encodeEvents([EVENT, { ...EVENT, timeUs: EVENT.timeUs + 1 }]));
   const told: unknown[] = [];
   events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) =>
