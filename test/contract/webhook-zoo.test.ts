@@ -4,6 +4,7 @@ import { ContractClient } from "../helpers/contract-client.js";
 import type { components } from "../helpers/interface-types.js";
 import { rawReceiver } from "../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../helpers/receiver.js";
+import { resetConnection } from "../helpers/reset-connection.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
 type Run = components["schemas"]["ProgramRunResponse"];
@@ -38,7 +39,7 @@ t.test(
       response.end();
     });
     const silent = await rawReceiver(t, (socket) => socket.resume());
-    const resetting = await rawReceiver(t, (socket) => socket.once("data", () => socket.resetAndDestroy()));
+    const resetting = await rawReceiver(t, (socket) => socket.once("data", () => resetConnection(socket)));
     const garbage = await rawReceiver(t, (socket) => socket.once("data", () => socket.end("\u0000what?\r\n\r\n")));
     const trickling = await rawReceiver(t, (socket) =>
       socket.once("data", () => {

@@ -4,6 +4,7 @@ import { createRandom } from "../../core/random.js";
 import { FRONTS } from "../../http/front-name.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
+import { resetConnection } from "../helpers/reset-connection.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_121);
@@ -74,7 +75,7 @@ for (const front of FRONTS) {
         const ending = upTo(4);
         if (ending === 0) {
           // Gone at once, with answers under way.
-          connection.socket.resetAndDestroy();
+          resetConnection(connection.socket);
         } else {
           const answer = connection.response();
           for (let turns = 0; turns < 5; turns++) await turn();

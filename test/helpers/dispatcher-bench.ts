@@ -11,7 +11,7 @@ export function startTestDispatcher(
   t: Test,
   options: Partial<DispatcherOptions> = {},
   clock = createServiceClock(wallClockUs),
-  isFrontFirst = false,
+  isFrontFirst = true,
 ) {
   const reports = new Map<string, DeliveryReport[]>();
   const waiting: (() => void)[] = [];

@@ -7,6 +7,7 @@ import { CrossOrigin } from "../../http/cross-origin.js";
 import { downloadReply, jsonBytesReply, jsonReply, storedValidators } from "../../http/reply.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { resetConnection } from "../helpers/reset-connection.js";
 
 const SIZE = 1_000_000;
 const BYTES = Buffer.from(Uint8Array.from({ length: SIZE }, (_, at) => (at * 31 + (at >> 8) * 7) & 0xff));
@@ -189,7 +190,7 @@ onEveryFront(t, "a client that resets in the middle of a download leaks nothing"
     const connection = await RawConnection.open(port);
     connection.send(request("/file", count % 2 === 0 ? [] : ["Range: bytes=100-"]));
     for (let turns = count % 7; turns > 0; turns--) await turn();
-    connection.socket.resetAndDestroy();
+    resetConnection(connection.socket);
   }
   // The last ones may still be on their way in.
   const last = await rawRequest(port, request("/file", ["Range: bytes=0-0"]));

@@ -5,6 +5,7 @@ import { generateUuidV7 } from "../../core/identifiers.js";
 import { FRONTS } from "../../http/front-name.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { resetConnection } from "../helpers/reset-connection.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 import { sized } from "../helpers/test-size.js";
 
@@ -93,7 +94,7 @@ for (const front of FRONTS) {
     t.comment(`${front}, ${SLOW} slow: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
     clearInterval(sips);
     t.ok(most - before < GROWTH_LIMIT_BYTES, `grew by ${Math.round((most - before) / 1e6)} MB`);
-    for (const connection of slow) connection.socket.resetAndDestroy();
+    for (const connection of slow) resetConnection(connection.socket);
     const open = async () => {
       const metrics = (await rawRequest(service.port, get("/metrics")))?.body.toString() ?? "";
       return Number(/^inspection_http_open_requests (\d+)$/m.exec(metrics)?.[1]);

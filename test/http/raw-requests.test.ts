@@ -5,6 +5,7 @@ import { declaredBody } from "../helpers/declared-body.js";
 import { onEveryFront } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { type Outcome, RAW_CASES, type RawCase } from "../helpers/raw-request-table.js";
+import { resetConnection } from "../helpers/reset-connection.js";
 
 const THING = declaredBody({
   type: "object",
@@ -20,7 +21,7 @@ async function play({ pieces }: RawCase, wanted: Outcome, port: number): Promise
   try {
     for (const piece of pieces) {
       if (piece === "end") connection.socket.end();
-      else if (piece === "reset") connection.socket.resetAndDestroy();
+      else if (piece === "reset") resetConnection(connection.socket);
       else connection.send(piece);
       await turn();
     }

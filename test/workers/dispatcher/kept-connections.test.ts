@@ -4,6 +4,7 @@ import { createRandom } from "../../../core/random.js";
 import { startTestDispatcher } from "../../helpers/dispatcher-bench.js";
 import { listOf } from "../../helpers/list-of.js";
 import { rawReceiver } from "../../helpers/raw-receiver.js";
+import { resetConnection } from "../../helpers/reset-connection.js";
 
 const ANSWER = "HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -40,7 +41,7 @@ t.test("connections are kept between deliveries", async (t) => {
 t.test(
   "a kept connection that closes instead of an answer: posted once more over a new one, in the same attempt",
   async (t) => {
-    for (const close of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
+    for (const close of [(socket: Socket) => socket.end(), (socket: Socket) => resetConnection(socket)]) {
       const { url, seen } = await countingReceiver(t, (socket, nth) =>
         nth === 1 ? socket.write(ANSWER) : close(socket),
       );
@@ -112,7 +113,7 @@ t.test(
     const random = createRandom(seed);
     const { url, seen } = await countingReceiver(t, (socket) => {
       socket.write(ANSWER);
-      const close = (): unknown => (random.chance(0.5) ? socket.end() : socket.resetAndDestroy());
+      const close = (): unknown => (random.chance(0.5) ? socket.end() : resetConnection(socket));
       const turns = random.integer(0, 12);
       const wait = (left: number): void => {
         if (left === 0) close();

@@ -7,6 +7,7 @@ import { PAYLOAD, startTestDispatcher } from "../../helpers/dispatcher-bench.js"
 import { listOf } from "../../helpers/list-of.js";
 import { rawReceiver } from "../../helpers/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../helpers/receiver.js";
+import { resetConnection } from "../../helpers/reset-connection.js";
 
 async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
   const one = await startReceiver(...args);
@@ -114,7 +115,7 @@ t.test("refusing, resetting, closing, garbage, other names: each says what it wa
   await closed.close();
   const failures: [string, RegExp][] = [
     [closed.url, /refused \(ECONNREFUSED\)/],
-    [await rawReceiver(t, (socket) => socket.once("data", () => socket.resetAndDestroy())), /connection was/],
+    [await rawReceiver(t, (socket) => socket.once("data", () => resetConnection(socket))), /connection was/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end())), /closed before an answer/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end("\x00\xffwhat?\r\n\r\n"))), /not HTTP/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end("SSH-2.0-x\r\n"))), /not HTTP/],
