@@ -7,7 +7,7 @@ import { vertexBytes } from "../../core/ply-header.js";
 import type { GridGeometry } from "./grid-layout.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
-import { type LineSource, lineReader } from "./line-blocks.js";
+import { blockReader, type LineSource } from "./line-blocks.js";
 
 const INTENSITY_BITS = 8;
 /** Packing stores 16 bytes for a vertex of 12 or 13. */
@@ -28,10 +28,13 @@ export interface CloudSource {
 export async function countCloudPoints(memory: KernelMemory, source: CloudSource): Promise<Uint32Array<ArrayBuffer>> {
   const { width, lines } = source.geometry;
   const counts = new Uint32Array(lines);
-  const { rawLines, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
-  await rawLines(0, lines, (line, rawAt) => {
-    decode(rawAt, width, zsAt);
-    counts[line] = memory.kernels.countPoints(zsAt, width, maskAt, line * width - (source.maskFirstBit ?? 0));
+  const { rawBlocks, rawLineBytes, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
+  await rawBlocks(0, lines, (first, taken, rawAt) => {
+    for (let nth = 0; nth < taken; nth++) {
+      const line = first + nth;
+      decode(rawAt + nth * rawLineBytes, width, zsAt);
+      counts[line] = memory.kernels.countPoints(zsAt, width, maskAt, line * width - (source.maskFirstBit ?? 0));
+    }
   });
   return counts;
 }
@@ -55,36 +58,39 @@ export async function packCloud(
   const { planes, geometry } = source;
   const { width } = geometry;
   const lines = endLine - firstLine;
-  const { rawLines, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
+  const { rawBlocks, rawLineBytes, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
   const intensities = await layOutIntensities(memory, source, firstLine, endLine);
   const xsAt = memory.allocate(4 * width);
   const scratchAt = memory.allocate(16);
   const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
-  const packShorts = shortPacker(memory, planes.height);
+  const packShorts = shortPacker(memory, source);
   let lengthBytes = 0;
-  await rawLines(firstLine, lines, (nth, rawAt) => {
-    const line = firstLine + nth;
-    const yMm = geometry.yOriginMm + line * geometry.yPitchMm;
-    const bit = line * width - (source.maskFirstBit ?? 0);
-    const lights = intensities === 0 ? 0 : intensities + nth * width;
-    const to = at + lengthBytes;
-    if (packShorts !== null) lengthBytes += packShorts(rawAt, xsAt, yMm, width, maskAt, bit, lights, to);
-    else {
-      decode(rawAt, width, zsAt);
-      lengthBytes += memory.kernels.packPoints(xsAt, yMm, zsAt, width, maskAt, bit, lights, scratchAt, to);
+  await rawBlocks(firstLine, lines, (done, taken, rawAt) => {
+    const lightsOf = (nth: number): number => (intensities === 0 ? 0 : intensities + nth * width);
+    const bitOf = (nth: number): number => (firstLine + nth) * width - (source.maskFirstBit ?? 0);
+    if (packShorts !== null) {
+      const block = [rawAt, xsAt, firstLine + done, taken, maskAt, bitOf(done), lightsOf(done)] as const;
+      lengthBytes += packShorts(...block, at + lengthBytes);
+      return;
+    }
+    for (let nth = 0; nth < taken; nth++) {
+      const yMm = geometry.yOriginMm + (firstLine + done + nth) * geometry.yPitchMm;
+      decode(rawAt + nth * rawLineBytes, width, zsAt);
+      const line = [xsAt, yMm, zsAt, width, maskAt, bitOf(done + nth), lightsOf(done + nth), scratchAt] as const;
+      lengthBytes += memory.kernels.packPoints(...line, at + lengthBytes);
     }
   });
   return { at, lengthBytes };
 }
 
 type ShortPacker = (
-  ...line: [
+  ...block: [
     rawAt: number,
     xs: number,
-    yMm: number,
-    width: number,
+    firstLine: number,
+    lines: number,
     mask: number,
     bit: number,
     lights: number,
@@ -93,7 +99,7 @@ type ShortPacker = (
 ) => number;
 
 /** Packs lines of raw heights without decoding them first; null for heights that only decoding and packing one after the other can do. */
-function shortPacker({ wasm }: KernelMemory, height: Planes["height"]): ShortPacker | null {
+function shortPacker({ wasm }: KernelMemory, { planes: { height }, geometry }: CloudSource): ShortPacker | null {
   const { dtype, scale_mm: scale, offset_mm: offset, invalid } = height;
   if (wasm === null || (dtype !== "u16" && dtype !== "i16")) return null;
   const [least, greatest] = dtype === "u16" ? [0, 0xffff] : [-0x8000, 0x7fff];
@@ -104,16 +110,19 @@ function shortPacker({ wasm }: KernelMemory, height: Planes["height"]): ShortPac
   if (codes.length > 2 || !areFinite) return null;
   const signed = dtype === "i16" ? 1 : 0;
   const [first = -1, second = first] = codes.map((code) => code & 0xffff);
-  return (rawAt, ...line) => wasm.packShorts(rawAt, signed, scale, offset, first, second, ...line);
+  const { width, yOriginMm: y, yPitchMm: pitch } = geometry;
+  return (rawAt, xs, firstLine, lines, ...more) =>
+    wasm.packShorts(rawAt, signed, scale, offset, first, second, xs, y, pitch, firstLine, lines, width, ...more);
 }
 
 function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {
   const decode = heightDecoder(memory, planes.height);
-  const rawLines = lineReader(memory, itemBytes(planes.height.dtype) * geometry.width, lines, heights);
+  const rawLineBytes = itemBytes(planes.height.dtype) * geometry.width;
+  const rawBlocks = blockReader(memory, rawLineBytes, lines, heights);
   const zsAt = memory.allocate(4 * geometry.width);
   const maskAt = mask === null ? 0 : memory.allocate(mask.length);
   if (mask !== null) memory.bytes(maskAt, mask.length).set(mask);
-  return { rawLines, decode, zsAt, maskAt };
+  return { rawBlocks, rawLineBytes, decode, zsAt, maskAt };
 }
 
 /** u8 of every position of the lines, one byte for a vertex of twelve or thirteen; 0 without luminance. */
@@ -133,11 +142,9 @@ async function layOutIntensities(
     return intensitiesAt;
   }
   const shift = Math.max(0, luminance.bits - INTENSITY_BITS);
-  await lineReader(
-    memory,
-    itemBytes(luminance.dtype) * width,
-    lines,
-    source,
-  )(firstLine, lines, (nth, rawAt) => memory.kernels.mapLuminance(rawAt, width, shift, intensitiesAt + nth * width));
+  const rawBlocks = blockReader(memory, itemBytes(luminance.dtype) * width, lines, source);
+  await rawBlocks(firstLine, lines, (nth, taken, rawAt) =>
+    memory.kernels.mapLuminance(rawAt, taken * width, shift, intensitiesAt + nth * width),
+  );
   return intensitiesAt;
 }
