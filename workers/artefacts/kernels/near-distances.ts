@@ -23,18 +23,21 @@ import {
   YS,
   ZS,
 } from "./neighbour-search.js";
-import { meanOfWidening, WIDENING_BYTES } from "./widening-distances.js";
+import { MOST, meanOfWidening, WIDENING_BYTES } from "./widening-distances.js";
 
 /** Entries of the offset table that are looked at: one more than count. Each is followed by the opposite one, or follows it. */
 const NEAR: i32 = NEIGHBOURS + 1;
 const PAIRS: i32 = NEAR >> 1;
+/** Pairs of all that a widening look may take. */
+const WIDE_PAIRS: i32 = MOST >> 1;
 /** Columns that are done at a time, and f64 for what is kept of a line of them. */
 const BAND: i32 = 96;
 const PITCH: i32 = BAND + 2 * PADDING;
 /** Where the kept distances of a line of the band, and of the one that lies another, are to be found: (i32) for every entry. */
 const PLACES: i32 = SCRATCH_BYTES;
 const SQUARES: i32 = PLACES + 4 * NEAR;
-const WIDENING: i32 = SQUARES + 8 * PAIRS * PITCH;
+const LINE_SQUARES: i32 = SQUARES + 8 * WIDE_PAIRS * PITCH;
+const WIDENING: i32 = LINE_SQUARES + 16 * WIDE_PAIRS;
 const ROOTS: i32 = WIDENING + WIDENING_BYTES;
 
 /**
@@ -85,7 +88,8 @@ function squareColumns(grid: i32, best: i32, firstColumn: i32, endColumn: i32): 
   const singles = viewSingles();
   const doubles = viewDoubles();
   const xs = i32At(grid, XS) >> 2;
-  for (let pair: i32 = 0; pair < PAIRS; pair++) {
+  const pairs = widePairs(grid);
+  for (let pair: i32 = 0; pair < pairs; pair++) {
     const step = i32At(i32At(grid, OFFSET_COLUMNS), 2 * pair);
     const squares = ((best + SQUARES) >> 3) + pair * PITCH + PADDING - firstColumn;
     const end = step < 0 ? endColumn - step : endColumn;
@@ -93,6 +97,30 @@ function squareColumns(grid: i32, best: i32, firstColumn: i32, endColumn: i32): 
       const dx = (singles[xs + column + step] as f64) - (singles[xs + column] as f64);
       doubles[squares + column] = dx * dx;
     }
+  }
+}
+
+/** Pairs of the offset table that a widening look may take. */
+function widePairs(grid: i32): i32 {
+  const pairs = (i32At(grid, OFFSET_COUNT) - 1) >> 1;
+  return pairs < WIDE_PAIRS ? pairs : WIDE_PAIRS;
+}
+
+/** Of a line and another the squared lateral difference, for every pair of entries: to the one that lies on, and to the opposite one. */
+function squareLines(grid: i32, best: i32, line: i32): void {
+  const singles = viewSingles();
+  const doubles = viewDoubles();
+  const words = viewWords();
+  const ys = (i32At(grid, YS) >> 2) + line;
+  const lines = i32At(grid, OFFSET_LINES) >> 2;
+  const squares = (best + LINE_SQUARES) >> 3;
+  const pairs = widePairs(grid);
+  for (let pair: i32 = 0; pair < pairs; pair++) {
+    const step = words[lines + 2 * pair] as i32;
+    const dy = (singles[ys + step] as f64) - (singles[ys] as f64);
+    const opposite = (singles[ys - step] as f64) - (singles[ys] as f64);
+    doubles[squares + 2 * pair] = dy * dy;
+    doubles[squares + 2 * pair + 1] = opposite * opposite;
   }
 }
 
@@ -113,7 +141,17 @@ function keepRoots(grid: i32, best: i32, reach: i32, firstColumn: i32, endColumn
     const roots = lineRoots + pair * PITCH;
     const others = zs + lineStep * stride + columnStep;
     const end = columnStep < 0 ? endColumn - columnStep : endColumn;
-    for (let column = columnStep > 0 ? firstColumn - columnStep : firstColumn; column < end; column++) {
+    let column = columnStep > 0 ? firstColumn - columnStep : firstColumn;
+    // Two at a time: what JavaScript checks of an array it checks once in each turn.
+    for (; column + 1 < end; column += 2) {
+      const dz = (singles[others + column] as f64) - (singles[zs + column] as f64);
+      const nextDz = (singles[others + column + 1] as f64) - (singles[zs + column + 1] as f64);
+      const square = doubles[squares + column] as f64;
+      const nextSquare = doubles[squares + column + 1] as f64;
+      doubles[roots + column] = Math.sqrt(square + squaredDy + dz * dz);
+      doubles[roots + column + 1] = Math.sqrt(nextSquare + squaredDy + nextDz * nextDz);
+    }
+    if (column < end) {
       const dz = (singles[others + column] as f64) - (singles[zs + column] as f64);
       doubles[roots + column] = Math.sqrt((doubles[squares + column] as f64) + squaredDy + dz * dz);
     }
@@ -140,6 +178,9 @@ function measureBand(
   const unresolved = UNRESOLVED;
   const near = NEAR;
   const parts: f64 = NEIGHBOURS + 1;
+  const squares = ((best + SQUARES) >> 3) + PADDING - firstColumn;
+  const lineSquares = (best + LINE_SQUARES) >> 3;
+  let areLinesSquared = false;
   let limit: f64 = -1.0;
   if (i32At(grid, OFFSET_COUNT) > NEAR) {
     limit = Math.sqrt(f64At(i32At(grid, OFFSET_BOUNDS), NEAR));
@@ -172,7 +213,24 @@ function measureBand(
       // Not where the largest outweighs the others, or is infinite: there the sum has lost them.
       if (far < 2 && sum - largest >= largest) distance = (sum - largest) / parts;
       else if (far === 1) distance = meanWithin(best, column, limit);
-      else if (far > 1) distance = meanOfWidening(grid, best + WIDENING, best + PLACES, NEAR, limit, far, column, line);
+      else if (far > 1) {
+        if (!areLinesSquared) squareLines(grid, best, line);
+        areLinesSquared = true;
+        const room = best + WIDENING;
+        distance = meanOfWidening(
+          grid,
+          room,
+          best + PLACES,
+          NEAR,
+          limit,
+          far,
+          column,
+          line,
+          squares + column,
+          PITCH,
+          lineSquares,
+        );
+      }
     }
     if (distance < 0.0) distance = meanDistance(grid, best, column, line, work);
     doubles[out + column] = distance;
