@@ -4,8 +4,8 @@
  * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where
  *   distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
  * - filterTogether (filter-parts.ts): the same memory, which the threads share, with 4 bytes a line; for each thread 64 KiB raw, or one line, and what
- *   it measures and marks a part of the lines with: 2 KiB and the part's mask, or where distances in f32 do not decide 44 KiB more, up to
- *   124 where lines lie far closer together than columns
+ *   it measures and marks a part of the lines with: 2 KiB and the part's mask, or where distances in f32 do not decide 44 KiB more, or 84
+ *   where heights or pitches are not for lanes; up to 124 or 164 where lines lie far closer together than columns
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
