@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type DeliveryReceivers, type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { untilIdle } from "../load/process-cpu.js";
 import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
@@ -129,6 +130,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     slices.addLoad("deliveries 1/s", total, (lastMs - startMs) / 1000);
     await settled(service.url, webhookIds);
     service.assertNothingRefused();
+    await untilIdle(service.pid);
   };
   return {
     runners: alternatingSlices(LOADS, SLICES[size], measureSlice),
@@ -158,6 +160,7 @@ async function openBurst(context: BenchmarkContext): Promise<OpenBenchmark> {
     slices.addShare("reads beside deliveries %", Math.min(seconds, readSeconds), readSeconds, leastPercent);
     await settled(service.url, webhookIds);
     service.assertNothingRefused();
+    await untilIdle(service.pid);
   };
   return { runners: alternatingSlices(BURST_LOADS, 1, measureSlice), notes: [note], close };
 }

@@ -1,7 +1,7 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { startDeliveryReceivers } from "../load/delivery-receivers.js";
-import { cpuSecondsOf } from "../load/process-cpu.js";
+import { cpuSecondsOf, untilIdle } from "../load/process-cpu.js";
 import { putPrograms } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 import { produceEvents, settled, stampedNow, subscribe } from "../load/webhook-events.js";
@@ -53,6 +53,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
           await settled(service.url, ids);
           const recordedMs = performance.timeOrigin + performance.now() - arrivedMs;
           service.assertNothingRefused();
+          await untilIdle(service.pid);
           const cpuSeconds = cpuSecondsOf(service.pid) - cpuBefore;
           const seconds = (lastMs - startMs) / 1000;
           return { ...sample(seconds, cpuSeconds, { "all recorded after, ms": recordedMs }), latency };
@@ -82,7 +83,7 @@ export const webhookDeliveries: Benchmark = {
   measures:
     `${WEBHOOKS.full} webhooks subscribe to ProgramCompleted; ${EVENTS.full} runs of 4 steps and 4 checks are sent at once over the cell link. The clock starts before ` +
     "the first message and stops when the last receiver has the last event: the runs' records, the outbox, signatures and attempts are in it, and the outcomes that are " +
-    "recorded durably meanwhile; how long the rest of them takes is told. Latency runs from an event's own timestamp to the last byte at the receiver, and so holds the wait behind the events before it. The peer " +
+    "recorded durably meanwhile; how long the rest of them takes is told. CPU time is told of all that the service does until it rests, what it puts off with it. Latency runs from an event's own timestamp to the last byte at the receiver, and so holds the wait behind the events before it. The peer " +
     "is a thread whose loop posts the same bytes to the same receivers with undici's request, one at a time to each, and does nothing else; its latency runs from when it is told to.",
   metric: { name: "deliveries", unit: "1/s", better: "higher" },
   contestants: [

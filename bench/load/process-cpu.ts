@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { TICKS_PER_SECOND } from "../harness/machine-cpu.js";
 
 /** proc(5), /proc/[pid]/stat: fields 14 to 17 are utime, stime, cutime, cstime; field 2 may hold blanks and brackets. */
@@ -18,4 +19,25 @@ export function cpuSecondsOf(pid: number): number {
 export function cpuSecondsOfEndedChildren(): number {
   const [, , user = 0, system = 0] = statTicks("self");
   return (user + system) / TICKS_PER_SECOND;
+}
+
+const IDLE_WINDOW_MS = 250;
+/** A service that nobody asks anything does no more: timers, health, collections. */
+const IDLE_SHARE = 0.1;
+const IDLE_PATIENCE_MS = 20_000;
+
+/**
+ * Waits until a process does nothing to speak of: what it has put off (a snapshot, say) is of its own time, not of what is measured next.
+ * @throws {Error} when it comes to no rest
+ */
+export async function untilIdle(pid: number): Promise<void> {
+  const endMs = performance.now() + IDLE_PATIENCE_MS;
+  for (let before = cpuSecondsOf(pid); ; ) {
+    await sleep(IDLE_WINDOW_MS);
+    const now = cpuSecondsOf(pid);
+    if (now - before <= (IDLE_SHARE * IDLE_WINDOW_MS) / 1000) return;
+    before = now;
+    if (performance.now() > endMs)
+      throw new Error(`process ${pid} came to no rest within ${IDLE_PATIENCE_MS / 1000} s`);
+  }
 }

@@ -90,6 +90,11 @@ export class DeliveryDesk {
     return this.#unreadable.fault;
   }
 
+  /** Deliveries that could go out and wait for those before them. */
+  get isBusy(): boolean {
+    return this.#backlog.waitingCount > 0;
+  }
+
   get figures(): DeliveryFigures {
     const waiting = this.#backlog.waitingCount + this.#inlineQueue.waitingCount;
     const running = this.#backlog.queue.runningCount + this.#inlineQueue.runningCount;

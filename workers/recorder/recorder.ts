@@ -349,6 +349,7 @@ export class Recorder implements MessageIntake {
       },
       hasSpare: (bytes) => this.#room.hasSpare(bytes),
       runCount: () => this.#state.runCount,
+      isBusy: () => this.#webhooks?.deliveries.isBusy ?? false,
       make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, quarantinePath, throughSequence }),
       wallUs,
       onReadDamage: (error) => send({ kind: "read_damage", error }),

@@ -20,6 +20,8 @@ const DEFAULTS = {
 
 /** When another has the turn, or there is no room: nothing presses. */
 const RETRY_MS = 10_000;
+/** How many times the log that is due there may be before one is made also while deliveries wait. */
+const BUSY_FACTOR = 4;
 /** What a run takes in a snapshot, ids, frame, serial number and all; an estimate, for the first one. */
 const BYTES_PER_RUN = 200;
 
@@ -32,6 +34,8 @@ export interface SnapshotScheduleOptions {
   /** Whether so many bytes more leave room enough on the disk. */
   hasSpare(bytes: number): boolean;
   runCount(): number;
+  /** Whether others press for the machine's cores: a snapshot takes one of them for a second or more. */
+  isBusy(): boolean;
   make(throughSequence: number): SnapshotWork;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
@@ -51,7 +55,7 @@ export interface LastSnapshot {
 
 /**
  * Has snapshots made, beside everything else: one when enough of the log, or enough time with changes, lies behind the last one, and one
- * at a clean stop if it is quick. Nothing depends on one: what goes wrong is told by the log and by health, and is tried again when the
+ * at a clean stop if it is quick. One that is due by the log waits until nothing else presses, for some time. Nothing depends on one: what goes wrong is told by the log and by health, and is tried again when the
  * next is due.
  */
 export class SnapshotSchedule {
@@ -128,7 +132,8 @@ export class SnapshotSchedule {
   #grown(bytes: number): void {
     this.#logBytes += bytes;
     if (this.#isStopped || this.#isOver || this.#making !== null || this.#logBytes === 0) return;
-    const isDue = this.#logBytes >= Math.max(this.#policy.logBytes, this.#lastBytes / 2);
+    const dueBytes = Math.max(this.#policy.logBytes, this.#lastBytes / 2);
+    const isDue = this.#logBytes >= dueBytes && (this.#logBytes >= BUSY_FACTOR * dueBytes || !this.#options.isBusy());
     if (isDue && !this.#isDelayed) this.#begin();
     else if (this.#timer === null) this.#arm(this.#policy.intervalMs);
   }

@@ -21,6 +21,7 @@ class Scheduled {
   readonly schedule: SnapshotSchedule;
   sequence = 0;
   hasSpare = true;
+  isBusy = false;
   spareAsked = 0;
   cancelled = 0;
   durableFails = false;
@@ -40,6 +41,7 @@ class Scheduled {
         return this.hasSpare;
       },
       runCount: () => 1_000,
+      isBusy: () => this.isBusy,
       make: (throughSequence) => {
         this.asked.push(throughSequence);
         const outcome = new Promise<SnapshotOutcome>((resolve) => {
@@ -105,6 +107,30 @@ t.test("due with enough log behind the last one, and never two at a time", async
   await scheduled.pass(60 * MINUTE);
   t.same(scheduled.asked, [2, 3], "nothing has changed since");
 });
+
+t.test(
+  "one that is due waits while deliveries do, until four times as much log lies behind the last one",
+  async (t) => {
+    const scheduled = new Scheduled();
+    scheduled.schedule.start(0, null);
+    scheduled.isBusy = true;
+    await scheduled.commit(255 * MIB);
+    t.same(scheduled.asked, []);
+    scheduled.isBusy = false;
+    await scheduled.commit(100);
+    t.same(scheduled.asked, [2], "nothing waits any more");
+    await scheduled.end("made");
+    scheduled.isBusy = true;
+    await scheduled.commit(255 * MIB);
+    t.same(scheduled.asked, [2]);
+    await scheduled.commit(MIB);
+    t.same(scheduled.asked, [2, 4], "however much waits");
+    await scheduled.end("made");
+    await scheduled.commit(65 * MIB);
+    await scheduled.pass(5 * MINUTE);
+    t.same(scheduled.asked, [2, 4, 5], "enough time");
+  },
+);
 
 t.test("a large snapshot is made as the log grows by half of it", async (t) => {
   const scheduled = new Scheduled();
