@@ -53,3 +53,27 @@ export function newDelivery(
     updatedAtUs: event.timeUs,
   };
 }
+
+/** What all deliveries of an event share. */
+export interface BegunEvent {
+  readonly id: string;
+  readonly name: Delivery["eventName"];
+  readonly timeUs: number;
+  readonly runId: string | null;
+}
+
+/** A delivery that began with an event and had no attempt yet, in as little room as that takes: thousands wait at a time. */
+export class BegunDelivery {
+  readonly #emitted: EmittedDelivery;
+  readonly #event: BegunEvent;
+
+  constructor(emitted: EmittedDelivery, event: BegunEvent) {
+    this.#emitted = emitted;
+    this.#event = event;
+  }
+
+  /** A new object each time. */
+  toDelivery(): Delivery {
+    return newDelivery(this.#emitted, this.#event, this.#event.runId);
+  }
+}

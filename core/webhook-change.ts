@@ -14,7 +14,7 @@ export interface DeliveryPut {
   kind: "delivery_put";
   delivery: Delivery;
   /** Oldest first, the latest `LIMITS.attemptsPerDelivery`. */
-  history: DeliveryAttempt[];
+  history: readonly DeliveryAttempt[];
   /** Of WebhookTest, which no run keeps; null for a run's event. */
   payload: string | null;
 }

@@ -159,7 +159,7 @@ export class DeskBench {
         }
       } else if (record.change.kind === "delivery_put" && record.change.delivery.id === deliveryId) {
         const { delivery, history, payload } = record.change as DeliveryPut;
-        content = { delivery, history, payload: payload ?? (payloads.get(delivery.eventId) as string) };
+        content = { delivery, history: [...history], payload: payload ?? (payloads.get(delivery.eventId) as string) };
       }
     }
     return content;

@@ -1,5 +1,5 @@
-import type { Delivery, DeliveryAttempt } from "../../core/delivery.js";
-import { newDelivery } from "../../core/emit-run-event.js";
+import type { Delivery } from "../../core/delivery.js";
+import { BegunDelivery, newDelivery } from "../../core/emit-run-event.js";
 import type { EmittedEvent } from "../../core/emitted-event.js";
 import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
@@ -126,10 +126,11 @@ export class DeliveryDesk {
   emitted(event: EmittedEvent, runId: string, sequence: number): void {
     const payload = eventPayload(event.payload);
     const isKept = this.#payloads.keptBytes + payload.bytes.length <= KEPT_PAYLOAD_BYTES;
+    const { id, name, timeUs } = event;
     const begun = event.deliveries.map((one) => {
-      const delivery = this.#options.state.pendingOne(one.id) ?? newDelivery(one, event, runId);
-      const tracked = this.#track(delivery.id, delivery.webhookId, delivery, "unseen", sequence);
-      if (isKept) this.#keep(tracked, [], payload, null);
+      const kept = this.#options.state.keptPending(one.id) ?? new BegunDelivery(one, { id, name, timeUs, runId });
+      const tracked = this.#track(one.id, one.webhookId, kept, "unseen", sequence);
+      if (isKept) this.#keep(tracked, payload);
       return tracked;
     });
     this.#view.await(sequence, begun, false);
@@ -151,7 +152,8 @@ export class DeliveryDesk {
     const delivery = newDelivery(begun, { id: eventId, name: "WebhookTest", timeUs }, null);
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     const tracked = this.#track(delivery.id, webhookId, delivery, "unseen", sequence);
-    this.#keep(tracked, [], eventPayload(payload), payload);
+    tracked.testPayload = payload;
+    this.#keep(tracked, eventPayload(payload));
     this.#view.await(sequence, [tracked], false);
     // Whoever tests knows a webhook, not the delivery: one that is deleted meanwhile is not there.
     return this.#wants.add(tracked, (outcome) => {
@@ -182,11 +184,9 @@ export class DeliveryDesk {
   /** Nobody waits for it any more: an attempt under way goes on and is recorded, one that was not begun is not made. */
   drop(want: InlineWant, error: ServiceError): void {
     const { tracked } = want;
-    const at = tracked.inline.indexOf(want);
-    if (at < 0) return;
-    tracked.inline.splice(at, 1);
+    if (!tracked.unwant(want)) return;
     this.#wants.answer(want, { error });
-    const isLeft = tracked.phase === "wanted" && tracked.inline.length === 0;
+    const isLeft = tracked.phase === "wanted" && !tracked.isInlineWanted;
     if (!isLeft || !this.#inlineQueue.remove(tracked.webhookId, tracked)) return;
     // The automatic attempts gave way to it, perhaps for longer than their window: they are not lost with it.
     tracked.window = null;
@@ -214,8 +214,9 @@ export class DeliveryDesk {
       this.#unreadable.remove(tracked);
       // What is known here is newer than what the view had.
       tracked.delivery ??= delivery;
-      const testPayload = delivery.runId === null ? payload : null;
-      this.#keep(tracked, history, eventPayload(payload), testPayload);
+      tracked.testPayload = delivery.runId === null ? payload : null;
+      tracked.history = history;
+      this.#keep(tracked, eventPayload(payload));
       if (tracked.place === this.#inlineQueue) this.#serveInline(tracked);
       else this.#proceed(tracked);
     } else {
@@ -285,7 +286,7 @@ export class DeliveryDesk {
   #track(
     deliveryId: string,
     webhookId: string,
-    delivery: Delivery | null,
+    delivery: Delivery | BegunDelivery | null,
     phase: Tracked["phase"],
     sequence: number,
   ): Tracked {
@@ -294,14 +295,14 @@ export class DeliveryDesk {
     return tracked;
   }
 
-  #keep(tracked: Tracked, history: DeliveryAttempt[], payload: EventPayload, testPayload: string | null): void {
-    tracked.content = { history, payload, testPayload };
+  #keep(tracked: Tracked, payload: EventPayload): void {
+    tracked.payload = payload;
     this.#payloads.hold(payload);
   }
 
   /** The view has the record that it began with. */
   #seen(tracked: Tracked): void {
-    if (tracked.inline.length > 0) {
+    if (tracked.isInlineWanted) {
       this.#rest(tracked);
       return;
     }
@@ -330,7 +331,7 @@ export class DeliveryDesk {
 
   /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
   #forget(tracked: Tracked): void {
-    const isAtRest = tracked.phase === "idle" && tracked.inline.length === 0 && tracked.isRecorded;
+    const isAtRest = tracked.phase === "idle" && !tracked.isInlineWanted && tracked.isRecorded;
     if (!isAtRest || !this.#view.has(tracked.sequence)) return;
     // It may have been forgotten before, and be asked about anew since.
     if (this.#tracked.get(tracked.id) === tracked) this.#letGo(tracked);
@@ -338,7 +339,7 @@ export class DeliveryDesk {
 
   #letGo(tracked: Tracked): void {
     this.#tracked.delete(tracked.id);
-    if (tracked.content !== null) this.#payloads.release(tracked.content.payload);
+    if (tracked.payload !== null) this.#payloads.release(tracked.payload);
   }
 
   /** Jobs that go to the dispatcher together: the bytes of one event are then sent across once. */
@@ -376,7 +377,7 @@ export class DeliveryDesk {
   /** Its turn has come. */
   #proceed(tracked: Tracked): void {
     if (this.#isStopped) return;
-    if (tracked.inline.length > 0) {
+    if (tracked.isInlineWanted) {
       this.#leavePlace(tracked);
       this.#rest(tracked);
       return;
@@ -395,7 +396,7 @@ export class DeliveryDesk {
   /** The turn of its next inline attempt has come; nothing else is under way. */
   #serveInline(tracked: Tracked): void {
     if (this.#isStopped) return;
-    if (tracked.inline.length === 0) {
+    if (!tracked.isInlineWanted) {
       this.#leavePlace(tracked);
       this.#rest(tracked);
       return;
@@ -406,7 +407,7 @@ export class DeliveryDesk {
         this.#load(tracked);
         return;
       case "delivered":
-        for (const want of tracked.inline.splice(0)) this.#wants.answerRecorded(want, tracked);
+        for (const want of tracked.takeWants()) this.#wants.answerRecorded(want, tracked);
         this.#leavePlace(tracked);
         this.#end(tracked);
         return;
@@ -435,7 +436,7 @@ export class DeliveryDesk {
     this.#dispatched.delete(tracked);
     if (next.kind === "released") tracked.window = next.window;
     // Released for a manual retry, or because its webhook has changed.
-    if (next.kind === "released" && tracked.inline.length === 0 && tracked.place !== null) this.#proceed(tracked);
+    if (next.kind === "released" && !tracked.isInlineWanted && tracked.place !== null) this.#proceed(tracked);
     else this.#ended(tracked);
   }
 
@@ -451,7 +452,7 @@ export class DeliveryDesk {
 
   /** Nothing is under way: what is still to be done waits for its turn, or there is nothing more. */
   #rest(tracked: Tracked): void {
-    if (tracked.inline.length > 0) {
+    if (tracked.isInlineWanted) {
       tracked.phase = "wanted";
       this.#inlineQueue.add(tracked.webhookId, tracked);
     } else if (tracked.delivery?.status === "pending") {

@@ -4,7 +4,7 @@ import type { DeliveryPut } from "../../core/webhook-change.js";
 import type { Timers } from "../../storage/log-options.js";
 import type { DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { DeliveryCounts } from "./delivery-figures.js";
-import type { Tracked, TrackedContent } from "./tracked-delivery.js";
+import type { Tracked } from "./tracked-delivery.js";
 import type { WebhookState } from "./webhook-state.js";
 
 /** When an outcome cannot be recorded (more is waiting than the log may hold), it is tried again. */
@@ -38,7 +38,7 @@ export class DeliveryOutcomes {
 
   /** What the dispatcher reports. */
   take({ attempt, next }: DeliveryReport, tracked: Tracked): void {
-    const { delivery, content } = tracked as { delivery: Delivery; content: TrackedContent };
+    const { delivery, history } = tracked as Tracked & { delivery: Delivery };
     const timeUs = this.#options.tick();
     const after: Delivery = { ...delivery, nextRetryAtUs: next.kind === "retry" ? next.atUs : null };
     if (attempt !== null) {
@@ -46,7 +46,7 @@ export class DeliveryOutcomes {
       after.attempts = attempt.attemptNumber;
       after.lastStatusCode = attempt.statusCode;
       after.lastError = attempt.error;
-      content.history = [...content.history.slice(1 - LIMITS.attemptsPerDelivery), attempt];
+      tracked.history = [...history.slice(1 - LIMITS.attemptsPerDelivery), attempt];
     }
     if (next.kind === "delivered") {
       after.status = "delivered";
@@ -85,8 +85,7 @@ export class DeliveryOutcomes {
 
   /** Appends the delivery as it is. What is recorded is whole: one that could not be appended is made good by the next. */
   #record(tracked: Tracked, timeUs: number): void {
-    const { delivery, content } = tracked as { delivery: Delivery; content: TrackedContent };
-    const { history, testPayload } = content;
+    const { delivery, history, testPayload } = tracked as Tracked & { delivery: Delivery };
     try {
       const change: DeliveryPut = { kind: "delivery_put", delivery, history, payload: testPayload };
       tracked.sequence = this.#options.append(change, timeUs);

@@ -1,7 +1,8 @@
 import type { Delivery } from "../../core/delivery.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { BegunWindow, DeliveryJob } from "../dispatcher/dispatcher-messages.js";
-import type { Tracked, TrackedContent } from "./tracked-delivery.js";
+import type { EventPayload } from "./event-payloads.js";
+import type { Tracked } from "./tracked-delivery.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
 /** What is to be done of a delivery whose turn has come, nothing else of it being under way. */
@@ -22,8 +23,8 @@ const LOAD: AutomaticTurn = { kind: "load" };
 const DELIVERED: DeliveryTurn = { kind: "delivered" };
 const DELETED = "the webhook was deleted";
 
-export function automaticTurn({ delivery, content }: Tracked, state: WebhookState): AutomaticTurn {
-  if (delivery === null || content === null) return LOAD;
+export function automaticTurn({ delivery, payload }: Tracked, state: WebhookState): AutomaticTurn {
+  if (delivery === null || payload === null) return LOAD;
   const kept = state.get(delivery.webhookId);
   const isTest = delivery.eventName === "WebhookTest";
   if (kept === undefined) return { kind: "give_up", lastError: DELETED };
@@ -33,8 +34,8 @@ export function automaticTurn({ delivery, content }: Tracked, state: WebhookStat
 }
 
 /** Of one that somebody waits for: also of a webhook that is disabled. */
-export function inlineTurn({ delivery, content }: Tracked, state: WebhookState): DeliveryTurn {
-  if (delivery === null || content === null) return LOAD;
+export function inlineTurn({ delivery, payload }: Tracked, state: WebhookState): DeliveryTurn {
+  if (delivery === null || payload === null) return LOAD;
   if (delivery.status === "delivered") return DELIVERED;
   const kept = state.get(delivery.webhookId);
   return kept === undefined ? { kind: "give_up", lastError: DELETED } : { kind: "attempt", kept, attempts: 1 };
@@ -53,7 +54,7 @@ export function jobOf(
   attempts: number,
   window: BegunWindow | null,
 ): DeliveryJob {
-  const { delivery, content } = tracked as { delivery: Delivery; content: TrackedContent };
+  const { delivery, payload } = tracked as { delivery: Delivery; payload: EventPayload };
   return {
     deliveryId: tracked.id,
     eventId: delivery.eventId,
@@ -65,6 +66,6 @@ export function jobOf(
     attempts,
     timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
     backoffMs: webhook.retryBackoffSeconds * 1000,
-    payload: content.payload.bytes,
+    payload: payload.bytes,
   };
 }

@@ -53,13 +53,13 @@ export class InlineWants {
     this.#count++;
     const want: InlineWant = { tracked, answer, timer: null, isAnswered: false };
     want.timer = this.#timers.set(() => this.#onOverdue(want), LIMITS.inlineWaitMs);
-    tracked.inline.push(want);
+    tracked.want(want);
     return want;
   }
 
   /** The one whose attempt begins now. */
   begin(tracked: Tracked): void {
-    const want = tracked.inline.shift() as InlineWant;
+    const want = tracked.takeWant() as InlineWant;
     this.#clear(want);
     tracked.current = want;
   }
@@ -79,7 +79,7 @@ export class InlineWants {
 
   /** Answers all that were not begun. */
   refuseAll(tracked: Tracked, error: ServiceError): void {
-    for (const want of tracked.inline.splice(0)) this.answer(want, { error });
+    for (const want of tracked.takeWants()) this.answer(want, { error });
   }
 
   /** Answers it once the delivery's latest record is committed. */

@@ -1,5 +1,5 @@
 import type { Delivery } from "../../core/delivery.js";
-import { newDelivery } from "../../core/emit-run-event.js";
+import { BegunDelivery } from "../../core/emit-run-event.js";
 import type { Webhook } from "../../core/webhook.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
 import { packValues, unpackValues } from "../../storage/packed-values.js";
@@ -22,7 +22,7 @@ type PackedWebhook = KeptWebhook | { deleted: string };
 export class WebhookState {
   readonly #webhooks = new Map<string, KeptWebhook>();
   readonly #deleted = new Set<string>();
-  readonly #pending = new Map<string, Delivery>();
+  readonly #pending = new Map<string, Delivery | BegunDelivery>();
 
   get(id: string): KeptWebhook | undefined {
     return this.#webhooks.get(id);
@@ -41,11 +41,17 @@ export class WebhookState {
   }
 
   /** Deliveries that have not come to their end, oldest first. */
-  pending(): Iterable<Delivery> {
-    return this.#pending.values();
+  *pending(): Iterable<Delivery> {
+    for (const one of this.#pending.values()) yield one instanceof BegunDelivery ? one.toDelivery() : one;
   }
 
   pendingOne(deliveryId: string): Delivery | undefined {
+    const one = this.#pending.get(deliveryId);
+    return one instanceof BegunDelivery ? one.toDelivery() : one;
+  }
+
+  /** As it is kept. */
+  keptPending(deliveryId: string): Delivery | BegunDelivery | undefined {
     return this.#pending.get(deliveryId);
   }
 
@@ -57,7 +63,7 @@ export class WebhookState {
     const deleted = [...this.#deleted].map((id): PackedWebhook => ({ deleted: id }));
     const kept = [...this.#webhooks.values()].map((one): PackedWebhook => ({ ...one }));
     await sink.write("recorderWebhooks", packValues([...kept, ...deleted]));
-    await sink.write("recorderDeliveries", packValues(this.#pending.values()));
+    await sink.write("recorderDeliveries", packValues(this.pending()));
   }
 
   /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
@@ -88,10 +94,12 @@ export class WebhookState {
 
   /** Deliveries begin with these events of a run; those that had come to their end when the record was written do not. */
   begin(runId: string, events: readonly IndexedEvent[]): void {
-    for (const event of events) {
-      for (const delivery of event.deliveries) {
+    for (const { id, name, timeUs, deliveries } of events) {
+      // Not the event itself, which holds more.
+      const event = { id, name, timeUs, runId };
+      for (const delivery of deliveries) {
         if (delivery.settled === true || this.#pending.has(delivery.id)) continue;
-        this.#pending.set(delivery.id, newDelivery(delivery, event, runId));
+        this.#pending.set(delivery.id, new BegunDelivery(delivery, event));
       }
     }
   }
