@@ -211,6 +211,14 @@ export class DeskBench {
     return this.desk.retry(deliveryId, webhookId, answer);
   }
 
+  /** One that follows another and was released before its turn. */
+  endBehind(deliveryId: string): void {
+    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
+    const { window } = this.jobs.get(deliveryId) as DeliveryJob;
+    this.jobs.delete(deliveryId);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window } }]);
+  }
+
   /** A pause that was released ends without an attempt. */
   endPause(deliveryId: string): void {
     if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);

@@ -35,6 +35,7 @@ export function startTestDispatcher(
       {
         ...{
           deliveryId,
+          afterId: null,
           eventId: `e${made}`,
           eventName: "ProgramFailed",
           url,

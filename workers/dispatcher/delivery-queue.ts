@@ -2,7 +2,9 @@
  * Which deliveries run at a time. Receivers are independent: each may always have one delivery under way, whatever the others do, and
  * more, up to `PER_RECEIVER`, while fewer than `IN_ALL` run in all. So at most one a webhook and `IN_ALL` run (`LIMITS.webhooks`), and a
  * receiver that never answers costs the others nothing. Within a receiver, oldest first. With more in all, each only has more
- * connections: measured, two hundred receivers are served no faster.
+ * connections: measured, two hundred receivers are served no faster. But whoever has one under way and waits for room among all may have one
+ * more go ahead: it is given to the dispatcher before its turn, which comes when the one under way has ended, and then needs to be
+ * asked of nobody.
  */
 export const PER_RECEIVER = 8;
 export const IN_ALL = 128;
@@ -11,7 +13,9 @@ interface Receiver<Delivery> {
   waiting: Delivery[];
   /** Of `waiting`, those before it have been taken. */
   next: number;
-  running: number;
+  running: Set<Delivery>;
+  /** Taken before its turn: it takes the place of the one that runs. */
+  ahead: Delivery | null;
 }
 
 export class DeliveryQueue<Delivery> {
@@ -20,15 +24,19 @@ export class DeliveryQueue<Delivery> {
   readonly #ready = new Set<string>();
   /** Receivers that have a delivery under way and wait for room among all. */
   readonly #starved = new Set<string>();
+  /** Those of them that may have one more go ahead. */
+  readonly #mayGoAhead = new Set<string>();
   #running = 0;
   #waiting = 0;
+  #ahead = 0;
 
   get runningCount(): number {
     return this.#running;
   }
 
+  /** Those that were taken ahead of their turn among them. */
   get waitingCount(): number {
-    return this.#waiting;
+    return this.#waiting + this.#ahead;
   }
 
   waitingOf(receiverId: string): number {
@@ -39,7 +47,7 @@ export class DeliveryQueue<Delivery> {
   add(receiverId: string, delivery: Delivery): void {
     let receiver = this.#receivers.get(receiverId);
     if (receiver === undefined) {
-      receiver = { waiting: [], next: 0, running: 0 };
+      receiver = { waiting: [], next: 0, running: new Set(), ahead: null };
       this.#receivers.set(receiverId, receiver);
     }
     receiver.waiting.push(delivery);
@@ -53,23 +61,40 @@ export class DeliveryQueue<Delivery> {
       const receiver = this.#receivers.get(receiverId) as Receiver<Delivery>;
       // One receiver after the other: whoever has been served goes behind those that wait.
       this.#ready.delete(receiverId);
-      if (receiver.next === receiver.waiting.length || receiver.running >= PER_RECEIVER) continue;
-      if (receiver.running > 0 && this.#running >= IN_ALL) {
+      const running = receiver.running.size;
+      if (receiver.next === receiver.waiting.length || running >= PER_RECEIVER) continue;
+      if (running > 0 && this.#running >= IN_ALL) {
         this.#starved.add(receiverId);
+        if (running === 1 && receiver.ahead === null) this.#mayGoAhead.add(receiverId);
         continue;
       }
       this.#ready.add(receiverId);
-      const delivery = receiver.waiting[receiver.next++] as Delivery;
-      if (receiver.next * 2 > receiver.waiting.length) {
-        receiver.waiting = receiver.waiting.slice(receiver.next);
-        receiver.next = 0;
-      }
-      receiver.running++;
+      const delivery = this.#takeFrom(receiver);
+      receiver.running.add(delivery);
       this.#running++;
-      this.#waiting--;
       return delivery;
     }
     return undefined;
+  }
+
+  /** The next one that may be given away before its turn, once `take` gives none; as `take`. What it follows, `before` tells. */
+  takeAhead(): Delivery | undefined {
+    for (const receiverId of this.#mayGoAhead) {
+      this.#mayGoAhead.delete(receiverId);
+      const receiver = this.#receivers.get(receiverId);
+      if (receiver === undefined || receiver.ahead !== null || receiver.running.size !== 1) continue;
+      if (receiver.next === receiver.waiting.length) continue;
+      receiver.ahead = this.#takeFrom(receiver);
+      this.#ahead++;
+      return receiver.ahead;
+    }
+    return undefined;
+  }
+
+  /** The one under way whose end a delivery that was taken waits for; undefined: its turn has come. */
+  before(receiverId: string, delivery: Delivery): Delivery | undefined {
+    const receiver = this.#receivers.get(receiverId);
+    return receiver?.ahead === delivery ? [...receiver.running][0] : undefined;
   }
 
   /** Takes one that waits out of its turn; false when it does not wait. */
@@ -83,10 +108,20 @@ export class DeliveryQueue<Delivery> {
     return true;
   }
 
-  ended(receiverId: string): void {
+  ended(receiverId: string, delivery: Delivery): void {
     const receiver = this.#receivers.get(receiverId) as Receiver<Delivery>;
-    receiver.running--;
-    this.#running--;
+    if (receiver.ahead !== null) this.#ahead--;
+    if (receiver.ahead === delivery) {
+      receiver.ahead = null;
+    } else {
+      receiver.running.delete(delivery);
+      this.#running--;
+      if (receiver.ahead !== null) {
+        receiver.running.add(receiver.ahead);
+        this.#running++;
+        receiver.ahead = null;
+      }
+    }
     this.#ready.add(receiverId);
     if (this.#running < IN_ALL) {
       for (const starved of this.#starved) this.#ready.add(starved);
@@ -95,10 +130,21 @@ export class DeliveryQueue<Delivery> {
     this.#forgetIdle(receiverId, receiver);
   }
 
+  #takeFrom(receiver: Receiver<Delivery>): Delivery {
+    const delivery = receiver.waiting[receiver.next++] as Delivery;
+    if (receiver.next * 2 > receiver.waiting.length) {
+      receiver.waiting = receiver.waiting.slice(receiver.next);
+      receiver.next = 0;
+    }
+    this.#waiting--;
+    return delivery;
+  }
+
   #forgetIdle(receiverId: string, receiver: Receiver<Delivery>): void {
-    if (receiver.running > 0 || receiver.next < receiver.waiting.length) return;
+    if (receiver.running.size > 0 || receiver.next < receiver.waiting.length) return;
     this.#receivers.delete(receiverId);
     this.#ready.delete(receiverId);
     this.#starved.delete(receiverId);
+    this.#mayGoAhead.delete(receiverId);
   }
 }

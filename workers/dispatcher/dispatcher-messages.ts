@@ -23,6 +23,8 @@ export interface BegunWindow {
 /** Attempts of one delivery: a window of them, or what is left of one. */
 export interface DeliveryJob {
   deliveryId: string;
+  /** It begins when the attempt of that delivery that is under way has ended; null, or of one that is not being made: at once. */
+  afterId: string | null;
   eventId: string;
   eventName: EventName;
   /** The webhook's at this time. */
@@ -48,14 +50,15 @@ export interface DeliveryReport {
   attempt: DeliveryAttempt | null;
   /**
    * `retry`: a further attempt follows by itself at that time, which is not over. `attempt`: one follows now, without a pause or behind it.
-   * `released`: none follows, as was asked for, and the delivery is not at its end; automatic ones that follow have that window.
+   * `released`: none follows, as was asked for, and the delivery is not at its end; automatic ones that follow have that window, or
+   * a new one.
    */
   next:
     | { kind: "delivered" }
     | { kind: "failed" }
     | { kind: "retry"; atUs: number }
     | { kind: "attempt" }
-    | { kind: "released"; window: BegunWindow };
+    | { kind: "released"; window: BegunWindow | null };
 }
 
 /** How the front serves. */

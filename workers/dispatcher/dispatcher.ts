@@ -41,6 +41,8 @@ interface Running {
 export class Dispatcher {
   readonly #environment: DispatcherEnvironment;
   readonly #running = new Map<string, Running>();
+  /** Jobs whose turn has not come, by the delivery whose attempt they wait for. */
+  readonly #behind = new Map<string, DeliveryJob>();
   #onIdle: (() => void) | null = null;
 
   constructor(environment: DispatcherEnvironment) {
@@ -52,10 +54,18 @@ export class Dispatcher {
     return this.#running.size;
   }
 
-  /** Starts a delivery; its id is not running already. */
+  /** Starts a delivery, or does when its turn comes; its id is not running already. */
   deliver(job: DeliveryJob): void {
-    const { attempts, timeoutMs, backoffMs, deliveryId } = job;
+    const { deliveryId, afterId } = job;
     if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
+    const isToWait = afterId !== null && (this.#running.get(afterId)?.request ?? null) !== null;
+    // No more than one waits for another: nobody asks for more.
+    if (isToWait && !this.#behind.has(afterId)) this.#behind.set(afterId, job);
+    else this.#start(job);
+  }
+
+  #start(job: DeliveryJob): void {
+    const { attempts, timeoutMs, backoffMs, deliveryId } = job;
     const plan = { attempts, timeoutMs, backoffMs, windowMs: LIMITS.dispatchWindowMs };
     const nowMs = this.#environment.nowMs();
     const running: Running = {
@@ -79,18 +89,27 @@ export class Dispatcher {
     this.#environment.report({ deliveryId, attempt: null, next: { kind: "retry", atUs } });
   }
 
-  /** No further attempt by itself. Of a delivery that is not running there is nothing to do: its end is reported or on its way. */
+  /** No further attempt by itself. Of a delivery that is not here there is nothing to do: its end is reported or on its way. */
   release(deliveryId: string): void {
     const running = this.#running.get(deliveryId);
-    if (running === undefined) return;
+    if (running === undefined) {
+      for (const [afterId, job] of this.#behind) if (job.deliveryId === deliveryId) this.#releaseBehind(afterId, job);
+      return;
+    }
     running.isReleased = true;
     if (running.request !== null) return;
     this.#environment.timers.clear(running.timer);
     this.#end(running, { deliveryId, attempt: null, next: released(running) });
   }
 
+  #releaseBehind(afterId: string, { deliveryId, window }: DeliveryJob): void {
+    this.#behind.delete(afterId);
+    this.#environment.report({ deliveryId, attempt: null, next: { kind: "released", window } });
+  }
+
   /** Releases all; resolves when what was under way has ended, which is cut short after `graceMs`. */
   stop(graceMs: number): Promise<void> {
+    for (const [afterId, job] of this.#behind) this.#releaseBehind(afterId, job);
     for (const deliveryId of [...this.#running.keys()]) this.release(deliveryId);
     if (this.#running.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -166,6 +185,15 @@ export class Dispatcher {
     const next: DeliveryReport["next"] = delayMs > 0 ? { kind: "retry", atUs } : { kind: "attempt" };
     this.#environment.report({ deliveryId, attempt, next });
     this.#pause(running, delayMs);
+    // A pause keeps nobody waiting.
+    this.#startBehind(deliveryId);
+  }
+
+  #startBehind(deliveryId: string): void {
+    const job = this.#behind.get(deliveryId);
+    if (job === undefined) return;
+    this.#behind.delete(deliveryId);
+    this.#start(job);
   }
 
   #pause(running: Running, delayMs: number): void {
@@ -176,6 +204,7 @@ export class Dispatcher {
   #end(running: Running, report: DeliveryReport): void {
     this.#running.delete(running.job.deliveryId);
     this.#environment.report(report);
+    this.#startBehind(running.job.deliveryId);
     if (this.#running.size === 0) this.#onIdle?.();
   }
 }

@@ -349,7 +349,7 @@ export class DeliveryDesk {
     if (!this.#isServing || this.#isStopped) return;
     for (;;) {
       const inline = this.#inlineQueue.take();
-      const tracked = inline ?? this.#backlog.queue.take();
+      const tracked = inline ?? this.#backlog.queue.take() ?? this.#backlog.queue.takeAhead();
       if (tracked === undefined) break;
       tracked.phase = "idle";
       tracked.place = inline === undefined ? this.#backlog.queue : this.#inlineQueue;
@@ -426,7 +426,8 @@ export class DeliveryDesk {
 
   #dispatch(tracked: Tracked, kept: KeptWebhook, attempts: number, window: BegunWindow | null): void {
     tracked.phase = "running";
-    this.#jobs.push(jobOf(tracked, kept, attempts, window));
+    const afterId = tracked.place?.before(tracked.webhookId, tracked)?.id ?? null;
+    this.#jobs.push(jobOf(tracked, kept, attempts, window, afterId));
   }
 
   #report(report: DeliveryReport, tracked: Tracked): void {
@@ -490,7 +491,7 @@ export class DeliveryDesk {
   }
 
   #leavePlace(tracked: Tracked): void {
-    tracked.place?.ended(tracked.webhookId);
+    tracked.place?.ended(tracked.webhookId, tracked);
     tracked.place = null;
   }
 

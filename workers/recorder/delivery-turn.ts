@@ -47,16 +47,18 @@ export function webhookDeleted({ id, webhookId }: Tracked): ServiceError {
   return new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
 }
 
-/** Of one whose turn is to be attempted: with what is left of its window, or a new one. */
+/** Of one whose turn is to be attempted: with what is left of its window, or a new one; behind the attempt of another, or at once. */
 export function jobOf(
   tracked: Tracked,
   { webhook, secret }: KeptWebhook,
   attempts: number,
   window: BegunWindow | null,
+  afterId: string | null,
 ): DeliveryJob {
   const { delivery, payload } = tracked as { delivery: Delivery; payload: EventPayload };
   return {
     deliveryId: tracked.id,
+    afterId,
     eventId: delivery.eventId,
     eventName: delivery.eventName,
     url: webhook.url,

@@ -48,7 +48,7 @@ function bench() {
 }
 
 const JOB: DeliveryJob = {
-  ...{ deliveryId: "d1", eventId: "e1", eventName: "ProgramFailed", url: "http://h/", secret: "s" },
+  ...{ deliveryId: "d1", afterId: null, eventId: "e1", eventName: "ProgramFailed", url: "http://h/", secret: "s" },
   window: null,
   ...{ firstAttemptNumber: 1, attempts: 4, timeoutMs: 3000, backoffMs: 1000, payload: Buffer.from("{}") },
 };
@@ -287,6 +287,63 @@ t.test("released in a pause, in an attempt that fails, and in one that is taken"
   t.match(reports.at(-1), { deliveryId: "d3", next: { kind: "delivered" } });
   dispatcher.release("unknown");
   t.equal(dispatcher.runningCount, 0);
+});
+
+t.test("one that follows another begins when the attempt of that one has ended, whatever comes of it", async (t) => {
+  for (const [outcome, kind] of [
+    [OK, "delivered"],
+    [BAD, "retry"],
+  ] as const) {
+    const { dispatcher, sent, reports, advance } = bench();
+    dispatcher.deliver(JOB);
+    dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", eventId: "e2" });
+    advance(1_000);
+    t.equal(sent.length, 1);
+    sent[0]?.end(outcome);
+    t.equal(reports[0]?.next.kind, kind);
+    t.equal(sent[1]?.request.eventId, "e2");
+    advance(500);
+    sent[1]?.end(OK);
+    t.match(reports[1], {
+      deliveryId: "d2",
+      attempt: { startedAtUs: START_US + 1_000_000 },
+      next: { kind: "delivered" },
+    });
+  }
+});
+
+t.test(
+  "one that follows another which is in its pause, or not there, begins at once, and so does a second one",
+  async (t) => {
+    const { dispatcher, sent } = bench();
+    dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", eventId: "e2" });
+    t.equal(sent.length, 1);
+    sent[0]?.end(BAD);
+    dispatcher.deliver({ ...JOB, deliveryId: "d3", afterId: "d2", eventId: "e3" });
+    t.equal(sent.length, 2);
+    dispatcher.deliver({ ...JOB, deliveryId: "d4", afterId: "d3", eventId: "e4" });
+    t.equal(sent.length, 2);
+    dispatcher.deliver({ ...JOB, deliveryId: "d5", afterId: "d3", eventId: "e5" });
+    t.same([sent.length, sent[2]?.request.eventId], [3, "e5"]);
+  },
+);
+
+t.test("one that follows another and is released, or stopped, is never begun", async (t) => {
+  const { dispatcher, sent, reports } = bench();
+  dispatcher.deliver(JOB);
+  const window = { endMs: 9_000, nextAttemptMs: 100 };
+  for (const one of [null, window]) {
+    dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", window: one });
+    dispatcher.release("d2");
+    t.same(reports.at(-1), { deliveryId: "d2", attempt: null, next: { kind: "released", window: one } });
+  }
+  dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1" });
+  const stopped = dispatcher.stop(1_000);
+  t.same(reports.at(-1), { deliveryId: "d2", attempt: null, next: { kind: "released", window: null } });
+  sent[0]?.end(OK);
+  await stopped;
+  t.match(reports.at(-1), { deliveryId: "d1", next: { kind: "delivered" } });
+  t.equal(sent.length, 1);
 });
 
 t.test("stopping waits for what is under way, and for no longer than it may", async (t) => {

@@ -1,6 +1,8 @@
 import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { ServiceError } from "../../../core/service-errors.js";
+import type { Webhook } from "../../../core/webhook.js";
+import { IN_ALL } from "../../../workers/dispatcher/delivery-queue.js";
 import type { DeliveryJob } from "../../../workers/dispatcher/dispatcher-messages.js";
 import type { InlineAnswer } from "../../../workers/recorder/tracked-delivery.js";
 import { BEGUN_WINDOW, countedId, DeskBench, webhookOf } from "../../helpers/desk-bench.js";
@@ -268,6 +270,47 @@ t.test(
     t.equal(order.length, 80, "each once");
     t.ok(ids.every((id) => one.stored(id)?.delivery.status === "delivered"));
     t.equal(one.desk.figures.waiting, 0);
+  },
+);
+
+t.test(
+  "with as many under way as may be, the next one of each receiver is given to the dispatcher behind its attempt",
+  async (t) => {
+    const webhooks = Array.from({ length: IN_ALL }, (_, n) => webhookOf(n + 1));
+    const one = bench(...webhooks);
+    const events = Array.from({ length: 3 }, () => one.emit(webhooks));
+    one.settle();
+    const idOf = (event: number, webhook: number): string => events[event]?.deliveries[webhook]?.id as string;
+    t.equal(one.jobs.size, 2 * IN_ALL);
+    t.same([one.jobs.get(idOf(0, 5))?.afterId, one.jobs.get(idOf(1, 5))?.afterId], [null, idOf(0, 5)]);
+    t.match(one.desk.figures, { running: IN_ALL, waiting: 2 * IN_ALL });
+    one.attempt(idOf(0, 5), true, false);
+    t.equal(one.jobs.get(idOf(2, 5))?.afterId, idOf(1, 5), "behind the one that has begun by itself");
+    // A webhook that changes: what has not begun goes with what it is then, behind the same attempt.
+    const [webhook] = webhooks as [Webhook];
+    one.putWebhook({ ...webhook, url: "http://elsewhere/" });
+    one.desk.webhookChanged(webhook.id);
+    t.same([...one.released].sort(), [idOf(0, 0), idOf(1, 0)].sort());
+    one.endBehind(idOf(1, 0));
+    t.match(one.jobs.get(idOf(1, 0)), { afterId: idOf(0, 0), url: "http://elsewhere/", window: null });
+    // A manual retry of one that has not begun takes it out of its turn.
+    let answered: unknown;
+    one.retry(idOf(1, 7), (outcome) => {
+      answered = outcome;
+    });
+    t.ok(one.released.has(idOf(1, 7)));
+    one.endBehind(idOf(1, 7));
+    t.match(one.jobs.get(idOf(1, 7)), { afterId: null, attempts: 1 });
+    one.attempt(idOf(1, 7), true, true);
+    one.settle();
+    t.same(answered, { deliveryId: idOf(1, 7) });
+    t.equal(one.jobs.get(idOf(2, 7))?.afterId, idOf(0, 7), "the next one has its place");
+    while (one.jobs.size > 0) one.attempt([...one.jobs.keys()][0] as string, true, true);
+    one.settle();
+    t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+    for (const { deliveries } of events) {
+      t.ok(deliveries.every(({ id }) => one.stored(id)?.delivery.status === "delivered"));
+    }
   },
 );
 
