@@ -54,8 +54,8 @@ const MIB = 1024 * 1024;
 const READ_TOGETHER_BYTES = 4 * MIB;
 /** Decoded objects weigh several times their MessagePack. */
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
-/** Some hundred runs of whose ends hundreds of webhooks are told, thousands of others: those of a page, many times over. */
-const ENDED_CACHE_BYTES = 8 * MIB;
+/** Base addresses that lists were asked for under: the service's own name and its address, say. */
+const MOST_BASES = 2;
 /** What an entry of the cache weighs beside key and value: by what the process has more of with 100,000 of them. */
 const CACHE_ENTRY_BYTES = 800;
 
@@ -65,8 +65,8 @@ export class RunRecords {
   readonly #locate: (id: string) => RecordLocation | undefined;
   /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
-  /** What the records of runs that ended lately said of them when they came, by version: their list entries need no read of the log. */
-  readonly #ended: LRUCache<string, RunSummary>;
+  /** Base addresses that list entries were last asked for under: those of a run are made as it ends. */
+  #baseUrls: readonly string[] = [];
   /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
   /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
@@ -82,9 +82,6 @@ export class RunRecords {
     this.#summaries = new LRUCache({
       maxSize: options.summaryCacheBytes ?? 64 * MIB,
       sizeCalculation: (json, key) => json.length + key.length + CACHE_ENTRY_BYTES,
-    });
-    this.#ended = new LRUCache({
-      maxSize: Math.min(ENDED_CACHE_BYTES, options.summaryCacheBytes ?? ENDED_CACHE_BYTES),
     });
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
@@ -102,21 +99,20 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
-  /** A run's consolidated record has just come. @param indexBytes of its index section, which the summary is of */
-  ended(summary: RunSummary, indexBytes: number): void {
-    this.#ended.set(versionOf(summary), summary, { size: indexBytes * 2 + CACHE_ENTRY_BYTES });
+  /**
+   * A run's consolidated record has just come. Where lists are asked for, its entry is made now, one among other work: whoever asks for a page next
+   * would wait until those of all runs are made that ended since, or were read.
+   */
+  ended(summary: RunSummary): void {
+    for (const baseUrl of this.#baseUrls) {
+      this.#summaries.set(`${versionOf(summary)} ${baseUrl}`, summaryJson(summary, baseUrl));
+    }
   }
 
   /** The list entry as JSON, where nothing needs to be read for it. */
   cachedSummaryJson(run: StoredRun, baseUrl: string): Uint8Array | undefined {
-    const version = versionOf(run);
-    const cached = this.#summaries.get(`${version} ${baseUrl}`);
-    if (cached !== undefined) return cached;
-    const summary = this.#ended.get(version);
-    if (summary === undefined) return undefined;
-    const json = summaryJson(summary, baseUrl);
-    this.#summaries.set(`${version} ${baseUrl}`, json);
-    return json;
+    if (!this.#baseUrls.includes(baseUrl)) this.#baseUrls = [baseUrl, ...this.#baseUrls].slice(0, MOST_BASES);
+    return this.#summaries.get(`${versionOf(run)} ${baseUrl}`);
   }
 
   /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */

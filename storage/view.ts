@@ -465,7 +465,7 @@ export class View {
         this.#runsVersion++;
         this.#runs.end(index.summary, index.frameIds, location);
         this.#activeRuns.delete(index.summary.id);
-        if (this.#isLive) this.#records.ended(index.summary, record.index.length);
+        if (this.#isLive) this.#records.ended(index.summary);
         if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);
         return;
     }
