@@ -72,6 +72,14 @@ export class BegunDelivery {
     this.#event = event;
   }
 
+  get id(): string {
+    return this.#emitted.id;
+  }
+
+  get webhookId(): string {
+    return this.#emitted.webhookId;
+  }
+
   /** A new object each time. */
   toDelivery(): Delivery {
     return newDelivery(this.#emitted, this.#event, this.#event.runId);

@@ -65,7 +65,7 @@ export class RunRecords {
   readonly #locate: (id: string) => RecordLocation | undefined;
   /** By version of the run and base address. */
   readonly #summaries: LRUCache<string, Uint8Array>;
-  /** Base addresses that list entries were last asked for under: those of a run are made as it ends. */
+  /** Base addresses that list entries were last asked for under, the last one first: those of a run are made as it ends. */
   #baseUrls: readonly string[] = [];
   /** By version of the run. */
   readonly #states: LRUCache<string, RunState>;
@@ -111,7 +111,9 @@ export class RunRecords {
 
   /** The list entry as JSON, where nothing needs to be read for it. */
   cachedSummaryJson(run: StoredRun, baseUrl: string): Uint8Array | undefined {
-    if (!this.#baseUrls.includes(baseUrl)) this.#baseUrls = [baseUrl, ...this.#baseUrls].slice(0, MOST_BASES);
+    if (this.#baseUrls[0] !== baseUrl) {
+      this.#baseUrls = [baseUrl, ...this.#baseUrls.filter((other) => other !== baseUrl)].slice(0, MOST_BASES);
+    }
     return this.#summaries.get(`${versionOf(run)} ${baseUrl}`);
   }
 

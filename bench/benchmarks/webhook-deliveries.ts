@@ -83,7 +83,7 @@ export const webhookDeliveries: Benchmark = {
   measures:
     `${WEBHOOKS.full} webhooks subscribe to ProgramCompleted; ${EVENTS.full} runs of 4 steps and 4 checks are sent at once over the cell link. The clock starts before ` +
     "the first message and stops when the last receiver has the last event: the runs' records, the outbox, signatures and attempts are in it, and the outcomes that are " +
-    "recorded durably meanwhile; how long the rest of them takes is told. CPU time is told of all that the service does until it rests, what it puts off with it. Latency runs from an event's own timestamp to the last byte at the receiver, and so holds the wait behind the events before it. The peer " +
+    "recorded durably meanwhile; how long the rest of them takes is told. CPU time is told of all that the service does until it rests, what it puts off until nothing waits with it. Latency runs from an event's own timestamp to the last byte at the receiver, and so holds the wait behind the events before it. The peer " +
     "is a thread whose loop posts the same bytes to the same receivers with undici's request, one at a time to each, and does nothing else; its latency runs from when it is told to.",
   metric: { name: "deliveries", unit: "1/s", better: "higher" },
   contestants: [

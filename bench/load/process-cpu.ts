@@ -21,21 +21,25 @@ export function cpuSecondsOfEndedChildren(): number {
   return (user + system) / TICKS_PER_SECOND;
 }
 
-const IDLE_WINDOW_MS = 250;
+const IDLE_WINDOW_MS = 150;
+/** One after the other: a thread that waits for the disk uses none for a while. */
+const IDLE_WINDOWS = 2;
 /** A service that nobody asks anything does no more: timers, health, collections. */
 const IDLE_SHARE = 0.1;
 const IDLE_PATIENCE_MS = 20_000;
 
 /**
- * Waits until a process does nothing to speak of: what it has put off (a snapshot, say) is of its own time, not of what is measured next.
+ * Waits until a process does nothing to speak of: what it has put off until then (a snapshot, say) is of its own time, not of what is measured
+ * next. What is due by a clock minutes later is not waited for.
  * @throws {Error} when it comes to no rest
  */
 export async function untilIdle(pid: number): Promise<void> {
   const endMs = performance.now() + IDLE_PATIENCE_MS;
-  for (let before = cpuSecondsOf(pid); ; ) {
+  for (let before = cpuSecondsOf(pid), idle = 0; ; ) {
     await sleep(IDLE_WINDOW_MS);
     const now = cpuSecondsOf(pid);
-    if (now - before <= (IDLE_SHARE * IDLE_WINDOW_MS) / 1000) return;
+    idle = now - before <= (IDLE_SHARE * IDLE_WINDOW_MS) / 1000 ? idle + 1 : 0;
+    if (idle === IDLE_WINDOWS) return;
     before = now;
     if (performance.now() > endMs)
       throw new Error(`process ${pid} came to no rest within ${IDLE_PATIENCE_MS / 1000} s`);

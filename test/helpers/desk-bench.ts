@@ -71,6 +71,10 @@ export class DeskBench {
           this.jobs.set(job.deliveryId, job);
         }
       },
+      begin: (id) => {
+        const job = this.jobs.get(id);
+        if (job !== undefined) this.jobs.set(id, { ...job, afterId: null });
+      },
       release: (id) => {
         if (this.jobs.has(id)) this.released.add(id);
       },

@@ -294,7 +294,8 @@ t.test("list entries of runs that end are made then for who asks for lists, and 
   const anew = log.open();
   for (const [nth, baseUrl] of bases.entries()) t.same(await anew.listRuns(since, baseUrl), pages[nth]);
   t.ok(log.reads > before, "a view that was opened behind them reads");
-  // A third address takes the place of the one that came first.
+  // A third address takes the place of the one that was asked for least lately.
+  await view.listRuns(page, BASE_URL);
   await view.listRuns(page, "http://other");
   const laterUs = history.timeUs;
   for (let i = 0; i < 300; i++) view.applyBatch(log.append(history.next()));
@@ -304,8 +305,8 @@ t.test("list entries of runs that end are made then for who asks for lists, and 
     await view.listRuns(later, baseUrl);
     return log.reads - reads;
   };
-  t.equal(await readsOf("http://other"), 0);
-  t.ok((await readsOf(BASE_URL)) > 0);
+  t.same([await readsOf("http://other"), await readsOf(BASE_URL)], [0, 0]);
+  t.ok((await readsOf("http://cell.local")) > 0);
 });
 
 t.test("a record that cannot be read fails the one answer, and the next try reads again", async (t) => {

@@ -4,7 +4,7 @@
  * receiver that never answers costs the others nothing. Within a receiver, oldest first. With more in all, each only has more
  * connections: measured, two hundred receivers are served no faster. But whoever has one under way and waits for room among all may have one
  * more go ahead: it is given to the dispatcher before its turn, which comes when the one under way has ended, and then needs to be
- * asked of nobody.
+ * asked of nobody. Until then it counts as one that waits.
  */
 export const PER_RECEIVER = 8;
 export const IN_ALL = 128;
@@ -14,7 +14,7 @@ interface Receiver<Delivery> {
   /** Of `waiting`, those before it have been taken. */
   next: number;
   running: Set<Delivery>;
-  /** Taken before its turn: it takes the place of the one that runs. */
+  /** Taken before its turn: it takes the place of the one that runs, which is the only one then. */
   ahead: Delivery | null;
 }
 
@@ -55,21 +55,27 @@ export class DeliveryQueue<Delivery> {
     this.#ready.add(receiverId);
   }
 
-  /** The next one to start; undefined while none may. Whoever takes it says `ended` of it later. */
+  /**
+   * The next one to start; undefined while none may. Whoever takes it says `ended` of it later. One that was taken ahead of its turn comes
+   * once more where there is room for it before the one that it follows has ended.
+   */
   take(): Delivery | undefined {
     for (const receiverId of this.#ready) {
       const receiver = this.#receivers.get(receiverId) as Receiver<Delivery>;
       // One receiver after the other: whoever has been served goes behind those that wait.
       this.#ready.delete(receiverId);
       const running = receiver.running.size;
-      if (receiver.next === receiver.waiting.length || running >= PER_RECEIVER) continue;
+      const { ahead } = receiver;
+      if ((ahead === null && receiver.next === receiver.waiting.length) || running >= PER_RECEIVER) continue;
       if (running > 0 && this.#running >= IN_ALL) {
         this.#starved.add(receiverId);
-        if (running === 1 && receiver.ahead === null) this.#mayGoAhead.add(receiverId);
+        if (running === 1 && ahead === null) this.#mayGoAhead.add(receiverId);
         continue;
       }
       this.#ready.add(receiverId);
-      const delivery = this.#takeFrom(receiver);
+      const delivery = ahead ?? this.#takeFrom(receiver);
+      if (ahead !== null) this.#ahead--;
+      receiver.ahead = null;
       receiver.running.add(delivery);
       this.#running++;
       return delivery;
@@ -77,13 +83,18 @@ export class DeliveryQueue<Delivery> {
     return undefined;
   }
 
-  /** The next one that may be given away before its turn, once `take` gives none; as `take`. What it follows, `before` tells. */
-  takeAhead(): Delivery | undefined {
+  /**
+   * The next one that may be given away before its turn, once `take` gives none; as `take`. What it follows, `before` tells.
+   * @param mayFollow whether the second may be given away behind the first, which is under way
+   */
+  takeAhead(mayFollow: (running: Delivery, next: Delivery) => boolean): Delivery | undefined {
     for (const receiverId of this.#mayGoAhead) {
       this.#mayGoAhead.delete(receiverId);
       const receiver = this.#receivers.get(receiverId);
       if (receiver === undefined || receiver.ahead !== null || receiver.running.size !== 1) continue;
       if (receiver.next === receiver.waiting.length) continue;
+      const [running] = receiver.running as Set<Delivery>;
+      if (!mayFollow(running as Delivery, receiver.waiting[receiver.next] as Delivery)) continue;
       receiver.ahead = this.#takeFrom(receiver);
       this.#ahead++;
       return receiver.ahead;

@@ -19,6 +19,8 @@ export interface DispatcherCallbacks {
 export interface DispatcherHandle {
   serving(serving: Serving): void;
   deliver(jobs: DeliveryJob[]): void;
+  /** One of them that waits for another need not any more. */
+  begin(deliveryId: string): void;
   release(deliveryId: string): void;
   /** Resolves when every attempt under way has ended and is reported, or was cut short after `graceMs`. */
   stop(graceMs: number): Promise<void>;
@@ -61,6 +63,7 @@ export function startDispatcher(
   return {
     serving: (serving) => post({ kind: "serving", serving }),
     deliver: (jobs) => post({ kind: "deliver", jobs, now: { timeUs: clock.tick(), atMs: monotonicMs() } }),
+    begin: (deliveryId) => post({ kind: "begin", deliveryId }),
     release: (deliveryId) => post({ kind: "release", deliveryId }),
     stop(graceMs) {
       isStopping = true;

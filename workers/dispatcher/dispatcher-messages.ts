@@ -23,7 +23,7 @@ export interface BegunWindow {
 /** Attempts of one delivery: a window of them, or what is left of one. */
 export interface DeliveryJob {
   deliveryId: string;
-  /** It begins when the attempt of that delivery that is under way has ended; null, or of one that is not being made: at once. */
+  /** It begins when that delivery has ended, if it is being made and no other waits for it; else, and where it is null, at once. */
   afterId: string | null;
   eventId: string;
   eventName: EventName;
@@ -74,6 +74,8 @@ export type RecorderToDispatcher =
   | { kind: "serving"; serving: Serving }
   /** With the time of the service clock, which attempts are told in. */
   | { kind: "deliver"; jobs: DeliveryJob[]; now: ClockMoment }
+  /** One that waits for another begins now. */
+  | { kind: "begin"; deliveryId: string }
   /** No further attempt of this delivery by itself: one under way ends, a pause ends now. */
   | { kind: "release"; deliveryId: string }
   /** Release all, cut short what still lasts after `graceMs`, end the thread. */

@@ -82,6 +82,9 @@ port.on("message", (message: RecorderToDispatcher) => {
       clock.follow(message.now);
       for (const job of message.jobs) dispatcher.deliver(job);
       return;
+    case "begin":
+      dispatcher.begin(message.deliveryId);
+      return;
     case "release":
       dispatcher.release(message.deliveryId);
       return;

@@ -35,13 +35,13 @@ interface Running {
 }
 
 /**
- * Drives deliveries through their attempts, each by itself: none waits for another. How many run at a time is the business of whoever
- * gives the jobs.
+ * Drives deliveries through their attempts, each by itself: none waits for another but where its job says so. How many run at a time is the
+ * business of whoever gives the jobs.
  */
 export class Dispatcher {
   readonly #environment: DispatcherEnvironment;
   readonly #running = new Map<string, Running>();
-  /** Jobs whose turn has not come, by the delivery whose attempt they wait for. */
+  /** Jobs whose turn has not come, by the delivery whose end they wait for. */
   readonly #behind = new Map<string, DeliveryJob>();
   #onIdle: (() => void) | null = null;
 
@@ -58,7 +58,7 @@ export class Dispatcher {
   deliver(job: DeliveryJob): void {
     const { deliveryId, afterId } = job;
     if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
-    const isToWait = afterId !== null && (this.#running.get(afterId)?.request ?? null) !== null;
+    const isToWait = afterId !== null && this.#running.has(afterId);
     // No more than one waits for another: nobody asks for more.
     if (isToWait && !this.#behind.has(afterId)) this.#behind.set(afterId, job);
     else this.#start(job);
@@ -87,6 +87,11 @@ export class Dispatcher {
     const atUs = this.#environment.tick() + Math.round(delayMs * 1000);
     this.#pause(running, delayMs);
     this.#environment.report({ deliveryId, attempt: null, next: { kind: "retry", atUs } });
+  }
+
+  /** There is room for it before the one that it follows has ended. */
+  begin(deliveryId: string): void {
+    for (const [afterId, job] of this.#behind) if (job.deliveryId === deliveryId) this.#startBehind(afterId);
   }
 
   /** No further attempt by itself. Of a delivery that is not here there is nothing to do: its end is reported or on its way. */
@@ -185,8 +190,6 @@ export class Dispatcher {
     const next: DeliveryReport["next"] = delayMs > 0 ? { kind: "retry", atUs } : { kind: "attempt" };
     this.#environment.report({ deliveryId, attempt, next });
     this.#pause(running, delayMs);
-    // A pause keeps nobody waiting.
-    this.#startBehind(deliveryId);
   }
 
   #startBehind(deliveryId: string): void {

@@ -6,7 +6,7 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { DeliveryPut } from "../../core/webhook-change.js";
 import { type EventSource, testEventPayload } from "../../core/webhook-event.js";
 import type { Timers } from "../../storage/log-options.js";
-import { DeliveryQueue } from "../dispatcher/delivery-queue.js";
+import { DeliveryQueue, IN_ALL } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { BegunWindow, DeliveryJob, DeliveryReport, Serving } from "../dispatcher/dispatcher-messages.js";
 import { CommitWaits } from "./commit-waits.js";
@@ -90,9 +90,9 @@ export class DeliveryDesk {
     return this.#unreadable.fault;
   }
 
-  /** Deliveries that could go out and wait for those before them. */
+  /** Many receivers are being served: more than a few that never answer keep open. */
   get isBusy(): boolean {
-    return this.#backlog.waitingCount > 0;
+    return !this.#isStopped && this.#backlog.queue.runningCount >= IN_ALL / 2;
   }
 
   get figures(): DeliveryFigures {
@@ -114,7 +114,7 @@ export class DeliveryDesk {
     if (this.#isServing) return;
     this.#isServing = true;
     this.#options.dispatcher.serving(serving);
-    for (const delivery of this.#options.state.pending()) {
+    for (const delivery of this.#options.state.keptPendings()) {
       if (this.#tracked.has(delivery.id)) continue;
       if (this.#backlog.hasRoomFor(delivery.webhookId)) this.#enqueue(delivery);
       else this.#backlog.park(delivery.webhookId, delivery.id);
@@ -316,14 +316,14 @@ export class DeliveryDesk {
     this.#backlog.queue.add(tracked.webhookId, tracked);
   }
 
-  #enqueue(delivery: Delivery): void {
+  #enqueue(delivery: Delivery | BegunDelivery): void {
     this.#backlog.queue.add(delivery.webhookId, this.#track(delivery.id, delivery.webhookId, delivery, "queued", 0));
   }
 
   /** One that waited for the receiver does no more: what is parked moves up. */
   #unpark(webhookId: string): void {
     for (let id = this.#backlog.unpark(webhookId); id !== undefined; id = this.#backlog.unpark(webhookId)) {
-      const delivery = this.#options.state.pendingOne(id);
+      const delivery = this.#options.state.keptPending(id);
       // A manual retry has made it meanwhile, or is about to.
       if (delivery !== undefined && !this.#tracked.has(id)) this.#enqueue(delivery);
     }
@@ -349,8 +349,14 @@ export class DeliveryDesk {
     if (!this.#isServing || this.#isStopped) return;
     for (;;) {
       const inline = this.#inlineQueue.take();
-      const tracked = inline ?? this.#backlog.queue.take() ?? this.#backlog.queue.takeAhead();
+      const tracked = inline ?? this.#backlog.queue.take() ?? this.#backlog.queue.takeAhead(mayFollow);
       if (tracked === undefined) break;
+      if (inline === undefined && tracked.place !== null) {
+        // It went ahead, and there is room for it now.
+        this.#flush();
+        this.#options.dispatcher.begin(tracked.id);
+        continue;
+      }
       tracked.phase = "idle";
       tracked.place = inline === undefined ? this.#backlog.queue : this.#inlineQueue;
       if (inline === undefined) {
@@ -500,4 +506,9 @@ export class DeliveryDesk {
     if (this.#view.has(tracked.sequence)) this.#forget(tracked);
     else this.#view.await(tracked.sequence, [tracked], true);
   }
+}
+
+/** Nothing of it is to be looked up first, and no window of it runs while it waits. */
+function mayFollow(running: Tracked, next: Tracked): boolean {
+  return running.phase === "running" && next.payload !== null && next.window === null;
 }

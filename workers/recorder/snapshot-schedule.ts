@@ -20,7 +20,7 @@ const DEFAULTS = {
 
 /** When another has the turn, or there is no room: nothing presses. */
 const RETRY_MS = 10_000;
-/** How many times the log that is due there may be before one is made also while deliveries wait. */
+/** How many times the log that is due there may be before one is made also while others press. */
 const BUSY_FACTOR = 4;
 /** What a run takes in a snapshot, ids, frame, serial number and all; an estimate, for the first one. */
 const BYTES_PER_RUN = 200;

@@ -49,6 +49,7 @@ function isElsewhere(before: KeptWebhook, after: KeptWebhook | undefined): boole
 const NO_DISPATCHER: DispatcherHandle = {
   serving() {},
   deliver() {},
+  begin() {},
   release() {},
   stop: () => Promise.resolve(),
 };

@@ -50,6 +50,11 @@ export class WebhookState {
     return one instanceof BegunDelivery ? one.toDelivery() : one;
   }
 
+  /** As they are kept. */
+  keptPendings(): Iterable<Delivery | BegunDelivery> {
+    return this.#pending.values();
+  }
+
   /** As it is kept. */
   keptPending(deliveryId: string): Delivery | BegunDelivery | undefined {
     return this.#pending.get(deliveryId);

@@ -127,6 +127,10 @@ t.test("16-bit heights of every scale, offset and set of codes are the same f32 
       invalid,
     };
     const frame = frameOf(`${nth}: ${JSON.stringify({ dtype, ...size, ...height })}`, dtype, size, values, height);
+    if (random.chance(0.5)) {
+      frame.planes.luminance = { dtype: "u8", bits: 8 };
+      frame.luminance = random.bytes(values.length);
+    }
     const mask = random.chance(0.5) ? null : random.bytes(Math.ceil(values.length / 8));
     const clouds = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
     if (!(clouds[0] as Buffer).equals(clouds[1] as Buffer)) t.fail(`the kernels differ: ${frame.name}`);
@@ -134,6 +138,40 @@ t.test("16-bit heights of every scale, offset and set of codes are the same f32 
     if (JSON.stringify(vertices) !== JSON.stringify(wantedVertices(frame, mask))) t.fail(frame.name);
   }
 });
+
+t.test(
+  "lines of several blocks, whose masks begin within a byte, are those of the whole, and of both kernels",
+  async (t) => {
+    const random = createRandom(77);
+    const [width, lines] = [501, 600];
+    const frame = surfaceFrame(9, width, lines);
+    frame.planes.luminance = { dtype: "u16", bits: 12 };
+    const light = Uint16Array.from({ length: width * lines }, () => random.integer(0, 4_095));
+    frame.luminance = new Uint8Array(light.buffer);
+    const mask = random.bytes(Math.ceil((width * lines) / 8));
+    const [firstLine, endLine] = [77, 590];
+    const firstByte = Math.floor((firstLine * width) / 8);
+    const part = mask.subarray(firstByte, Math.ceil((endLine * width) / 8));
+    const clouds: Buffer[] = [];
+    for (const [name, memory] of kernels) {
+      const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
+      const bytesOf = (first: number, end: number): number =>
+        counts.subarray(first, end).reduce((sum, count) => sum + count, 0) * vertexBytes(frame.planes);
+      const whole = await packed(memory, sourceOf(memory, frame, mask), 0, lines);
+      const source = { ...sourceOf(memory, frame, part), maskFirstBit: 8 * firstByte };
+      const some = await packed(memory, source, firstLine, endLine);
+      const from = bytesOf(0, firstLine);
+      t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))), name);
+      clouds.push(whole);
+    }
+    t.ok(clouds[0]?.equals(clouds[1] as Buffer));
+    const points = (clouds[0] as Buffer).length / vertexBytes(frame.planes);
+    const { vertices } = readPly(Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, true), clouds[0] as Buffer]));
+    const wanted = wantedVertices(frame, mask);
+    t.equal(vertices.length, wanted.length);
+    t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
+  },
+);
 
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);

@@ -10,7 +10,8 @@ function takeAll(queue: DeliveryQueue<string>): string[] {
 
 function takeAllAhead(queue: DeliveryQueue<string>): string[] {
   const taken: string[] = [];
-  for (let one = queue.takeAhead(); one !== undefined; one = queue.takeAhead()) taken.push(one);
+  const any = (): boolean => true;
+  for (let one = queue.takeAhead(any); one !== undefined; one = queue.takeAhead(any)) taken.push(one);
   return taken;
 }
 
@@ -94,6 +95,33 @@ t.test(
   },
 );
 
+t.test("where there is room again, one that went ahead is the next, before what came behind it", async (t) => {
+  const queue = fullQueue(3);
+  takeAllAhead(queue);
+  for (const one of ["r5 1", "r5 0"]) queue.ended("r5", one);
+  t.equal(queue.runningCount, IN_ALL - 1);
+  t.same(takeAll(queue), ["r5 2"], "of nothing that runs the first");
+  queue.ended("r5", "r5 2");
+  t.same(takeAll(queue), ["r0 1"]);
+  t.equal(queue.before("r0", "r0 1"), undefined);
+  t.same([queue.runningCount, queue.waitingCount], [IN_ALL, 2 * (IN_ALL - 1) - 1]);
+  queue.ended("r0", "r0 1");
+  t.same(takeAll(queue), ["r0 2"]);
+});
+
+t.test("none goes ahead behind one that it may not follow", async (t) => {
+  const queue = fullQueue(2);
+  const asked: string[] = [];
+  const mayFollow = (running: string, next: string): boolean => {
+    asked.push(`${running} < ${next}`);
+    return false;
+  };
+  t.equal(queue.takeAhead(mayFollow), undefined);
+  t.equal(asked.length, IN_ALL);
+  t.ok(asked.includes("r3 0 < r3 1"));
+  t.equal(queue.waitingCount, IN_ALL);
+});
+
 t.test(
   "none goes ahead of its turn where there is room, nor where nothing or more than one of the receiver runs",
   async (t) => {
@@ -142,7 +170,10 @@ t.test("against a plain model: bounds hold, nothing is lost, nobody who may run 
     for (const taken of takeAll(queue)) {
       const from = taken.split(" ")[0] as string;
       const list = waiting.get(from) ?? [];
-      const inOrder = list.shift() === taken;
+      const isPromoted = ahead.get(from) === taken;
+      // One that went ahead comes before those that still wait.
+      const inOrder = isPromoted || (!ahead.has(from) && list.shift() === taken);
+      if (isPromoted) ahead.delete(from);
       running.set(from, [...runningOf(from), taken]);
       inAll++;
       const count = runningOf(from).length;
@@ -167,7 +198,8 @@ t.test("against a plain model: bounds hold, nothing is lost, nobody who may run 
       if (list.length > 0 && count === 1 && inAll >= IN_ALL && !ahead.has(one)) return true;
       return list.length > 0 && (count === 0 || (count < PER_RECEIVER && inAll < IN_ALL));
     });
-    if (left !== undefined || queue.runningCount !== inAll) {
+    const waitingInAll = [...waiting.values()].reduce((sum, list) => sum + list.length, ahead.size);
+    if (left !== undefined || queue.runningCount !== inAll || queue.waitingCount !== waitingInAll) {
       t.fail(`seed ${seed}, round ${round}: ${left?.[0]} waits`);
       return;
     }

@@ -289,44 +289,46 @@ t.test("released in a pause, in an attempt that fails, and in one that is taken"
   t.equal(dispatcher.runningCount, 0);
 });
 
-t.test("one that follows another begins when the attempt of that one has ended, whatever comes of it", async (t) => {
-  for (const [outcome, kind] of [
-    [OK, "delivered"],
-    [BAD, "retry"],
-  ] as const) {
+t.test(
+  "one that follows another begins when that has ended, whatever comes of it, or when it is told to",
+  async (t) => {
     const { dispatcher, sent, reports, advance } = bench();
-    dispatcher.deliver(JOB);
+    dispatcher.deliver({ ...JOB, attempts: 2 });
     dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", eventId: "e2" });
-    advance(1_000);
-    t.equal(sent.length, 1);
-    sent[0]?.end(outcome);
-    t.equal(reports[0]?.next.kind, kind);
-    t.equal(sent[1]?.request.eventId, "e2");
-    advance(500);
-    sent[1]?.end(OK);
-    t.match(reports[1], {
-      deliveryId: "d2",
-      attempt: { startedAtUs: START_US + 1_000_000 },
+    dispatcher.begin("d1");
+    dispatcher.begin("d3");
+    sent[0]?.end(BAD);
+    advance(900);
+    t.equal(sent.length, 1, "also in its pause");
+    advance(100);
+    sent[1]?.end(BAD);
+    t.match(reports.at(-1), { deliveryId: "d1", next: { kind: "failed" } });
+    t.equal(sent[2]?.request.eventId, "e2");
+    dispatcher.deliver({ ...JOB, deliveryId: "d3", afterId: "d2", eventId: "e3" });
+    t.equal(sent.length, 3);
+    dispatcher.begin("d3");
+    t.equal(sent[3]?.request.eventId, "e3");
+    sent[2]?.end(OK);
+    t.equal(sent.length, 4, "once");
+    advance(200);
+    sent[3]?.end(OK);
+    t.match(reports.at(-1), {
+      deliveryId: "d3",
+      attempt: { attemptNumber: 1, startedAtUs: START_US + 1_000_000, completedAtUs: START_US + 1_200_000 },
       next: { kind: "delivered" },
     });
-  }
-});
-
-t.test(
-  "one that follows another which is in its pause, or not there, begins at once, and so does a second one",
-  async (t) => {
-    const { dispatcher, sent } = bench();
-    dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", eventId: "e2" });
-    t.equal(sent.length, 1);
-    sent[0]?.end(BAD);
-    dispatcher.deliver({ ...JOB, deliveryId: "d3", afterId: "d2", eventId: "e3" });
-    t.equal(sent.length, 2);
-    dispatcher.deliver({ ...JOB, deliveryId: "d4", afterId: "d3", eventId: "e4" });
-    t.equal(sent.length, 2);
-    dispatcher.deliver({ ...JOB, deliveryId: "d5", afterId: "d3", eventId: "e5" });
-    t.same([sent.length, sent[2]?.request.eventId], [3, "e5"]);
   },
 );
+
+t.test("one that follows another which is not there begins at once, and so does a second one", async (t) => {
+  const { dispatcher, sent } = bench();
+  dispatcher.deliver({ ...JOB, deliveryId: "d2", afterId: "d1", eventId: "e2" });
+  t.equal(sent.length, 1);
+  dispatcher.deliver({ ...JOB, deliveryId: "d3", afterId: "d2", eventId: "e3" });
+  t.equal(sent.length, 1);
+  dispatcher.deliver({ ...JOB, deliveryId: "d4", afterId: "d2", eventId: "e4" });
+  t.same([sent.length, sent[1]?.request.eventId], [2, "e4"]);
+});
 
 t.test("one that follows another and is released, or stopped, is never begun", async (t) => {
   const { dispatcher, sent, reports } = bench();

@@ -49,6 +49,7 @@ export function packPoints(
  *
  * @param signed 1 for i16
  * @param first, second codes as the 16 bits of a raw value; the same one twice, where there is one; -1: none
+ * @returns bytes written at `out`, behind which 16 more may be overwritten
  */
 export function packShorts(
   raw: i32,
@@ -89,7 +90,7 @@ export function packShorts(
   return <i32>(to - out);
 }
 
-/** @param codes bits of a code that count: none, or all of 16. @param lights of vertices of 12 bytes anything, which the next one overwrites */
+/** @param codes bits of a code that count: none, or all of 16. @param lights of vertices of 12 bytes anything: it lies behind them, where the next one is written */
 @inline function packShortLine(
   raw: i32,
   sign: i32,

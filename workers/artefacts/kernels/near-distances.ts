@@ -4,7 +4,7 @@
  * next position lies laterally. The others are searched one by one.
  *
  * Two neighbours are as far from one as from the other, so each distance is computed once, line by line, and kept until the line has gone by that
- * both lie in. A band of columns after the other, so that what is kept fits into the first cache.
+ * both lie in. A band of columns after the other, so that the distances that are kept fit into the first cache.
  */
 import { type f64, f64At, type i32, i32At, setI32, viewDoubles, viewSingles, viewWords } from "./linear-memory.js";
 import {
@@ -36,6 +36,7 @@ const PITCH: i32 = BAND + 2 * PADDING;
 /** Where the kept distances of a line of the band, and of the one that lies another, are to be found: (i32) for every entry. */
 const PLACES: i32 = SCRATCH_BYTES;
 const SQUARES: i32 = PLACES + 4 * NEAR;
+/** Of the line, for every pair of entries: the squared lateral difference to the one that lies on, and to the opposite one (f64). */
 const LINE_SQUARES: i32 = SQUARES + 8 * WIDE_PAIRS * PITCH;
 const WIDENING: i32 = LINE_SQUARES + 16 * WIDE_PAIRS;
 const ROOTS: i32 = WIDENING + WIDENING_BYTES;

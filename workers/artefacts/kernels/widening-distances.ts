@@ -150,7 +150,7 @@ export function meanOfWidening(
 
 /**
  * How many entries of the table hold the 19 nearest, more likely than not: as many more than 19 as the share of the known ones that are near
- * tells, and a little more, as a look that was too short is done again. A multiple of four, as that many entries are equally far.
+ * tells, and a little more, as a look that was too short looks through all once more. A multiple of four, as that many entries are equally far.
  */
 function likelyEnd(known: i32, far: i32): i32 {
   const near: f64 = known - far;
