@@ -165,7 +165,7 @@ export class DeliveryDesk {
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
   retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineWant | undefined {
     if (!this.#wants.admits(webhookId, answer)) return undefined;
-    const pending = this.#options.state.pendingOne(deliveryId) ?? null;
+    const pending = this.#options.state.keptPending(deliveryId) ?? null;
     const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, webhookId, pending, "idle", 0);
     const want = this.#wants.add(tracked, answer);
     if (tracked.phase === "idle" || tracked.phase === "unreadable") {

@@ -45,11 +45,6 @@ export class WebhookState {
     for (const one of this.#pending.values()) yield one instanceof BegunDelivery ? one.toDelivery() : one;
   }
 
-  pendingOne(deliveryId: string): Delivery | undefined {
-    const one = this.#pending.get(deliveryId);
-    return one instanceof BegunDelivery ? one.toDelivery() : one;
-  }
-
   /** As they are kept. */
   keptPendings(): Iterable<Delivery | BegunDelivery> {
     return this.#pending.values();

@@ -338,6 +338,19 @@ t.test("one that went ahead begins when there is room; the service is busy while
   t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
 });
 
+t.test("none goes ahead whose event the front is to be asked for first", async (t) => {
+  const webhooks = Array.from({ length: IN_ALL }, (_, n) => webhookOf(n + 1));
+  const before = bench(...webhooks);
+  for (let event = 0; event < 2; event++) before.emit(webhooks);
+  const one = new DeskBench(before.records);
+  one.desk.serving({ port: 1, isFrontFirst: true });
+  while (one.wanted.length > 0) one.answerContent();
+  t.equal(one.jobs.size, IN_ALL);
+  t.match(one.desk.figures, { running: IN_ALL, waiting: IN_ALL });
+  one.attempt([...one.jobs.keys()][0] as string, true, true);
+  t.equal(one.wanted.length, 1, "of the one whose turn has come");
+});
+
 t.test("when a further attempt is due is stored for as long as the pause lasts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
   const one = bench(webhook);
