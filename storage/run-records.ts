@@ -1,6 +1,6 @@
 /**
  * Ended runs as their consolidated records tell them: a list entry from the index section, the whole state from the body. What was
- * read is cached by the run's id and the time of its last update, which no two records share, so that nothing in the caches ever goes
+ * read is cached with the time of the run's last update, which no two records share, so that nothing in the caches ever goes
  * stale, wherever compaction moves a record.
  */
 import { LRUCache } from "lru-cache";
@@ -18,6 +18,8 @@ import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "./record-index.js";
 /** An ended run as the indexes know it. */
 export interface StoredRun {
   readonly id: string;
+  /** Its place among all runs. */
+  readonly ordinal: number;
   readonly updatedAtUs: number;
   readonly location: RecordLocation;
 }
@@ -56,15 +58,22 @@ const READ_TOGETHER_BYTES = 4 * MIB;
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
 /** Base addresses that lists were asked for under: the service's own name and its address, say. */
 const MOST_BASES = 2;
-/** What an entry of the cache weighs beside key and value: by what the process has more of with 100,000 of them. */
+/** What an entry of the cache weighs beside its JSON: by what the process has more of with 100,000 of them. */
 const CACHE_ENTRY_BYTES = 800;
+
+/** The list entry of a run in one state of it, under each of the last base addresses. */
+interface KeptSummary {
+  readonly updatedAtUs: number;
+  /** The one made last stands first. */
+  readonly jsons: readonly { readonly baseUrl: string; readonly json: Uint8Array }[];
+}
 
 export class RunRecords {
   readonly #reader: RecordReader;
   readonly #readBudget: ByteBudget;
   readonly #locate: (id: string) => RecordLocation | undefined;
-  /** By version of the run and base address. */
-  readonly #summaries: LRUCache<string, Uint8Array>;
+  /** By the run's ordinal: a page looks for fifty, and a text of each one's id would take longer than all else of it. */
+  readonly #summaries: LRUCache<number, KeptSummary>;
   /** Base addresses that list entries were last asked for under, the last one first: those of a run are made as it ends. */
   #baseUrls: readonly string[] = [];
   /** By version of the run. */
@@ -81,7 +90,7 @@ export class RunRecords {
     this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
     this.#summaries = new LRUCache({
       maxSize: options.summaryCacheBytes ?? 64 * MIB,
-      sizeCalculation: (json, key) => json.length + key.length + CACHE_ENTRY_BYTES,
+      sizeCalculation: ({ jsons }) => jsons.reduce((sum, { json }) => sum + json.length + CACHE_ENTRY_BYTES, 0),
     });
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
@@ -103,18 +112,31 @@ export class RunRecords {
    * A run's consolidated record has just come. Where lists are asked for, its entry is made now, one among other work: whoever asks for a page next
    * would wait until those of all runs are made that ended since, or were read.
    */
-  ended(summary: RunSummary): void {
+  ended(ordinal: number, summary: RunSummary): void {
     for (const baseUrl of this.#baseUrls) {
-      this.#summaries.set(`${versionOf(summary)} ${baseUrl}`, summaryJson(summary, baseUrl));
+      this.#keep(ordinal, summary.updatedAtUs, baseUrl, summaryJson(summary, baseUrl));
     }
   }
 
-  /** The list entry as JSON, where nothing needs to be read for it. */
-  cachedSummaryJson(run: StoredRun, baseUrl: string): Uint8Array | undefined {
+  /** The list entry of an ended run as JSON, where nothing needs to be read for it. */
+  cachedSummaryJson(ordinal: number, updatedAtUs: number, baseUrl: string): Uint8Array | undefined {
     if (this.#baseUrls[0] !== baseUrl) {
       this.#baseUrls = [baseUrl, ...this.#baseUrls.filter((other) => other !== baseUrl)].slice(0, MOST_BASES);
     }
-    return this.#summaries.get(`${versionOf(run)} ${baseUrl}`);
+    const kept = this.#summaries.get(ordinal);
+    if (kept?.updatedAtUs !== updatedAtUs) return undefined;
+    return kept.jsons.find((one) => one.baseUrl === baseUrl)?.json;
+  }
+
+  /** Runs have other ordinals from now on. */
+  ordinalsChanged(): void {
+    this.#summaries.clear();
+  }
+
+  #keep(ordinal: number, updatedAtUs: number, baseUrl: string, json: Uint8Array): void {
+    const kept = this.#summaries.peek(ordinal);
+    const others = kept?.updatedAtUs === updatedAtUs ? kept.jsons.filter((one) => one.baseUrl !== baseUrl) : [];
+    this.#summaries.set(ordinal, { updatedAtUs, jsons: [{ baseUrl, json }, ...others].slice(0, MOST_BASES) });
   }
 
   /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */
@@ -144,11 +166,11 @@ export class RunRecords {
       // One by one: a damaged record must not hide its neighbours, and one that was moved is looked up.
       records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
-    return records.map((record) => {
+    return records.map((record, at) => {
       if (record === undefined) return undefined;
       const summary = decodeEndedSummary(record.index);
       const json = summaryJson(summary, baseUrl);
-      this.#summaries.set(`${versionOf(summary)} ${baseUrl}`, json);
+      this.#keep(runs[at]!.ordinal, summary.updatedAtUs, baseUrl, json);
       return json;
     });
   }
@@ -198,7 +220,7 @@ export class RunRecords {
   }
 }
 
-function versionOf({ id, updatedAtUs }: Pick<StoredRun, "id" | "updatedAtUs">): string {
+function versionOf({ id, updatedAtUs }: Pick<RunState, "id" | "updatedAtUs">): string {
   return `${id} ${updatedAtUs}`;
 }
 

@@ -1,8 +1,8 @@
 /**
  * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
  *
- * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 4 bytes point into them. That is 25 to
- * 31 bytes an entry, 36 for the short while a growing slot table moves over. No insert pauses for a rehash (hash-slots.ts).
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 4 bytes point into them. That is 27 to
+ * 33 bytes an entry, 40 for the short while a growing slot table moves over. No insert pauses for a rehash (hash-slots.ts).
  * Keys are compared in full: a hash only says where to look.
  */
 import { formatUuidWords } from "../core/identifiers.js";

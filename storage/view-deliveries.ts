@@ -1,5 +1,5 @@
 /**
- * The deliveries of the view: some 75 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
+ * The deliveries of the view: some 77 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
  * latest record, or, before its first attempt, in the record of the run whose event it delivers.
  */
 
@@ -29,6 +29,8 @@ const PENDING = DELIVERY_STATUSES.indexOf("pending");
 /** In place of a run's entry. */
 const NO_RUN = 0xffff_ffff;
 const LIST_CHUNK = 512;
+/** Some 20 us of them, and 40 where the processor's caches hold nothing of the columns. */
+const BEGUN_AT_ONCE = 32;
 
 /** Of one webhook: rows by creation. */
 interface DeliveryList {
@@ -55,8 +57,11 @@ export class ViewDeliveries {
   #hasPauses = true;
   /** By entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
+  /** Of these events of a run, by its entry in `#runs`, the deliveries from `begun` on are still to begin. */
+  #beginning: { readonly run: number; readonly events: IndexedEvents; begun: number } | undefined;
 
   get size(): number {
+    this.beginAll();
     return this.#ids.size;
   }
 
@@ -69,6 +74,7 @@ export class ViewDeliveries {
   }
 
   async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    this.beginAll();
     const locations = this.#locations.parts();
     await sink.write("viewDeliveryIds", this.#ids.keyParts());
     await sink.write("viewDeliveryStatuses", this.#statuses.parts());
@@ -112,32 +118,54 @@ export class ViewDeliveries {
   }
 
   /**
-   * The deliveries that begin with these events of a run; those that are known stay as they are. In one go, so that whoever finds a
-   * delivery in its run finds it here: 0.2 us each.
+   * The deliveries that begin with these events of a run; those that are known stay as they are. Hundreds of an event would keep others
+   * waiting: `beginSome` is what begins them. Whoever asks before that is over finds all of them.
+   * @param events their bytes must hold until all have begun
    */
   begin(runId: string, events: IndexedEvents): void {
-    let run = NO_RUN;
-    let added = 0;
-    events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) => {
-      const known = this.#ids.size;
-      if (this.#ids.enterBytes(bytes, idAt) < known) return;
-      if (run === NO_RUN) run = this.#runs.enter(runId);
-      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
-      added++;
-    });
-    if (added > 0) this.#changed(run, added);
+    this.beginAll();
+    if (events.deliveryCount === 0) return;
+    const run = this.#runs.enter(runId);
+    this.#changed(run);
+    this.#beginning = { run, events, begun: 0 };
+  }
+
+  /** Goes on with what `begin` was told; false when nothing was left of it. */
+  beginSome(): boolean {
+    const beginning = this.#beginning;
+    if (beginning === undefined) return false;
+    const { run, events, begun } = beginning;
+    const end = Math.min(events.deliveryCount, begun + BEGUN_AT_ONCE);
+    events.forEachDelivery(
+      (bytes, idAt, webhookIdAt, timeUs) => {
+        const known = this.#ids.size;
+        if (this.#ids.enterBytes(bytes, idAt) < known) return;
+        this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
+      },
+      begun,
+      end,
+    );
+    beginning.begun = end;
+    if (end === events.deliveryCount) this.#beginning = undefined;
+    return true;
+  }
+
+  /** All that `begin` was told. */
+  beginAll(): void {
+    while (this.beginSome());
   }
 
   /** A delivery as it is now, whose record lies there. @param bytes of its index section, behind the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
     const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    this.beginAll();
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
     const known = this.#ids.size;
     const row = this.#ids.enterBytes(bytes, idAt);
     if (row === known) this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs);
     this.#statuses.set(row, status);
     this.#locations.set(row, location);
-    if (run !== NO_RUN) this.#changed(run, 1);
+    if (run !== NO_RUN) this.#changed(run);
     if (isPaused && this.#hasPauses) this.#paused.add(row);
     else this.#paused.delete(row);
   }
@@ -160,11 +188,14 @@ export class ViewDeliveries {
 
   /** Undefined for an unknown delivery. */
   row(id: string): DeliveryRow | undefined {
-    return this.#ids.has(id) ? this.#row(this.#ids.entryOf(id)) : undefined;
+    this.beginAll();
+    const row = this.#ids.entryOf(id);
+    return row < 0 ? undefined : this.#row(row);
   }
 
   /** Takes over where the records of a segment lie now, one at each step. */
   *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
+    this.beginAll();
     for (const [at, offset] of offsets.entries()) {
       const word = at * 4;
       const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
@@ -183,6 +214,7 @@ export class ViewDeliveries {
 
   /** Deliveries to a webhook, newest first. @param beforeUs only those created before; null: from the newest on */
   ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
+    this.beginAll();
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
     if (list === undefined) return [];
     if (list.isUnsorted) this.#sort(list);
@@ -199,8 +231,8 @@ export class ViewDeliveries {
     return page;
   }
 
-  #changed(run: number, times: number): void {
-    this.#runs.setValueAt(run, this.#runs.valueAt(run) + times);
+  #changed(run: number): void {
+    this.#runs.setValueAt(run, this.#runs.valueAt(run) + 1);
   }
 
   /** The columns of the id that was entered last. @param webhook its entry in `#webhooks` @param run its entry in `#runs`, or NO_RUN */

@@ -72,19 +72,23 @@ export class ViewRuns {
     this.#runsOfFrames.set(frameId, ordinal);
   }
 
-  /** Takes a consolidated record: of a run that was active, of one known only by it, or in place of an earlier one. */
-  end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): void {
+  /**
+   * Takes a consolidated record: of a run that was active, of one known only by it, or in place of an earlier one.
+   * @returns the run's ordinal; -1 for one that has none yet (`admitLateRuns`)
+   */
+  end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): number {
     let ordinal = this.#ids.indexOf(summary.id);
     if (ordinal < 0) {
       if (!this.#isNext(summary.id)) {
         this.#lateRuns.set(summary.id, { summary, frameIds, location });
-        return;
+        return -1;
       }
       ordinal = this.#add(summary);
     }
     this.update(ordinal, summary.status, summary.updatedAtUs);
     this.#locations.set(ordinal, location);
     for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+    return ordinal;
   }
 
   /** Gives runs that came late their place; ordinals change if there are any. O(runs), once when a store has been read. */

@@ -123,7 +123,10 @@ export class View {
 
   /** Takes the log's next batch, at open and live alike; nothing of it is kept by reference. */
   applyBatch(batch: Pick<CommittedBatch, "bytes" | "segmentBase" | "offset" | "lastSequence">): void {
-    forEachRecord(batch, (record, location) => this.#apply(record, location));
+    forEachRecord(batch, (record, location) => {
+      this.#apply(record, location);
+      this.#deliveries.beginAll();
+    });
     this.#appliedSequence = batch.lastSequence;
   }
 
@@ -140,9 +143,11 @@ export class View {
     sliceMs = SLICE_MS,
   ): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => this.#apply(record, location))) {
-      if (performance.now() < this.#sliceEndMs) continue;
-      await giveWay();
-      this.#sliceEndMs = performance.now() + sliceMs;
+      do {
+        if (performance.now() < this.#sliceEndMs) continue;
+        await giveWay();
+        this.#sliceEndMs = performance.now() + sliceMs;
+      } while (this.#deliveries.beginSome());
     }
     this.#appliedSequence = batch.lastSequence;
   }
@@ -173,6 +178,7 @@ export class View {
     this.#runsVersion++;
     this.#changes++;
     this.#runs.admitLateRuns();
+    this.#records.ordinalsChanged();
     this.#activeRuns.foldEagerly();
     this.#deliveries.endPauses();
   }
@@ -186,6 +192,7 @@ export class View {
   /** Writes its sections of a snapshot. Only of a view that is being opened, with records up to a place in the log. */
   async writeSnapshot(sink: SnapshotSink): Promise<void> {
     this.#runs.admitLateRuns();
+    this.#records.ordinalsChanged();
     await this.#runs.writeSnapshot(sink);
     await this.#programs.writeSnapshot(sink);
     await sink.write("viewCell", packValues([this.#cell, ...this.#components.values()]));
@@ -269,12 +276,13 @@ export class View {
     const { total, ordinals } = this.#runs.query(query);
     const unread: StoredRun[] = [];
     const runs = ordinals.map((ordinal) => {
-      const stored = this.#storedRun(ordinal);
-      if (stored === undefined) {
+      const location = this.#runs.location(ordinal);
+      if (location === undefined) {
         return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
       }
-      const cached = this.#records.cachedSummaryJson(stored, baseUrl);
-      if (cached === undefined) unread.push(stored);
+      const updatedAtUs = this.#runs.updatedAtUs(ordinal);
+      const cached = this.#records.cachedSummaryJson(ordinal, updatedAtUs, baseUrl);
+      if (cached === undefined) unread.push({ id: this.#runs.id(ordinal), ordinal, updatedAtUs, location });
       return cached;
     });
     const read = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl);
@@ -419,7 +427,7 @@ export class View {
   /** Undefined while the run has not ended. */
   #storedRun(ordinal: number): StoredRun | undefined {
     const location = this.#runs.location(ordinal);
-    return location && { id: this.#runs.id(ordinal), updatedAtUs: this.#runs.updatedAtUs(ordinal), location };
+    return location && { id: this.#runs.id(ordinal), ordinal, updatedAtUs: this.#runs.updatedAtUs(ordinal), location };
   }
 
   #apply(record: LogRecord, location: RecordLocation): void {
@@ -461,13 +469,14 @@ export class View {
         if (index.events !== undefined) this.#deliveries.begin(index.runId, index.events);
         return;
       }
-      case RECORD_TYPE.runEnded:
+      case RECORD_TYPE.runEnded: {
         this.#runsVersion++;
-        this.#runs.end(index.summary, index.frameIds, location);
+        const ordinal = this.#runs.end(index.summary, index.frameIds, location);
         this.#activeRuns.delete(index.summary.id);
-        if (this.#isLive) this.#records.ended(index.summary);
+        if (this.#isLive && ordinal >= 0) this.#records.ended(ordinal, index.summary);
         if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);
         return;
+      }
     }
   }
 

@@ -304,6 +304,8 @@ export class IndexedEvents {
   readonly #view: DataView;
   /** Where each begins. */
   readonly #heads: number[] = [];
+  /** Of all events together. */
+  readonly deliveryCount: number;
 
   /** @param bytes all that stands behind the other parts of the index section; they are not copied @throws RecordDecodeError */
   constructor(bytes: Uint8Array) {
@@ -327,14 +329,27 @@ export class IndexedEvents {
       this.#heads.push(head);
     }
     if (count === 0 || at !== bytes.length) throw new RecordDecodeError("bytes behind the events of an index section");
+    this.deliveryCount = (at - 4 - EVENT_BYTES * count) / EVENT_DELIVERY_BYTES;
   }
 
-  /** Tells of each delivery, in order, where its id and its webhook's begin in `bytes`, and when it began. */
-  forEachDelivery(tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void): void {
+  /**
+   * Tells of deliveries, in order, where the id and the webhook's begin in `bytes`, and when it began.
+   * @param start of the first, counted from 0 through all events @param end behind the last
+   */
+  forEachDelivery(
+    tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void,
+    start = 0,
+    end = this.deliveryCount,
+  ): void {
+    let before = 0;
     for (const head of this.#heads) {
       const timeUs = uint53(this.#view, head + 20);
-      const end = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * this.#view.getUint32(head + 28, true);
-      for (let at = head + EVENT_BYTES; at < end; at += EVENT_DELIVERY_BYTES) tell(this.#bytes, at, at + 16, timeUs);
+      const count = this.#view.getUint32(head + 28, true);
+      for (let nth = Math.max(0, start - before); nth < Math.min(count, end - before); nth++) {
+        const at = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth;
+        tell(this.#bytes, at, at + 16, timeUs);
+      }
+      before += count;
     }
   }
 

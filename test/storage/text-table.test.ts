@@ -68,3 +68,34 @@ t.test("entries that all have one hash are still told apart, before, while and a
     if (slots.find(0xffff_ffff) !== wanted) t.fail(`entry ${wanted} of ${entry} is lost`);
   }
 });
+
+t.test(`an unknown entry looks at next to no other, and growth asks for hashes in order, seed ${seed}`, async (t) => {
+  const random = createRandom(seed + 1);
+  const hashes: number[] = [];
+  let [looks, asked, mostAsked, isInOrder] = [0, 0, 0, true];
+  let last = -1;
+  const slots = new HashSlots({
+    hashOf: (entry) => {
+      asked++;
+      isInOrder &&= entry === last + 1 || entry === 0;
+      last = entry;
+      return hashes[entry]!;
+    },
+    isWanted: () => {
+      looks++;
+      return false;
+    },
+  });
+  const count = 40_000;
+  for (let entry = 0; entry < count; entry++) {
+    const hash = random.integer(0, 0xffff_ffff);
+    slots.find(hash);
+    asked = 0;
+    hashes.push(hash);
+    slots.add(hash, entry);
+    mostAsked = Math.max(mostAsked, asked);
+  }
+  t.ok(looks < count / 10, `${looks} looks for ${count} that were not there`);
+  t.equal(mostAsked, 2);
+  t.ok(isInOrder);
+});
