@@ -23,12 +23,11 @@ const faultFolder = t.testdir();
 process.env.FAULTS = faultFolder;
 const FAULTY_THREAD = new URL("../../helpers/faulty-artefact-thread.js", import.meta.url);
 
-/** A pool that tells which tasks it was given, and to which the test can do something before. */
+/** A pool that tells which tasks it was given. */
 class ToldPool {
   readonly names: TaskName[] = [];
   readonly reports: unknown[] = [];
   readonly pool: ArtefactPool;
-  before: (name: TaskName) => void = () => {};
 
   constructor(t: Test, threads: number, taskTimeoutMs = 60_000) {
     this.pool = new ArtefactPool({
@@ -47,7 +46,6 @@ class ToldPool {
 
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
     this.names.push(name);
-    this.before(name);
     return this.pool.run(name, input, options);
   }
 
@@ -257,13 +255,10 @@ t.test("what fails for good fails the whole, drops the other parts, and leaves t
   const { source, frame } = storedFrame(join(folder, "run.cap"), surfaceFrame(3, 120, 90));
   const crash = join(faultFolder, "crash-at-measure-1");
   writeFileSync(crash, "");
-  // And the thread that has it in one piece, twice.
-  pool.before = (name) => {
-    if (name === "filter") for (const nth of [1, 2]) writeFileSync(join(faultFolder, `crash-${nth}`), "");
-  };
+  // And the thread that has it in one piece, twice: not one that has only now its turn at the parts.
+  for (const nth of [1, 2]) writeFileSync(join(faultFolder, `crash-filter-${nth}`), "");
   await t.rejects(filter.run(source, background), { code: "worker_crashed" });
-  pool.before = () => {};
-  for (const nth of [1, 2]) unlinkSync(join(faultFolder, `crash-${nth}-taken`));
+  for (const nth of [1, 2]) unlinkSync(join(faultFolder, `crash-filter-${nth}-taken`));
   unlinkSync(`${crash}-taken`);
   await pool.quiet();
   t.equal(pool.pool.waiting("background"), 0);
