@@ -15,7 +15,7 @@ export interface CaptureFileEntry {
 }
 
 /**
- * Which capture files records name, 27 to 33 bytes a run, held against those that are there: a file that no record names is what a crash
+ * Which capture files records name, 27 to 40 bytes a run, held against those that are there: a file that no record names is what a crash
  * left of messages that were never acknowledged, or what is left of records that are lost.
  */
 export class CaptureInventory {

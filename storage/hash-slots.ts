@@ -10,7 +10,7 @@
  * later `add` enters two entries of the old one, in the order of their numbers, in which their hashes lie side by side; until all are
  * there `find` looks into both. The old slots are not changed meanwhile, so an entry that stands in both is found in either.
  *
- * Memory: 5 bytes a slot, thus 6.7 to 13.3 bytes an entry, and half as much again while slots move.
+ * Memory: 5 bytes a slot, thus 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which is during half of all adds.
  */
 const INITIAL_SLOTS = 64;
 /** A table twice as large has room for as many entries again: all have moved when half of those have come. */

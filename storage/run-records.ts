@@ -58,6 +58,8 @@ const READ_TOGETHER_BYTES = 4 * MIB;
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
 /** Base addresses that lists were asked for under: the service's own name and its address, say. */
 const MOST_BASES = 2;
+/** Of one run, entries under as many addresses are kept: whoever asks names the address, and the search for it is one by one. */
+const KEPT_BASES = 8;
 /** What an entry of the cache weighs beside its JSON: by what the process has more of with 100,000 of them. */
 const CACHE_ENTRY_BYTES = 800;
 
@@ -135,8 +137,10 @@ export class RunRecords {
 
   #keep(ordinal: number, updatedAtUs: number, baseUrl: string, json: Uint8Array): void {
     const kept = this.#summaries.peek(ordinal);
+    // A read that has been overtaken: the run has ended again meanwhile.
+    if (kept !== undefined && kept.updatedAtUs > updatedAtUs) return;
     const others = kept?.updatedAtUs === updatedAtUs ? kept.jsons.filter((one) => one.baseUrl !== baseUrl) : [];
-    this.#summaries.set(ordinal, { updatedAtUs, jsons: [{ baseUrl, json }, ...others].slice(0, MOST_BASES) });
+    this.#summaries.set(ordinal, { updatedAtUs, jsons: [{ baseUrl, json }, ...others].slice(0, KEPT_BASES) });
   }
 
   /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */

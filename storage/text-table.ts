@@ -3,7 +3,7 @@
  * million.
  *
  * The UTF-8 bytes lie end to end in one column; beside them, per text, where it ends (4 bytes), its hash (4) and a hash
- * slot (7 to 13): some 18 bytes a text over its own. A hash only says where to look: texts are compared in full, so two
+ * slot (7 to 9, 13 to 20 while slots move): some 16 to 28 bytes a text over its own. A hash only says where to look: texts are compared in full, so two
  * with equal hashes are two texts. Lone surrogates, which UTF-8 cannot hold, count as U+FFFD, as they do in the log.
  */
 import { HashSlots } from "./hash-slots.js";

@@ -1,8 +1,9 @@
 /**
  * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
  *
- * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 4 bytes point into them. That is 27 to
- * 33 bytes an entry, 40 for the short while a growing slot table moves over. No insert pauses for a rehash (hash-slots.ts).
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 5 bytes point into them. That is 27 to
+ * 29 bytes an entry, and 33 to 40 while a grown slot table takes entries over, which is half of the time that a table grows. No insert
+ * pauses for a rehash (hash-slots.ts).
  * Keys are compared in full: a hash only says where to look.
  */
 import { formatUuidWords } from "../core/identifiers.js";

@@ -1,5 +1,5 @@
 /**
- * The deliveries of the view: some 77 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
+ * The deliveries of the view: some 75 to 90 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
  * latest record, or, before its first attempt, in the record of the run whose event it delivers.
  */
 
@@ -158,7 +158,6 @@ export class ViewDeliveries {
   /** A delivery as it is now, whose record lies there. @param bytes of its index section, behind the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
     const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
-    this.beginAll();
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
     const known = this.#ids.size;
     const row = this.#ids.enterBytes(bytes, idAt);
@@ -195,7 +194,7 @@ export class ViewDeliveries {
 
   /** Takes over where the records of a segment lie now, one at each step. */
   *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
-    this.beginAll();
+    // Deliveries that are still to begin have no record that could move.
     for (const [at, offset] of offsets.entries()) {
       const word = at * 4;
       const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);

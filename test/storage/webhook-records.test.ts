@@ -6,6 +6,7 @@ import { readUuid } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { endRun } from "../../core/run-end.js";
 import type { RunState } from "../../core/run-state.js";
+import { summarizeRun } from "../../core/run-state.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
 import { failureNote } from "../../core/webhook-response.js";
 import { encodeChanges } from "../../storage/change-record.js";
@@ -13,6 +14,7 @@ import type { RecordLocation } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
 import { decodeIndex, deliveryPart, RecordDecodeError } from "../../storage/record-index.js";
+import { RunRecords } from "../../storage/run-records.js";
 import { MovesCollector } from "../../storage/segment-moves.js";
 import { View } from "../../storage/view.js";
 import { ViewDeliveries } from "../../storage/view-deliveries.js";
@@ -508,6 +510,67 @@ t.test(
     );
   },
 );
+
+t.test(
+  "an event half begun is whole in a snapshot, and needs no bytes of its batch once that is applied",
+  async (t) => {
+    const event = eventOfMany(100);
+    const deliveries = new ViewDeliveries();
+    deliveries.begin(RUN_ID, new IndexedEvents(encodeEvents([event])));
+    t.ok(deliveries.beginSome());
+    const snapshot = new MemorySnapshot();
+    await deliveries.writeSnapshot(snapshot);
+    t.equal((await snapshot.read("viewDeliveryIds")).length, 4 * 100);
+    t.equal((await snapshot.read("viewDeliveryStatuses")).length, 100);
+
+    for (const isSliced of [false, true]) {
+      const log = new RecordsInMemory();
+      log.view.finishOpening();
+      const batch = log.append(recordOfEnd(endedRun([event])));
+      const applied = { ...batch, bytes: batch.bytes.slice() };
+      if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
+      else log.view.applyBatch(applied);
+      // Others write to that memory next.
+      applied.bytes.fill(0xff);
+      t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
+    }
+  },
+);
+
+t.test("kept list entries: under eight addresses, and a read that was overtaken takes the place of none", async (t) => {
+  let release = () => {};
+  const older = { ...endedRun(), updatedAtUs: 1000 };
+  const newer = summarizeRun({ ...older, updatedAtUs: 2000 });
+  const record = { ...encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run: older }], undefined), flags: 0 };
+  const readMany = async () => {
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    return [record];
+  };
+  const location = { segmentBase: 1, offset: 0, length: 100 };
+  const records = new RunRecords({ reader: { readMany } as never }, () => location);
+  const bases = Array.from({ length: 8 }, (_, nth) => `http://cell-${nth}`);
+  const stored = { id: RUN_ID, ordinal: 5, updatedAtUs: 1000, location };
+  const readUnder = async (baseUrl: string) => {
+    const read = records.readSummariesJson([stored], baseUrl);
+    await eventLoopTurn();
+    release();
+    return read;
+  };
+  for (const base of bases) await readUnder(base);
+  for (const base of bases) t.ok(records.cachedSummaryJson(5, 1000, base), base);
+  t.equal(records.cachedSummaryJson(5, 2000, bases[0]!), undefined, "of another state of the run");
+  t.equal(records.cachedSummaryJson(6, 1000, bases[0]!), undefined, "of another run");
+  const overtaken = records.readSummariesJson([stored], bases[0]!);
+  await eventLoopTurn();
+  records.ended(5, newer);
+  release();
+  t.equal((await overtaken).length, 1);
+  const asked = bases[0]!;
+  t.equal(records.cachedSummaryJson(5, 1000, asked), undefined);
+  t.same(JSON.parse(`${Buffer.from(records.cachedSummaryJson(5, 2000, asked)!)}`).id, RUN_ID);
+});
 
 t.test("list entries that were asked for while a store was read are not taken for those of other runs", async (t) => {
   const log = new RecordsInMemory();
