@@ -33,6 +33,8 @@ export interface StoreFile {
   /** As `FileStatus.identity`, of this file, whatever has its name by now. */
   identity(): Promise<string>;
   close(): Promise<void>;
+  /** As `close`, blocking: beside `readSync`. */
+  closeSync(): void;
 }
 
 /** What stands at a path, behind symbolic links. */
@@ -354,6 +356,14 @@ class NodeFile implements StoreFile {
 
   close(): Promise<void> {
     return translated("close", this.#path, closeFile(this.#fd));
+  }
+
+  closeSync(): void {
+    try {
+      fs.closeSync(this.#fd);
+    } catch (error) {
+      throw wrapped("close", this.#path, error);
+    }
   }
 }
 

@@ -94,6 +94,7 @@ function unreadableFile(sizeBytes: number, error: FileSystemError): StoreFile {
     readSync: () => 0,
     size: async () => sizeBytes,
     close: async () => {},
+    closeSync: () => {},
   };
 }
 
@@ -126,5 +127,6 @@ function fileBoundTo(file: StoreFile): StoreFile {
     size: () => file.size(),
     identity: () => file.identity(),
     close: () => file.close(),
+    closeSync: () => file.closeSync(),
   };
 }

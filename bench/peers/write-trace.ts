@@ -28,6 +28,7 @@ export function traceWrites(fileSystem: FileSystem): { fileSystem: FileSystem; g
     size: () => file.size(),
     identity: () => file.identity(),
     close: () => file.close(),
+    closeSync: () => file.closeSync(),
   });
   return {
     groups,

@@ -48,6 +48,7 @@ export class GatedFileSystem {
       size: () => file.size(),
       identity: () => file.identity(),
       close: () => file.close(),
+      closeSync: () => file.closeSync(),
       datasync: async () => {
         this.datasyncs++;
         await this.#pass("datasync", path);

@@ -64,7 +64,7 @@ export class RecordedCell {
     const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
     this.view = new View({ reader: { read, readMany } });
     this.view.finishOpening();
-    const tasks = artefactTasks({ open: async (path: string) => this.#openStored(path) } as unknown as FileSystem);
+    const tasks = artefactTasks(this.#storedFiles());
     // They share a memory: one at a time.
     let last: Promise<unknown> = Promise.resolve();
     this.make = (name, input) => {
@@ -129,7 +129,7 @@ export class RecordedCell {
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
     });
-    const fileSystem = { open: async (path: string) => this.#openStored(path) } as unknown as FileSystem;
+    const fileSystem = this.#storedFiles();
     const open: OpenStoredSlices = async (runId, kind, slices) => {
       // One for each reader: nothing stays open, and a test that changes bytes sees them verified again.
       const captures = new CaptureReader({ fileSystem });
@@ -160,6 +160,13 @@ export class RecordedCell {
     const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log });
     this.#servers.push(server);
     return server.port;
+  }
+
+  #storedFiles(): FileSystem {
+    return {
+      open: async (path: string) => this.#openStored(path),
+      openSync: (path: string) => this.#openStored(path),
+    } as unknown as FileSystem;
   }
 
   #openStored(path: string): StoreFile {

@@ -35,6 +35,7 @@ export class RoomFileSystem {
       size: () => file.size(),
       identity: () => file.identity(),
       close: () => file.close(),
+      closeSync: () => file.closeSync(),
     };
   }
 }

@@ -299,6 +299,9 @@ export class SimulatedDisk implements FileSystem {
       close: async () => {
         isOpen = false;
       },
+      closeSync: () => {
+        isOpen = false;
+      },
     };
   }
 

@@ -21,6 +21,7 @@ export function slowDisk(disk: FileSystem, random: Random): FileSystem {
     size: () => file.size(),
     identity: () => file.identity(),
     close: () => file.close(),
+    closeSync: () => file.closeSync(),
   });
   return {
     open: (path, mode) => later(async () => slowFile(await disk.open(path, mode))),

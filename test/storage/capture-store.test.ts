@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { crc32 } from "node:zlib";
 import t from "tap";
@@ -550,4 +550,10 @@ t.test("a FIFO or a folder in place of a capture file is damage of that file, an
     t.throws(() => nodeFileSystem.openSync(path), { message: /^open / });
     await t.rejects(nodeFileSystem.open(path, "update"), { message: /^open / });
   }
+  writeFileSync(`${folder}/file`, "of eleven");
+  const file = nodeFileSystem.openSync(`${folder}/file`);
+  t.equal(file.readSync(new Uint8Array(20), 3), 6);
+  file.closeSync();
+  t.throws(() => file.readSync(new Uint8Array(20), 0), { code: "EBADF" }, "it is closed");
+  t.throws(() => file.closeSync(), { code: "EBADF", operation: "close" });
 });

@@ -420,6 +420,7 @@ t.test("a page's reads block while the disk answers at once, wait for a slow one
     size: () => file.size(),
     identity: () => file.identity(),
     close: () => file.close(),
+    closeSync: () => file.closeSync(),
     readSync(into, position) {
       blocking++;
       nowMs += readMs;

@@ -21,7 +21,7 @@ import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "./filter-parts.js";
 import { loadGrid } from "./frame-grid.js";
 import { encodeHeightMap, encodeLuminance } from "./frame-pictures.js";
-import { type FrameSource, openFrame } from "./frame-source.js";
+import { type FrameReader, type FrameSource, openFrame } from "./frame-source.js";
 import {
   giveBackMemory,
   hasWasmKernels,
@@ -94,7 +94,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
 
   async function withFrame<T>(
     source: FrameSource,
-    use: (memory: KernelMemory, frame: Awaited<ReturnType<typeof openFrame>>) => Promise<T>,
+    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
   ): Promise<T> {
     return withFrameIn(await freshMemory(), source, use);
   }
@@ -102,13 +102,13 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
   async function withFrameIn<T>(
     memory: KernelMemory,
     source: FrameSource,
-    use: (memory: KernelMemory, frame: Awaited<ReturnType<typeof openFrame>>) => Promise<T>,
+    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
   ): Promise<T> {
-    const frame = await openFrame(fileSystem, source, (at, length) => memory.bytes(at, length));
+    const frame = openFrame(fileSystem, source, (at, length) => memory.bytes(at, length));
     try {
       return await use(memory, frame);
     } finally {
-      await frame.close();
+      frame.close();
     }
   }
 

@@ -1,13 +1,13 @@
 /**
  * The filter by several threads (split-filter.ts) on a memory that all share: the stages are laying out, loading, measuring and marking, the last three in
- * parts of lines that run at the same time. Every point is decided as by one thread: the mask has the same bits however many there were.
+ * parts of lines that run at the same time, the grid's tables beside loading. Every point is decided as by one thread: the mask has the same bits however many there were.
  */
 import { lineBytes } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { combineCrc32 } from "./crc-combination.js";
 import { loadingBytes, loadLines } from "./frame-grid.js";
 import { type FrameReader, type FrameSource, openFrame, verifyHeights, verifyLuminance } from "./frame-source.js";
-import { type Grid, layOutGrid } from "./grid-layout.js";
+import { fillTables, type Grid, placeGrid } from "./grid-layout.js";
 import { joinMemory, type KernelMemory, type SharedMemory } from "./kernel-memory.js";
 import { countLineBits } from "./line-counts.js";
 import {
@@ -38,7 +38,7 @@ export interface FilterTeam {
   frame: FrameSource;
   members: number;
   team: Team;
-  /** f64, `RESULT_ITEMS` for each part: what one has found. */
+  /** f64: what each part has found. */
   results: SharedArrayBuffer;
 }
 
@@ -52,7 +52,7 @@ export interface FilterPartTasks {
 }
 
 /** Lines of a frame: the first is divisible by 8, and so is the end, or it is the frame's. So tiles and bytes of the mask are of one part. */
-interface LineRange {
+export interface LineRange {
   firstLine: number;
   endLine: number;
 }
@@ -84,30 +84,39 @@ type FilterStage =
   | { kind: "layOut" }
   | LoadStage
   | ({ kind: "measure" } & Planned)
-  | ({ kind: "mark"; bounds: ThresholdBounds } & Planned);
+  | ({ kind: "mark"; bounds: ThresholdBounds; points: number } & Planned);
 
-/** Loading goes in so many parts for every thread; the others in parts of so many positions at least, which take a fraction of a millisecond. */
-const LOADED_PER_THREAD = 2;
-const LEAST_PART_POSITIONS = 4_000;
-const LEAST_PER_THREAD = 4;
+/**
+ * Positions of a part, at least and at most. Each is an equal share of what is left, so that little is waited for in the end and few parts are
+ * begun (C. D. Polychronopoulos, D. J. Kuck, "Guided Self-Scheduling", 1987). What is measured is gone through again for its sums: while it is in
+ * the cache.
+ */
+const LOADED_POSITIONS = { least: 16_000, most: 512_000 };
+const MEASURED_POSITIONS = { least: 4_000, most: 16_000 };
+/** To mark a position takes a tenth of what it takes to measure it, and less. */
+const MARKED_POSITIONS = { least: 16_000, most: 512_000 };
+/** Shares of what is left, for every thread: parts differ in how hard they are. And of a large frame there are not many more parts than this. */
+const SHARES_PER_THREAD = 4;
 const MOST_PARTS = 128;
 
-/** For a part: sums over its distances, and whether all its points were decided; or the CRC-32 of each plane. */
+/** For a part that is measured: sums over its distances, and whether all its points were decided. */
 const RESULT_ITEMS = 8;
-const SUMS = [
-  "points",
-  "counted",
-  "open",
-  "sum",
-  "around",
-  "squares",
-  "spread",
-] as const satisfies (keyof DistanceSums)[];
 const DECIDED_ITEM = 7;
+/** For a part that is loaded: the CRC-32 of each plane. They lie behind those that are measured. */
+const CRC_ITEMS = 2;
+
+/** Lines of each part of a frame that so many threads filter. */
+export function partsOf({ width, lines }: { width: number; lines: number }, members: number) {
+  const shares = SHARES_PER_THREAD * members;
+  const parts = ({ least, most }: { least: number; most: number }): LineRange[] =>
+    lineRanges(lines, shares, Math.min(least / width, lines / shares), Math.max(most / width, lines / MOST_PARTS));
+  return { loaded: parts(LOADED_POSITIONS), measured: parts(MEASURED_POSITIONS), marked: parts(MARKED_POSITIONS) };
+}
 
 export function newFilterTeam(memory: SharedMemory, frame: FrameSource, members: number): FilterTeam {
   const team = newTeam<FilterStage>(members, { kind: "layOut" }, 1);
-  const results = new SharedArrayBuffer(8 * RESULT_ITEMS * Math.max(MOST_PARTS, LOADED_PER_THREAD * members));
+  const { loaded, measured } = partsOf(frame.geometry, members);
+  const results = new SharedArrayBuffer(8 * (RESULT_ITEMS * measured.length + CRC_ITEMS * loaded.length));
   return { memory, frame, members, team, results };
 }
 
@@ -118,12 +127,11 @@ export function filterParts(fileSystem: FileSystem = nodeFileSystem) {
       input: FilterPartTasks["filterTogether"]["input"],
     ): Promise<FilterPartTasks["filterTogether"]["output"]> {
       const stages = new FilterStages(fileSystem, input, await joinMemory(input.memory));
-      if (input.turn === 1) stages.open();
       try {
         const end = await takeTurn(input.team, input, stages);
         return end.ended === "result" ? { ended: "result", ...end.result } : end;
       } finally {
-        await stages.close();
+        stages.close();
       }
     },
   };
@@ -143,10 +151,10 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   /** As the team's. */
   readonly #results: Float64Array;
   readonly #loaded: readonly LineRange[];
-  /** Measured, and marked. */
   readonly #measured: readonly LineRange[];
+  readonly #marked: readonly LineRange[];
   readonly #memory: KernelMemory;
-  #reader: Promise<FrameReader> | undefined;
+  #reader: FrameReader | undefined;
 
   constructor(fileSystem: FileSystem, team: FilterTeam & { member: number }, memory: KernelMemory) {
     this.#memory = memory;
@@ -154,23 +162,31 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     this.#team = team;
     this.#member = team.member;
     this.#results = new Float64Array(team.results);
-    const { width, lines } = team.frame.geometry;
-    const leastPositions = Math.min(LEAST_PART_POSITIONS, (width * lines) / (LEAST_PER_THREAD * team.members));
-    this.#loaded = lineRanges(lines, lines / (LOADED_PER_THREAD * team.members));
-    this.#measured = lineRanges(lines, Math.max(lines / MOST_PARTS, leastPositions / width));
+    const { loaded, measured, marked } = partsOf(team.frame.geometry, team.members);
+    this.#loaded = loaded;
+    this.#measured = measured;
+    this.#marked = marked;
   }
 
   pieces({ kind }: FilterStage): number {
-    return kind === "layOut" ? 1 : this.#partsOf(kind).length;
+    if (kind === "layOut") return 1;
+    if (kind === "load") return 1 + this.#loaded.length;
+    return kind === "measure" ? 1 + this.#measured.length : this.#marked.length;
   }
 
   async run(stage: FilterStage, piece: number): Promise<void> {
     // There is nothing to share before there is a grid: it is what comes next.
     if (stage.kind === "layOut") return;
-    const range = this.#partsOf(stage.kind)[piece] as LineRange;
-    if (stage.kind === "load") await this.#load(stage, range, this.#itemsOf(piece));
-    else if (stage.kind === "measure") this.#measure(stage, range, this.#itemsOf(piece));
-    else this.#mark(stage, range, this.#itemsOf(piece));
+    if (stage.kind === "load") {
+      // The tables first, which take longest.
+      if (piece === 0) fillTables(this.#seen(stage), stage.grid, this.#team.frame.geometry);
+      else await this.#load(stage, this.#loaded[piece - 1] as LineRange, this.#crcsOf(piece - 1));
+      return;
+    }
+    if (stage.kind === "mark") return this.#mark(stage, this.#marked[piece] as LineRange, this.#itemsOf(piece));
+    if (piece > 0) return this.#measure(stage, this.#measured[piece - 1] as LineRange, this.#itemsOf(piece - 1));
+    // Not before measuring, which would wait for it. What is measured of damaged lines nobody gets.
+    if (!stage.isAgain) this.#verify();
   }
 
   next(stage: FilterStage): { stage: FilterStage } | { alone: () => Filtered } {
@@ -180,73 +196,74 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
       case "load":
         return { stage: this.#plan(stage) };
       case "measure": {
-        const bounds = boundsOf(stage.plan, this.#sums());
-        return bounds === null ? this.#finish(stage) : { stage: { ...stage, kind: "mark", bounds } };
+        const sums = this.#sums();
+        const bounds = boundsOf(stage.plan, sums);
+        if (bounds === null) return this.#finish(stage);
+        return { stage: { ...stage, kind: "mark", bounds, points: total(sums, ({ points }) => points) } };
       }
       case "mark": {
-        if (this.#isDecided()) return { alone: () => this.#joined(stage) };
+        if (this.#isDecided()) return { alone: () => this.#joined(stage, stage.points) };
         return stage.isAgain ? this.#finish(stage) : { stage: this.planAgain(stage) };
       }
     }
   }
 
-  /** Begins to open the frame's file: that takes as long as to lay out the grid. */
-  open(): void {
-    const { memory, frame } = this.#team;
-    const bytesAt = (at: number, length: number): Uint8Array => new Uint8Array(memory.buffer, at, length);
-    this.#reader = openFrame(this.#fileSystem, frame, bytesAt);
-    // Whoever loads is told.
-    this.#reader.catch(() => {});
-  }
-
-  async close(): Promise<void> {
-    const reader = await this.#reader?.catch(() => undefined);
-    await reader?.close();
+  close(): void {
+    this.#reader?.close();
   }
 
   #layOut(): FilterStage {
     const { frame } = this.#team;
     const memory = this.#memory;
     memory.reset();
-    const grid = layOutGrid(memory, frame.geometry);
+    const grid = placeGrid(memory, frame.geometry);
     const scratches = this.#layOutScratches(memory, loadingBytes(frame.planes.height, grid.width));
     return { kind: "load", grid, scratches, ...lengthsOf(memory) };
   }
 
   /** Reads the luminance for its CRC too: without it there is no point of the PLY. */
-  async #load(stage: LoadStage, { firstLine, endLine }: LineRange, items: Float64Array): Promise<void> {
+  async #load(stage: LoadStage, { firstLine, endLine }: LineRange, crcs: Float64Array): Promise<void> {
     const { planes } = this.#team.frame;
     const { grid, scratches } = stage;
     const memory = this.#seen(stage);
     memory.continueFrom(this.#scratchOf(scratches));
-    if (this.#reader === undefined) this.open();
-    const reader = await (this.#reader as Promise<FrameReader>);
+    this.#reader ??= this.#open();
+    const reader = this.#reader;
     reader.checkFrom(firstLine);
     await loadLines(memory, planes.height, grid, reader.heights, firstLine, endLine);
     reader.checkLuminance(firstLine, endLine);
     boundTiles(memory, grid, firstLine, endLine);
-    items[0] = reader.heightsCrc32();
-    items[1] = reader.luminanceCrc32();
+    crcs[0] = reader.heightsCrc32();
+    crcs[1] = reader.luminanceCrc32();
+  }
+
+  #open(): FrameReader {
+    const { memory, frame } = this.#team;
+    return openFrame(this.#fileSystem, frame, (at, length) => new Uint8Array(memory.buffer, at, length));
   }
 
   #plan({ grid, usedBytes }: LoadStage): FilterStage {
-    const { frame } = this.#team;
-    const { width, lines } = frame.geometry;
-    const { height, luminance } = lineBytes(frame.planes, width);
-    let [heightCrc32, luminanceCrc32] = [0, 0];
-    for (const [nth, { firstLine, endLine }] of this.#loaded.entries()) {
-      const [heights = 0, lights = 0] = this.#itemsOf(nth);
-      heightCrc32 = combineCrc32(heightCrc32, heights, (endLine - firstLine) * height);
-      luminanceCrc32 = combineCrc32(luminanceCrc32, lights, (endLine - firstLine) * luminance);
-    }
-    verifyHeights(frame, heightCrc32);
-    verifyLuminance(frame, luminanceCrc32);
+    const { width, lines } = this.#team.frame.geometry;
     const memory = this.#memory;
     memory.continueFrom(usedBytes);
     const plan = planFilter(memory, grid);
     const mask = memory.allocate(maskBytes(width, lines));
     const lineCounts = memory.allocate(4 * lines);
     return this.#toBeMeasured({ plan, mask, lineCounts, isAgain: false });
+  }
+
+  /** @throws StorageError `capture_damaged` */
+  #verify(): void {
+    const { frame } = this.#team;
+    const { height, luminance } = lineBytes(frame.planes, frame.geometry.width);
+    let [heightCrc32, luminanceCrc32] = [0, 0];
+    for (const [nth, { firstLine, endLine }] of this.#loaded.entries()) {
+      const [heights = 0, lights = 0] = this.#crcsOf(nth);
+      heightCrc32 = combineCrc32(heightCrc32, heights, (endLine - firstLine) * height);
+      luminanceCrc32 = combineCrc32(luminanceCrc32, lights, (endLine - firstLine) * luminance);
+    }
+    verifyHeights(frame, heightCrc32);
+    verifyLuminance(frame, luminanceCrc32);
   }
 
   /** Measures anew, since marking has left points undecided. */
@@ -258,7 +275,7 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   #toBeMeasured(planned: Pick<Planned, "plan" | "mask" | "lineCounts" | "isAgain">): FilterStage {
     const { plan } = planned;
     const memory = this.#memory;
-    const mostLines = Math.max(...this.#measured.map(({ firstLine, endLine }) => endLine - firstLine));
+    const mostLines = Math.max(...this.#marked.map(({ firstLine, endLine }) => endLine - firstLine));
     const markingBytes = MARKING_BYTES + maskBytes(plan.grid.width, mostLines);
     const scratches = this.#layOutScratches(memory, Math.max(scratchBytes(memory, plan), markingBytes));
     return { kind: "measure", ...planned, scratches, ...lengthsOf(memory) };
@@ -267,7 +284,7 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   #measure(stage: Planned, { firstLine, endLine }: LineRange, items: Float64Array): void {
     const memory = this.#seen(stage);
     const sums = measureLines(memory, stage.plan, this.#scratchOf(stage.scratches), firstLine, endLine);
-    for (const [at, name] of SUMS.entries()) items[at] = sums[name];
+    items.set([sums.points, sums.counted, sums.open, sums.sum, sums.around, sums.squares, sums.spread]);
   }
 
   /** In bytes of its own first: marking writes past the end of its lines. */
@@ -287,14 +304,14 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     memory.words(lineCounts + 4 * firstLine, endLine - firstLine).set(countLineBits(bits, width, endLine - firstLine));
   }
 
-  #joined({ plan, mask, lineCounts: countsAt, usedBytes }: Planned): Filtered {
+  #joined({ plan, mask, lineCounts: countsAt, usedBytes }: Planned, points: number): Filtered {
     const { width, lines } = plan.grid;
     const memory = this.#memory;
     const bits = memory.copyOf(mask, maskBytes(width, lines));
     const lineCounts = new Uint32Array(lines);
     lineCounts.set(memory.words(countsAt, lines));
     const inliers = lineCounts.reduce((sum, count) => sum + count, 0);
-    return { bits, lineCounts, inliers, points: total(this.#sums(), ({ points }) => points), usedBytes };
+    return { bits, lineCounts, inliers, points, usedBytes };
   }
 
   /** What parts cannot. */
@@ -318,21 +335,23 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
 
   #sums(): DistanceSums[] {
     return this.#measured.map((_, nth) => {
-      const items = this.#itemsOf(nth);
-      return Object.fromEntries(SUMS.map((name, at) => [name, items[at]])) as unknown as DistanceSums;
+      const item = (at: number): number => this.#results[nth * RESULT_ITEMS + at] as number;
+      const [points, counted, open] = [item(0), item(1), item(2)];
+      return { points, counted, open, sum: item(3), around: item(4), squares: item(5), spread: item(6) };
     });
   }
 
   #isDecided(): boolean {
-    return this.#measured.every((_, nth) => this.#itemsOf(nth)[DECIDED_ITEM] === 1);
-  }
-
-  #partsOf(kind: "load" | "measure" | "mark"): readonly LineRange[] {
-    return kind === "load" ? this.#loaded : this.#measured;
+    return this.#marked.every((_, nth) => this.#itemsOf(nth)[DECIDED_ITEM] === 1);
   }
 
   #itemsOf(part: number): Float64Array {
     return this.#results.subarray(part * RESULT_ITEMS, (part + 1) * RESULT_ITEMS);
+  }
+
+  #crcsOf(loaded: number): Float64Array {
+    const at = this.#measured.length * RESULT_ITEMS + loaded * CRC_ITEMS;
+    return this.#results.subarray(at, at + CRC_ITEMS);
   }
 
   /** Of so many bytes and some more for each, since vectors are stored past the end. */
@@ -350,12 +369,14 @@ function lengthsOf(memory: KernelMemory): InMemory {
   return { usedBytes: memory.usedBytes, memoryBytes: memory.buffer.byteLength };
 }
 
-/** Parts whose borders are divisible by 8, of about so many lines. */
-function lineRanges(lines: number, partLines: number): LineRange[] {
-  const step = 8 * Math.ceil(partLines / 8);
+/** Parts whose borders are divisible by 8: each of about so many shares of the lines that are left, but of `least` and `most` lines about. */
+function lineRanges(lines: number, shares: number, least: number, most: number): LineRange[] {
   const ranges: LineRange[] = [];
-  for (let firstLine = 0; firstLine < lines; firstLine += step) {
-    ranges.push({ firstLine, endLine: Math.min(lines, firstLine + step) });
+  for (let firstLine = 0; firstLine < lines; ) {
+    const partLines = Math.min(Math.max((lines - firstLine) / shares, least), most);
+    const endLine = Math.min(lines, firstLine + 8 * Math.max(1, Math.round(partLines / 8)));
+    ranges.push({ firstLine, endLine });
+    firstLine = endLine;
   }
   return ranges;
 }

@@ -4,7 +4,7 @@ import { type FileSystem, readFullySync, type StoreFile } from "../../storage/fi
 import type { GridGeometry } from "./grid-layout.js";
 import type { LineSource } from "./line-blocks.js";
 import { luminanceCrc } from "./plane-crcs.js";
-import { damagedCapture, openStored } from "./stored-bytes.js";
+import { damagedCapture, openStoredSync } from "./stored-bytes.js";
 
 /** A frame as a task names it: where its bytes lie, and what they mean. */
 export interface FrameSource {
@@ -33,22 +33,22 @@ export interface FrameReader {
   luminanceCrc32(): number;
   /** Reads lines of the luminance for nothing but their CRC, in memory of its own. */
   checkLuminance(firstLine: number, endLine: number): void;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /**
- * Opens a frame for reading into the memory that `bytesAt` views. Reads block: a thread has one task, which waits for the bytes in any case, and a
- * read that goes through another thread takes ten times as long as the page cache does.
+ * Opens a frame for reading into the memory that `bytesAt` views. All of it blocks: a thread has one task, which waits for the bytes in any case, and
+ * what goes through another thread takes ten times as long as the page cache does.
  *
  * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane
  * that is read from its first line to its last, where it does not match its CRC
  */
-export async function openFrame(
+export function openFrame(
   fileSystem: FileSystem,
   source: FrameSource,
   bytesAt: (at: number, length: number) => Uint8Array,
-): Promise<FrameReader> {
-  const file = await openStored(fileSystem, source.path);
+): FrameReader {
+  const file = openStoredSync(fileSystem, source.path);
   const { width } = source.geometry;
   const { height: heightBytes, luminance: luminanceBytes } = lineBytes(source.planes, width);
   const heights = new PlaneReader(file, source, heightBytes, () => 0);
@@ -80,7 +80,7 @@ export async function openFrame(
         readLights(line, count, block.subarray(0, count * luminanceBytes));
       }
     },
-    close: () => file.close(),
+    close: () => file.closeSync(),
   };
 }
 

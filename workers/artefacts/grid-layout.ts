@@ -31,6 +31,8 @@ export interface GridGeometry {
 
 /** Most entries of the offset table: a radius of 7 positions. Farther, tiles are faster. */
 const MAXIMUM_OFFSETS = 160;
+/** A box that reaches so many positions in each direction has 168 beside the one in its middle. */
+const BOX_REACH = 6;
 
 /** A frame as the kernels take it: addresses in the memory, 4 bytes a position and padding, and 1 % for tiles. */
 export interface Grid {
@@ -42,18 +44,20 @@ export interface Grid {
   stride: number;
   xs: number;
   ys: number;
-  /** Squared lateral differences for the lanes: of column 0 at k = 0; the next k is `squaresPitch` f32 on. */
+  /** Squared lateral differences for the lanes, as far as the offset table reaches: of column 0 at k = 0; the next k is `squaresPitch` f32 on. */
   squares: number;
   squaresPitch: number;
-  offsetCount: number;
-  /** Least and greatest squared lateral distance of neighbours, for judging whether f32 has the range. */
-  leastSquared: number;
-  greatestSquared: number;
 }
 
 /** Lays out a grid whose heights are yet to be put in: those around it are Infinity, no points. */
 export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
-  const { width, lines } = geometry;
+  const grid = placeGrid(memory, geometry);
+  fillTables(memory, grid, geometry);
+  return grid;
+}
+
+/** Finds places for all of a grid: heights may be put in, and their tiles bounded. Whatever else is done needs `fillTables` before. */
+export function placeGrid(memory: KernelMemory, { width, lines }: { width: number; lines: number }): Grid {
   const stride = width + 2 * PADDING;
   const tilesWide = Math.ceil(width / 8);
   const tilesHigh = Math.ceil(lines / 8);
@@ -67,22 +71,9 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   const zs = padded + 4 * (PADDING * stride + PADDING);
   const minima = memory.allocate(4 * tilesWide * tilesHigh);
   const maxima = memory.allocate(4 * tilesWide * tilesHigh);
+  const [columnsAt, linesAt, stepsAt] = [0, 1, 2].map(() => memory.allocate(4 * MAXIMUM_OFFSETS));
+  const boundsAt = memory.allocate(8 * MAXIMUM_OFFSETS);
   fillPadding(memory.singles(padded, paddedPositions), stride, lines);
-
-  const columnsMm = coordinates(memory, xs, width, geometry.xOriginMm, geometry.xPitchMm);
-  const linesMm = coordinates(memory, ys, lines, geometry.yOriginMm, geometry.yPitchMm);
-  const xGaps = leastGaps(columnsMm);
-  const yGaps = leastGaps(linesMm);
-  const offsets = offsetTable(xGaps, yGaps);
-  const columnsAt = memory.allocate(4 * offsets.length);
-  const linesAt = memory.allocate(4 * offsets.length);
-  const stepsAt = memory.allocate(4 * offsets.length);
-  const boundsAt = memory.allocate(8 * offsets.length);
-  memory.words(columnsAt, offsets.length).set(offsets.map(({ column }) => column));
-  memory.words(linesAt, offsets.length).set(offsets.map(({ line }) => line));
-  memory.words(stepsAt, offsets.length).set(offsets.map(({ column, line }) => line * stride + column));
-  memory.doubles(boundsAt, offsets.length).set(offsets.map(({ bound }) => bound));
-  fillSquares(memory, columnsMm, squares, squaresPitch, width);
 
   const words = memory.words(address, GRID_WORDS);
   words[WIDTH] = width;
@@ -91,29 +82,52 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   words[XS] = xs;
   words[YS] = ys;
   words[ZS] = zs;
-  words[OFFSET_COUNT] = offsets.length;
-  words[OFFSET_COLUMNS] = columnsAt;
-  words[OFFSET_LINES] = linesAt;
-  words[OFFSET_STEPS] = stepsAt;
+  words[OFFSET_COUNT] = 0;
+  words[OFFSET_COLUMNS] = columnsAt as number;
+  words[OFFSET_LINES] = linesAt as number;
+  words[OFFSET_STEPS] = stepsAt as number;
   words[OFFSET_BOUNDS] = boundsAt;
   words[TILES_WIDE] = tilesWide;
   words[TILES_HIGH] = tilesHigh;
   words[TILE_MINIMA] = minima;
   words[TILE_MAXIMA] = maxima;
+  return { address, width, lines, zs, stride, xs, ys, squares, squaresPitch };
+}
+
+/** Coordinates and the tables of a grid that is placed: other threads may put heights in meanwhile. */
+export function fillTables(memory: KernelMemory, grid: Grid, geometry: GridGeometry): void {
+  const { width, lines, stride, xs, ys, address } = grid;
+  const columnsMm = coordinates(memory, xs, width, geometry.xOriginMm, geometry.xPitchMm);
+  const linesMm = coordinates(memory, ys, lines, geometry.yOriginMm, geometry.yPitchMm);
+  const offsets = offsetTable(leastGaps(columnsMm), leastGaps(linesMm));
+  const reach = offsets.reduce((most, { column }) => Math.max(most, column), 0);
+  fillSquares(memory, columnsMm, grid, reach);
+  const words = memory.words(address, GRID_WORDS);
+  const table = (word: number): Int32Array => memory.words(words[word] as number, offsets.length);
+  const [columns, rows, steps] = [table(OFFSET_COLUMNS), table(OFFSET_LINES), table(OFFSET_STEPS)];
+  const bounds = memory.doubles(words[OFFSET_BOUNDS] as number, offsets.length);
+  for (const [nth, { column, line, bound }] of offsets.entries()) {
+    columns[nth] = column;
+    rows[nth] = line;
+    steps[nth] = line * stride + column;
+    bounds[nth] = bound;
+  }
+  words[OFFSET_COUNT] = offsets.length;
+}
+
+/** For judging whether f32 has the range: entries of the offset table, and the least and the greatest squared lateral distance, mm², padding included. */
+export function lateralRange(memory: KernelMemory, { address, width, lines, xs, ys }: Grid) {
+  const words = memory.words(address, GRID_WORDS);
+  const offsetCount = words[OFFSET_COUNT] as number;
+  const extent = (at: number, count: number): number => {
+    const coordinatesMm = memory.singles(at - 4 * PADDING, count + 2 * PADDING);
+    return (coordinatesMm.at(-1) as number) - (coordinatesMm[0] as number);
+  };
   return {
-    address,
-    width,
-    lines,
-    zs,
-    stride,
-    xs,
-    ys,
-    squares,
-    squaresPitch,
-    offsetCount: offsets.length,
-    leastSquared: Math.min(xGaps[1] ?? 0, yGaps[1] ?? 0) ** 2,
-    greatestSquared:
-      ((columnsMm.at(-1) ?? 0) - (columnsMm[0] ?? 0)) ** 2 + ((linesMm.at(-1) ?? 0) - (linesMm[0] ?? 0)) ** 2,
+    offsetCount,
+    // The table begins with what is nearest: a neighbour in the line, or in the column.
+    leastSquared: memory.doubles(words[OFFSET_BOUNDS] as number, offsetCount)[0] ?? 0,
+    greatestSquared: extent(xs, width) ** 2 + extent(ys, lines) ** 2,
   };
 }
 
@@ -141,31 +155,47 @@ function leastGaps(coordinatesMm: Float32Array): number[] {
   for (let k = 0; k <= PADDING + 1; k++) {
     let least = Number.POSITIVE_INFINITY;
     for (let nth = k; nth < coordinatesMm.length; nth++) {
-      least = Math.min(least, (coordinatesMm[nth] as number) - (coordinatesMm[nth - k] as number));
+      const gap = (coordinatesMm[nth] as number) - (coordinatesMm[nth - k] as number);
+      if (gap < least) least = gap;
     }
     gaps.push(least);
   }
   return gaps;
 }
 
+interface Offset {
+  column: number;
+  line: number;
+  bound: number;
+}
+
 /** Positions around one, by their least lateral distance; complete up to the last of them. Each is followed by the opposite one. */
-function offsetTable(xGaps: readonly number[], yGaps: readonly number[]) {
+function offsetTable(xGaps: readonly number[], yGaps: readonly number[]): Offset[] {
   const outside = Math.min(xGaps[PADDING + 1] as number, yGaps[PADDING + 1] as number) ** 2;
-  const offsets: { column: number; line: number; bound: number }[] = [];
+  // There are enough in the box as far as its corner.
+  const corner = (xGaps[BOX_REACH] as number) ** 2 + (yGaps[BOX_REACH] as number) ** 2;
+  const greatest = Math.min(outside, corner);
+  /** One of each two that lie opposite. */
+  const halves: Offset[] = [];
   for (let line = 0; line <= PADDING; line++) {
     for (let column = line === 0 ? 1 : -PADDING; column <= PADDING; column++) {
       const x = xGaps[Math.abs(column)] as number;
       const y = yGaps[line] as number;
       const bound = x * x + y * y;
-      if (bound <= outside) offsets.push({ column, line, bound }, { column: -column, line: -line, bound });
+      if (bound <= greatest) halves.push({ column, line, bound });
     }
   }
-  return offsets.sort((a, b) => a.bound - b.bound).slice(0, MAXIMUM_OFFSETS);
+  return halves
+    .sort((a, b) => a.bound - b.bound)
+    .slice(0, MAXIMUM_OFFSETS / 2)
+    .flatMap((half) => [half, { column: -half.column, line: -half.line, bound: half.bound }]);
 }
 
-function fillSquares(memory: KernelMemory, columnsMm: Float32Array, at: number, pitch: number, width: number): void {
-  for (let k = -PADDING; k <= PADDING; k++) {
-    const row = memory.singles(at + 4 * k * pitch, width);
+/** As far as any offset of the table reaches. */
+function fillSquares(memory: KernelMemory, columnsMm: Float32Array, grid: Grid, reach: number): void {
+  const { squares, squaresPitch, width } = grid;
+  for (let k = -reach; k <= reach; k++) {
+    const row = memory.singles(squares + 4 * k * squaresPitch, width);
     for (let column = 0; column < width; column++) {
       const difference = (columnsMm[column + k + PADDING] as number) - (columnsMm[column + PADDING] as number);
       row[column] = difference * difference;

@@ -2,6 +2,7 @@
  * The kernels and the memory that they compute on. In WebAssembly they run on a shared memory, which other threads can join; the same
  * sources compiled by tsc run on a plain buffer, as reference and where WebAssembly SIMD is not to be had.
  */
+import { randomFillSync } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
@@ -274,12 +275,16 @@ export async function wasmKernels(): Promise<KernelMemory> {
 }
 
 export function newSharedMemory(): SharedMemory {
-  return new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
+  const memory = new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
+  randomFillSync(new Uint8Array(memory.buffer, 4 * IDENTITY, 8));
+  return memory;
 }
 
-/** Words (i32) of a memory that is lent, where nothing is placed: how often it was taken since, and how often given back. */
+/** Words (i32) of a memory where nothing is placed. Of one that is lent: how often it was taken since, and how often given back. */
 const TAKEN = 0;
 const GIVEN_BACK = 1;
+/** 64 random bits, by which a thread knows it again: what crosses between threads is a new object each time. */
+const IDENTITY = 2;
 
 /**
  * The memory that is lent, for its first taker since `lendMemory`; for others a new one. A task that goes again cannot know whether the thread that
@@ -314,10 +319,29 @@ function lendingWords({ buffer }: SharedMemory): Int32Array {
   return new Int32Array(buffer, 0, 2);
 }
 
-/** The kernels on a memory that other threads may compute on as well: with nothing laid out, as far as this one knows. @throws as `wasmKernels` */
+/**
+ * The kernels on a memory that other threads may compute on as well: with nothing laid out, as far as this one knows. A thread has one instance for a
+ * memory, as long as it is not collected: calls of a new one's functions are slow until they are compiled anew. @throws as `wasmKernels`
+ */
 export async function joinMemory(shared: SharedMemory): Promise<KernelMemory> {
-  return new WasmMemory(await compiled(), shared);
+  const module = await compiled();
+  const identity = new BigUint64Array(shared.buffer, 4 * IDENTITY, 1)[0] as bigint;
+  const known = joinedMemories.get(identity)?.deref();
+  if (known !== undefined) {
+    known.reset();
+    return known;
+  }
+  const joined = new WasmMemory(module, shared);
+  joinedMemories.delete(identity);
+  joinedMemories.set(identity, new WeakRef(joined));
+  const [oldest] = joinedMemories.keys();
+  if (joinedMemories.size > MOST_JOINED && oldest !== undefined) joinedMemories.delete(oldest);
+  return joined;
 }
+
+/** More than one thread has at a time. */
+const MOST_JOINED = 16;
+const joinedMemories = new Map<bigint, WeakRef<KernelMemory>>();
 
 /** False where `wasmKernels` throws. */
 export function hasWasmKernels(): Promise<boolean> {

@@ -1,4 +1,4 @@
-import type { Grid } from "./grid-layout.js";
+import { type Grid, lateralRange } from "./grid-layout.js";
 import type { KernelMemory } from "./kernel-memory.js";
 import { NEAR_ERROR } from "./kernels/near-distances.js";
 import {
@@ -45,10 +45,15 @@ const UNLIMITED_WORK = 0x3fff_ffff;
 /** Points that are tried to tell a surface from noise, and the mean cost from which on tiles are no help. */
 const TRIED_POINTS = 256;
 const NOISE_WORK = 100;
+/** Of noise a few points cost some hundreds in the mean, and so never as little as this. */
+const FIRST_TRIED = 32;
+const CLEAR_WORK = 25;
 /** For fewer than these the tree is not worth planting. */
 const LEAST_OPEN_FOR_TREE = 64;
-/** Distances that the mean is guessed from before they are summed around it. */
-const SAMPLED_DISTANCES = 1_024;
+/** Distances that the mean is guessed from before they are summed around it: one of so many, between these. Few of a part that is soon measured. */
+const SAMPLED_OF = 32;
+const LEAST_SAMPLED = 128;
+const MOST_SAMPLED = 1_024;
 /** The lanes' plan of offsets lies behind the scratch of the search and 48 bytes: 12 bytes each. */
 const LANES_SCRATCH_BYTES = SCRATCH_BYTES + 48 + 12 * LANE_OFFSETS;
 
@@ -187,7 +192,9 @@ function sampledMean(memory: KernelMemory, plan: FilterPlan, firstLine: number, 
   const heights = memory.singles(zs, stride * lines);
   const items = [plan.distances, width * lines] as const;
   const distances = itemBytesOf(plan.way) === 4 ? memory.singles(...items) : memory.doubles(...items);
-  const step = Math.max(1, Math.floor(((endLine - firstLine) * width) / SAMPLED_DISTANCES));
+  const positions = (endLine - firstLine) * width;
+  const sampled = Math.min(Math.max(positions / SAMPLED_OF, LEAST_SAMPLED), MOST_SAMPLED);
+  const step = Math.max(1, Math.floor(positions / sampled));
   let sum = 0;
   let counted = 0;
   for (let at = firstLine * width; at < endLine * width; at += step) {
@@ -279,8 +286,10 @@ export function maskBytes(width: number, lines: number): number {
 }
 
 function suitsLanes(memory: KernelMemory, grid: Grid): boolean {
-  if (memory.wasm === null || grid.offsetCount <= LANE_OFFSETS) return false;
-  if (grid.leastSquared < LEAST_SQUARED_MM || grid.greatestSquared > GREATEST_SQUARED_MM) return false;
+  if (memory.wasm === null) return false;
+  const { offsetCount, leastSquared, greatestSquared } = lateralRange(memory, grid);
+  if (offsetCount <= LANE_OFFSETS) return false;
+  if (leastSquared < LEAST_SQUARED_MM || greatestSquared > GREATEST_SQUARED_MM) return false;
   const words = memory.words(grid.address, GRID_WORDS);
   const tiles = (words[TILES_WIDE] as number) * (words[TILES_HIGH] as number);
   return (
@@ -298,22 +307,30 @@ function areWithin(bounds: Float32Array): boolean {
   return true;
 }
 
-/** Tries points all over the grid. */
+/** Tries some points all over the grid, and more where these do not make it clear. */
 function isNoise(memory: KernelMemory, grid: Grid, best: number): boolean {
+  return (
+    triedCost(memory, grid, best, FIRST_TRIED) > CLEAR_WORK && triedCost(memory, grid, best, TRIED_POINTS) > NOISE_WORK
+  );
+}
+
+/** Mean cost of so many points; 0 where there is none among them. */
+function triedCost(memory: KernelMemory, grid: Grid, best: number, points: number): number {
   const { kernels } = memory;
   const positions = grid.width * grid.lines;
-  const step = Math.max(1, positions / TRIED_POINTS);
+  const heights = memory.singles(grid.zs, grid.stride * grid.lines);
+  const step = Math.max(1, positions / points);
   let tried = 0;
   let cost = 0;
   for (let nth = 0; nth * step < positions; nth++) {
     const position = Math.floor(nth * step);
     const column = position % grid.width;
     const line = (position - column) / grid.width;
-    if (memory.singles(grid.zs + 4 * (line * grid.stride + column), 1)[0] === Number.POSITIVE_INFINITY) continue;
+    if (heights[line * grid.stride + column] === Number.POSITIVE_INFINITY) continue;
     tried++;
     cost += kernels.tileCost(grid.address, best, column, line, TILE_WORK);
   }
-  return cost > tried * NOISE_WORK;
+  return tried > 0 ? cost / tried : 0;
 }
 
 function resolveOpen(memory: KernelMemory, plan: FilterPlan, best: number, points: number, open: number): void {

@@ -10,7 +10,10 @@ import { MemoryNeed } from "./memory-need.js";
 import { endWork } from "./team-work.js";
 
 /** With fewer positions one thread is done as soon: to wake another takes some hundred microseconds, and what one does alone is not divided. */
-const LEAST_POSITIONS = 400_000;
+const LEAST_POSITIONS = 200_000;
+
+/** A reason of its own: for an abort without one an error is made, with its stack. */
+const OVER = new Error("no other turn is needed");
 
 type Pool = Pick<ArtefactPool, "run" | "threads">;
 type Turn = FilterPartTasks["filterTogether"]["output"];
@@ -62,7 +65,7 @@ export class SplitFilter {
         );
         if (end.ended === "more") continue;
         if (end.ended === "result") result = end;
-        if (end.ended !== "over") over.abort();
+        if (end.ended !== "over") over.abort(OVER);
         return;
       }
     };
@@ -73,7 +76,7 @@ export class SplitFilter {
         if (over.signal.aborted) return;
         failures.push(error);
         endWork(filter.team);
-        over.abort();
+        over.abort(OVER);
       }),
     );
     await Promise.all(members);

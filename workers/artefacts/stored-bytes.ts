@@ -8,8 +8,21 @@ export async function openStored(fileSystem: FileSystem, path: string): Promise<
   try {
     return await fileSystem.open(path, "read");
   } catch (error) {
-    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+    throw notOpened(path, error);
   }
+}
+
+/** As `openStored`, blocking. */
+export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {
+  try {
+    return fileSystem.openSync(path);
+  } catch (error) {
+    throw notOpened(path, error);
+  }
+}
+
+function notOpened(path: string, error: unknown): unknown {
+  return isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
 }
 
 /** Some stored bytes, of which nothing is verified but that they are there. @throws StorageError `capture_missing`, `capture_damaged` */

@@ -23,6 +23,8 @@ const ENDED = -1;
 
 /** A member's thread is given back so often: what waits for it, a client above all, may go before the rest. */
 const TURN_MS = 25;
+/** Whoever has no piece left looks for the next stage so long before it sleeps. */
+const AWAKE_MS = 0.2;
 
 /** The same in every thread; a stage is data. */
 export interface Stages<S, R> {
@@ -84,24 +86,31 @@ export async function takeTurn<S, R>(
 
 async function work<S, R>(team: Team, words: Int32Array, stages: Stages<S, R>): Promise<TurnEnd<R>> {
   const endMs = performance.now() + TURN_MS;
+  /** The stage that this member has written, if it was the last. */
+  let own: { nth: number; stage: S } | undefined;
   for (;;) {
     const nth = Atomics.load(words, STAGE);
     if (nth === ENDED) return { ended: "over" };
     const at = FIRST_STAGE + nth * STAGE_WORDS;
-    const stage = readStage<S>(team, nth);
+    const stage = own?.nth === nth ? own.stage : readStage<S>(team, nth);
     const pieces = words[at + PIECES] as number;
     while (Atomics.load(words, STAGE) === nth) {
       if (performance.now() >= endMs) return { ended: "more" };
       const piece = Atomics.add(words, at + NEXT, 1);
       if (piece >= pieces) {
-        // Others are at the last ones.
+        // Others are at the last ones, which often takes less than to be woken does.
+        const awakeMs = performance.now() + AWAKE_MS;
+        while (Atomics.load(words, STAGE) === nth && performance.now() < awakeMs);
         Atomics.wait(words, STAGE, nth, endMs - performance.now());
         continue;
       }
       await stages.run(stage, piece);
       if (Atomics.add(words, at + DONE, 1) + 1 < pieces) continue;
       const next = stages.next(stage);
-      if ("stage" in next) writeStage(team, nth + 1, next.stage, stages.pieces(next.stage));
+      if ("stage" in next) {
+        writeStage(team, nth + 1, next.stage, stages.pieces(next.stage));
+        own = { nth: nth + 1, stage: next.stage };
+      }
       const isOurs = Atomics.compareExchange(words, STAGE, nth, "stage" in next ? nth + 1 : ENDED) === nth;
       Atomics.notify(words, STAGE);
       if (isOurs && "alone" in next) return { ended: "result", result: next.alone() };

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { ArtefactPool, type RunOptions } from "../../../workers/artefacts/artefact-pool.js";
@@ -9,8 +10,13 @@ import {
   type TaskName,
   type TaskOutput,
 } from "../../../workers/artefacts/artefact-tasks.js";
-import { FilterStages, newFilterTeam } from "../../../workers/artefacts/filter-parts.js";
-import { newSharedMemory, typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { FilterStages, newFilterTeam, partsOf } from "../../../workers/artefacts/filter-parts.js";
+import {
+  joinMemory,
+  newSharedMemory,
+  type SharedMemory,
+  typeScriptKernels,
+} from "../../../workers/artefacts/kernel-memory.js";
 import { countLineBits } from "../../../workers/artefacts/line-counts.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { SplitFilter } from "../../../workers/artefacts/split-filter.js";
@@ -102,6 +108,61 @@ t.test("each stage of lines is shared by the threads", async (t) => {
   t.same(pool.reports, []);
 });
 
+t.test("parts are all lines once, large ones first, as small in the end as is worth beginning", async (t) => {
+  const seed = Number(process.env.SEED ?? 20_261_125);
+  t.comment(`seed ${seed}`);
+  const random = createRandom(seed);
+  for (let nth = 0; nth < 300; nth++) {
+    const members = random.integer(2, 16);
+    const [width, lines] = random.chance(0.5)
+      ? [random.integer(1, 16_384), random.integer(2, 20_000)]
+      : [random.integer(1, 200), random.integer(2, 200)];
+    for (const [kind, parts] of Object.entries(partsOf({ width, lines }, members))) {
+      const what = `${kind} of ${width} x ${lines} by ${members}`;
+      const taken = parts.map(({ firstLine, endLine }) => endLine - firstLine);
+      const isWhole = parts.every(({ firstLine }, at) => firstLine === (parts[at - 1]?.endLine ?? 0));
+      if (!isWhole || parts.at(-1)?.endLine !== lines) t.fail(`${what}: not all lines once`);
+      if (parts.some(({ firstLine }) => firstLine % 8 !== 0)) t.fail(`${what}: a part begins within a tile`);
+      if (taken.some((count, at) => count > (taken[at - 1] ?? count))) t.fail(`${what}: a larger one follows`);
+      // The first is an eighth at most, two threads being the fewest, or a tile; the last but one half a tile more than the least at most.
+      if ((taken[0] as number) > lines / 8 + 4 && (taken[0] as number) > 8) t.fail(`${what}: ${taken[0]} lines first`);
+      const leastLines = ({ loaded: 16_000, measured: 4_000, marked: 16_000 }[kind] as number) / width;
+      const isLarge = lines / 128 > leastLines;
+      if (!isLarge && (taken.at(-2) ?? 0) > leastLines + 8) t.fail(`${what}: ${taken.at(-2)} lines last`);
+      if (parts.length > 128 + 64 * members) t.fail(`${what}: ${parts.length} parts`);
+    }
+    const { measured, marked } = partsOf({ width, lines }, members);
+    // What marking has found of a part is kept where measuring has found something.
+    if (marked.length > measured.length) t.fail(`${width} x ${lines} by ${members}: more are marked than measured`);
+  }
+  const ofChip = partsOf({ width: 500, lines: 500 }, 2).measured.map(({ firstLine, endLine }) => endLine - firstLine);
+  t.same(ofChip.slice(0, 3), [32, 32, 32], "of 16,000 positions at most");
+  t.same(ofChip.slice(-4, -1), [8, 8, 8], "of 4,000 at least");
+});
+
+t.test("a thread has one instance of the kernels for a memory, however often that is handed to it", async (t) => {
+  const shared = newSharedMemory();
+  const { port1, port2 } = new MessageChannel();
+  const handed = (memory: unknown): SharedMemory => {
+    port1.postMessage(memory);
+    return receiveMessageOnPort(port2)?.message;
+  };
+  const first = await joinMemory(handed(shared));
+  const at = first.allocate(100);
+  first.bytes(at, 1)[0] = 7;
+  const again = handed(shared);
+  t.not(again, shared);
+  t.equal(await joinMemory(again), first);
+  t.equal(first.allocate(100), at, "with nothing laid out");
+  t.equal(first.bytes(at, 1)[0], 7, "on the same bytes");
+  const other = await joinMemory(handed(newSharedMemory()));
+  t.not(other, first);
+  t.equal(other.bytes(at, 1)[0], 0);
+  for (let nth = 0; nth < 40; nth++) await joinMemory(newSharedMemory());
+  t.equal((await joinMemory(handed(shared))).bytes(at, 1)[0], 7, "also after many others");
+  port1.close();
+});
+
 t.test("one thread, and a frame that is small, have it in one piece", async (t) => {
   const path = join(t.testdir(), "run.cap");
   const { source, frame } = storedFrame(path, surfaceFrame(1, 60, 40));
@@ -162,7 +223,12 @@ t.test("parts measure again where a point lies in the threshold's doubt", async 
     const parts = Object.fromEntries(
       ["layOut", "load", "measure", "mark", "alone"].map((kind) => [kind, kinds.filter((one) => one === kind).length]),
     );
-    t.same(parts, { layOut: 1, load: 4, measure: 14, mark: 14, alone: 1 }, "53 lines in seven parts, twice");
+    // Beside the parts: the tables, and the verification.
+    t.same(
+      parts,
+      { layOut: 1, load: 1 + 7, measure: 1 + 7 + 1 + 7, mark: 14, alone: 1 },
+      "53 lines in seven parts, twice",
+    );
   }
 });
 

@@ -240,6 +240,7 @@ function failing(name: string): FileSystem {
         size: () => file.size(),
         identity: () => file.identity(),
         close: () => file.close(),
+        closeSync: () => file.closeSync(),
       };
     },
   };
