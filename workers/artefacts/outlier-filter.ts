@@ -19,7 +19,7 @@ import {
   SPREAD,
   STATISTICS_WORDS,
 } from "./kernels/outlier-statistics.js";
-import { TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
+import { STACK_BYTES, TREE_WORDS, treeNodes } from "./kernels/point-tree.js";
 import { countBits } from "./line-counts.js";
 import { boundThreshold, type DistanceSums, sumsAround, type ThresholdBounds, total } from "./outlier-threshold.js";
 
@@ -341,7 +341,7 @@ function resolveOpen(memory: KernelMemory, plan: FilterPlan, best: number, point
     return;
   }
   const nodes = treeNodes(points);
-  const arrays = [4 * points, 4 * points, 4 * points, 4 * points, 4 * nodes, nodes];
+  const arrays = [4 * points, 4 * points, 4 * points, 4 * points, 4 * nodes, nodes, STACK_BYTES];
   const words = [0, ...arrays.map((lengthBytes) => memory.allocate(lengthBytes))];
   const tree = memory.allocate(4 * TREE_WORDS);
   memory.words(tree, TREE_WORDS).set(words);

