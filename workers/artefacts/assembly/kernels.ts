@@ -1,7 +1,7 @@
 /** What kernels.wasm exports; .ci/build-kernels.mjs compiles it. */
 
 // @ts-nocheck: AssemblyScript
-export { decodeIntegers, decodeSingles } from "../kernels/height-decoding.js";
+export { decodeIntegers, decodeSingles } from "./height-decoding.js";
 export { approximateSums } from "./approximate-sums.js";
 export { tileCost } from "../kernels/neighbour-search.js";
 export { measureNear, nearScratchBytes } from "../kernels/near-distances.js";
@@ -14,7 +14,8 @@ export {
 export { countPoints, packPoints } from "../kernels/point-packing.js";
 export { packShorts } from "./point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
-export { highestOf, lowestOf, mapByTable, mapHeights } from "../kernels/sample-mapping.js";
+export { highestOf, lowestOf, mapHeights } from "./height-mapping.js";
+export { mapByTable } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
 export { mapLuminance } from "./luminance-mapping.js";
 export { swapSamples } from "./sample-swapping.js";
