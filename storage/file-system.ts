@@ -367,6 +367,14 @@ class NodeFile implements StoreFile {
   }
 }
 
+function statusSync(fd: number, path: string): fs.BigIntStats {
+  try {
+    return fs.fstatSync(fd, { bigint: true });
+  } catch (error) {
+    throw wrapped("fstat", path, error);
+  }
+}
+
 /** The machine's own file system. */
 export const nodeFileSystem: FileSystem = {
   async open(path, mode) {
@@ -387,7 +395,7 @@ export const nodeFileSystem: FileSystem = {
       throw wrapped("open", path, error);
     }
     try {
-      assertFile(path, fs.fstatSync(fd, { bigint: true }));
+      assertFile(path, statusSync(fd, path));
       return new NodeFile(fd, path);
     } catch (error) {
       fs.closeSync(fd);

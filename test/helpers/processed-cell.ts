@@ -83,7 +83,7 @@ export async function processedCell(): Promise<ProcessedCell> {
 
 /** What the recorder has made of captures, here by the tasks themselves. */
 async function process(cell: RecordedCell, file: GrowingFile, apply: (change: RunChange) => void): Promise<void> {
-  const tasks = artefactTasks({ open: async () => file.open() } as unknown as FileSystem);
+  const tasks = artefactTasks({ open: async () => file.open(), openSync: () => file.open() } as unknown as FileSystem);
   const run = cell.state(PROCESSED_RUN);
   for (const frame of run.frames) {
     const source = frameSource(frame, "capture");

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import fs, { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { crc32 } from "node:zlib";
 import t from "tap";
@@ -556,4 +557,18 @@ t.test("a FIFO or a folder in place of a capture file is damage of that file, an
   file.closeSync();
   t.throws(() => file.readSync(new Uint8Array(20), 0), { code: "EBADF" }, "it is closed");
   t.throws(() => file.closeSync(), { code: "EBADF", operation: "close" });
+  const { fstatSync } = fs;
+  t.teardown(() => {
+    fs.fstatSync = fstatSync;
+    syncBuiltinESMExports();
+  });
+  fs.fstatSync = () => {
+    throw Object.assign(new Error("EIO: i/o error, fstat"), { code: "EIO" });
+  };
+  syncBuiltinESMExports();
+  t.throws(() => nodeFileSystem.openSync(`${folder}/file`), {
+    name: "FileSystemError",
+    code: "EIO",
+    operation: "fstat",
+  });
 });

@@ -238,18 +238,27 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   }
 
   #open(): FrameReader {
-    const { memory, frame } = this.#team;
-    return openFrame(this.#fileSystem, frame, (at, length) => new Uint8Array(memory.buffer, at, length));
+    return openFrame(this.#fileSystem, this.#team.frame, (at, length) => this.#memory.bytes(at, length));
   }
 
   #plan({ grid, usedBytes }: LoadStage): FilterStage {
     const { width, lines } = this.#team.frame.geometry;
     const memory = this.#memory;
     memory.continueFrom(usedBytes);
-    const plan = planFilter(memory, grid);
+    const plan = this.#planned(memory, grid);
     const mask = memory.allocate(maskBytes(width, lines));
     const lineCounts = memory.allocate(4 * lines);
     return this.#toBeMeasured({ plan, mask, lineCounts, isAgain: false });
+  }
+
+  #planned(memory: KernelMemory, grid: Grid): FilterPlan {
+    try {
+      return planFilter(memory, grid);
+    } catch (error) {
+      // Heights that are damaged may ask for more memory than those that were stored.
+      this.#verify();
+      throw error;
+    }
   }
 
   /** @throws StorageError `capture_damaged` */

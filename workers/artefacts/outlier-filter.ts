@@ -47,6 +47,7 @@ const TRIED_POINTS = 256;
 const NOISE_WORK = 100;
 /** Of noise a few points cost some hundreds in the mean, and so never as little as this. */
 const FIRST_TRIED = 32;
+const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
 const CLEAR_WORK = 25;
 /** For fewer than these the tree is not worth planting. */
 const LEAST_OPEN_FOR_TREE = 64;
@@ -323,7 +324,8 @@ function triedCost(memory: KernelMemory, grid: Grid, best: number, points: numbe
   let tried = 0;
   let cost = 0;
   for (let nth = 0; nth * step < positions; nth++) {
-    const position = Math.floor(nth * step);
+    // Anywhere within its step, so that they do not all lie in one column.
+    const position = Math.min(positions - 1, Math.floor((nth + ((nth * GOLDEN_RATIO) % 1)) * step));
     const column = position % grid.width;
     const line = (position - column) / grid.width;
     if (heights[line * grid.stride + column] === Number.POSITIVE_INFINITY) continue;

@@ -25,7 +25,7 @@ const CAUTION: f64 = 0.999999;
 /** More than one: what is the worst of rounded squares may be more in exact ones. */
 const ROUNDED: f64 = 1.000001;
 
-/** f32 of every column of (x[column + k] - x[column])², for k from -16 to 16: `squares` points to that of k = 0, the next is `pitch` items on. */
+/** f32 of every column of (x[column + k] - x[column])², as far as the offset table reaches: `squares` points to that of k = 0, the next is `pitch` items on. */
 export function measureLanes(
   grid: i32,
   best: i32,

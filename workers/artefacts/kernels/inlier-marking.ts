@@ -28,14 +28,23 @@ export function markInliers(
   const doubles = viewDoubles();
   for (let line: i32 = firstLine; line < endLine; line++) {
     const zs = (i32At(grid, ZS) >> 2) + line * i32At(grid, STRIDE);
+    // Of a byte of the mask those bits that are not in it yet.
+    let byte = (line * width) >> 3;
+    let bits: i32 = 0;
     for (let column: i32 = 0; column < width; column++) {
       if ((singles[zs + column] as f64) === Infinity) continue;
       const at = line * width + column;
       let distance: f64 = 0.0;
       if (itemBytes === 4) distance = singles[(distances >> 2) + at] as f64;
       else distance = doubles[(distances >> 3) + at] as f64;
+      if (distance > surelyAbove) continue;
       if (distance > 0.0 && distance < surelyBelow) {
-        setU8(mask, at >> 3, u8At(mask, at >> 3) | (1 << (at & 7)));
+        if (at >> 3 !== byte) {
+          if (bits !== 0) setU8(mask, byte, u8At(mask, byte) | bits);
+          byte = at >> 3;
+          bits = 0;
+        }
+        bits |= 1 << (at & 7);
         continue;
       }
       const outcome = markInlier(
@@ -54,6 +63,7 @@ export function markInliers(
       );
       if (outcome === UNDECIDED) return UNDECIDED;
     }
+    if (bits !== 0) setU8(mask, byte, u8At(mask, byte) | bits);
   }
   return DECIDED;
 }
