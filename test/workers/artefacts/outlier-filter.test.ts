@@ -178,17 +178,20 @@ t.test(
   "a frame of which two thirds are noise is searched by the tree, a surface with a stripe of it is not",
   async (t) => {
     const random = createRandom(12);
-    const planned = async (noisyLines: number, memory: KernelMemory): Promise<string> => {
-      const [width, lines] = [300, 300];
-      const heights = Float32Array.from({ length: width * lines }, (_, at) =>
-        at >= width * (lines - noisyLines) ? random.next() * 30 : random.normal() * 0.01,
-      );
+    const planned = async (noisyLines: number, memory: KernelMemory, lines = 300): Promise<string> => {
+      const width = 300;
+      // Without a measurement in the first column.
+      const heights = Float32Array.from({ length: width * lines }, (_, at) => {
+        if (at % width === 0) return Number.NaN;
+        return at >= width * (lines - noisyLines) ? random.next() * 30 : random.normal() * 0.01;
+      });
       const grid = await loadFrame(memory, frameOf("partly noise", "f32", { width, lines }, heights));
       boundTiles(memory, grid, 0, lines);
       return planFilter(memory, grid).way;
     };
     for (const [name, memory] of kernels) {
       t.equal(await planned(300, memory), "tree", name);
+      for (const lines of [256, 320]) t.equal(await planned(lines, memory, lines), "tree", `${name}, ${lines} lines`);
       t.equal(await planned(200, memory), "tree", name);
       t.not(await planned(5, memory), "tree", name);
       t.not(await planned(0, memory), "tree", name);
