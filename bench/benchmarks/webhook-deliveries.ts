@@ -8,8 +8,8 @@ import { produceEvents, settled, stampedNow, subscribe } from "../load/webhook-e
 import { startPlainPosts } from "../peers/plain-posts.js";
 
 const WEBHOOKS = { smoke: 5, full: 200 };
-/** Of one round. Five rounds are the 1,000 events. */
-const EVENTS = { smoke: 4, full: 200 };
+/** Of one round. */
+const EVENTS = { smoke: 4, full: 1_000 };
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const [webhooks, events] = [WEBHOOKS[context.size], EVENTS[context.size]];

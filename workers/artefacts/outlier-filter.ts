@@ -320,12 +320,12 @@ function triedCost(memory: KernelMemory, grid: Grid, best: number, points: numbe
   const { kernels } = memory;
   const positions = grid.width * grid.lines;
   const heights = memory.singles(grid.zs, grid.stride * grid.lines);
-  const step = Math.max(1, positions / points);
+  const places = Math.min(points, positions);
   let tried = 0;
   let cost = 0;
-  for (let nth = 0; nth * step < positions; nth++) {
-    // Anywhere within its step, so that they do not all lie in one column.
-    const position = Math.min(positions - 1, Math.floor((nth + ((nth * GOLDEN_RATIO) % 1)) * step));
+  for (let nth = 0; nth < places; nth++) {
+    // Anywhere within its share, so that they do not all lie in one column.
+    const position = Math.floor(((nth + ((nth * GOLDEN_RATIO) % 1)) * positions) / places);
     const column = position % grid.width;
     const line = (position - column) / grid.width;
     if (heights[line * grid.stride + column] === Number.POSITIVE_INFINITY) continue;

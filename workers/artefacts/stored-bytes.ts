@@ -3,26 +3,13 @@ import { verifyExtents } from "../../storage/capture-reader.js";
 import { type FileSystem, isMissing, readFully, type StoreFile } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 
-/** @throws StorageError `capture_missing` */
-export async function openStored(fileSystem: FileSystem, path: string): Promise<StoreFile> {
-  try {
-    return await fileSystem.open(path, "read");
-  } catch (error) {
-    throw notOpened(path, error);
-  }
-}
-
-/** As `openStored`, blocking. */
-export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {
+/** Blocks, as a thread with one task may. @throws StorageError `capture_missing` */
+export function openStored(fileSystem: FileSystem, path: string): StoreFile {
   try {
     return fileSystem.openSync(path);
   } catch (error) {
-    throw notOpened(path, error);
+    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
   }
-}
-
-function notOpened(path: string, error: unknown): unknown {
-  return isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
 }
 
 /** Some stored bytes, of which nothing is verified but that they are there. @throws StorageError `capture_missing`, `capture_damaged` */
@@ -32,14 +19,14 @@ export async function readPart(
   offset: number,
   lengthBytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const file = await openStored(fileSystem, path);
+  const file = openStored(fileSystem, path);
   try {
     const bytes = new Uint8Array(lengthBytes);
     const count = await readFully(file, bytes, offset);
     if (count < lengthBytes) throw damagedCapture(path, offset + count, "the file ends within stored bytes");
     return bytes;
   } finally {
-    await file.close();
+    file.closeSync();
   }
 }
 

@@ -13,6 +13,8 @@ import {
 import { FilterStages, newFilterTeam, partsOf } from "../../../workers/artefacts/filter-parts.js";
 import {
   joinMemory,
+  KernelMemory,
+  MemoryLimitError,
   newSharedMemory,
   type SharedMemory,
   typeScriptKernels,
@@ -302,6 +304,25 @@ t.test("parts that are loaded are verified as a whole", async (t) => {
   await t.rejects(filter.run(source, background), { code: "capture_damaged", message: /ends within/ });
   writeFileSync(path, bytes);
   t.same(await filter.run(source, background), await filtered(frame));
+});
+
+t.test("damaged heights that more memory is wanted for are told as damage", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const { source } = storedFrame(path, surfaceFrame(3, 120, 90));
+  const { allocate } = KernelMemory.prototype;
+  t.teardown(() => Object.assign(KernelMemory.prototype, { allocate }));
+  KernelMemory.prototype.allocate = function (lengthBytes) {
+    if (lengthBytes === 4 * 120 * 90) throw new MemoryLimitError("no room for distances");
+    return allocate.call(this, lengthBytes);
+  };
+  const tasks = artefactTasks();
+  const turn = () => tasks.filterTogether({ ...newFilterTeam(newSharedMemory(), source, 2), member: 0, turn: 1 });
+  await t.rejects(turn(), { message: "no room for distances" });
+  const bytes = readFileSync(path);
+  const at = (source.batches[0]?.offset as number) + 100;
+  bytes[at] = (bytes[at] as number) ^ 4;
+  writeFileSync(path, bytes);
+  await t.rejects(turn(), { code: "capture_damaged" });
 });
 
 t.test("a frame that is too large for the memory is told so by parts too", async (t) => {

@@ -114,7 +114,6 @@ function divide(tree: i32, node: i32, first: i32, end: i32): void {
 /** Permutes points so that none before `middle` has a larger coordinate, and none behind it a smaller one (Hoare's find). */
 function select(tree: i32, axis: i32, from: i32, to: i32, middle: i32): void {
   const singles = viewSingles();
-  const words = viewWords();
   const values = i32At(tree, TREE_COORDINATES + axis) >> 2;
   // What is permuted with it.
   const second = i32At(tree, TREE_COORDINATES + (axis === 0 ? 1 : 0)) >> 2;
@@ -134,18 +133,10 @@ function select(tree: i32, axis: i32, from: i32, to: i32, middle: i32): void {
       while ((singles[values + low] as f64) < pivot) low++;
       while ((singles[values + high] as f64) > pivot) high--;
       if (low <= high) {
-        const value = words[values + low] as i32;
-        words[values + low] = words[values + high] as i32;
-        words[values + high] = value;
-        const other = words[second + low] as i32;
-        words[second + low] = words[second + high] as i32;
-        words[second + high] = other;
-        const last = words[third + low] as i32;
-        words[third + low] = words[third + high] as i32;
-        words[third + high] = last;
-        const position = words[positions + low] as i32;
-        words[positions + low] = words[positions + high] as i32;
-        words[positions + high] = position;
+        exchange(values + low, values + high);
+        exchange(second + low, second + high);
+        exchange(third + low, third + high);
+        exchange(positions + low, positions + high);
         low++;
         high--;
       }
@@ -154,6 +145,13 @@ function select(tree: i32, axis: i32, from: i32, to: i32, middle: i32): void {
     else if (middle >= low) left = low;
     else return;
   }
+}
+
+function exchange(one: i32, other: i32): void {
+  const words = viewWords();
+  const word = words[one] as i32;
+  words[one] = words[other] as i32;
+  words[other] = word;
 }
 
 function medianOf(one: f64, two: f64, three: f64): f64 {
