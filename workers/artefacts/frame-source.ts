@@ -4,7 +4,7 @@ import { type FileSystem, readFullySync, type StoreFile } from "../../storage/fi
 import type { GridGeometry } from "./grid-layout.js";
 import type { LineSource } from "./line-blocks.js";
 import { luminanceCrc } from "./plane-crcs.js";
-import { damagedCapture, openStored } from "./stored-bytes.js";
+import { damagedCapture, openStoredSync } from "./stored-bytes.js";
 
 /** A frame as a task names it: where its bytes lie, and what they mean. */
 export interface FrameSource {
@@ -48,7 +48,7 @@ export function openFrame(
   source: FrameSource,
   bytesAt: (at: number, length: number) => Uint8Array,
 ): FrameReader {
-  const file = openStored(fileSystem, source.path);
+  const file = openStoredSync(fileSystem, source.path);
   const { width } = source.geometry;
   const { height: heightBytes, luminance: luminanceBytes } = lineBytes(source.planes, width);
   const heights = new PlaneReader(file, source, heightBytes, () => 0);

@@ -71,7 +71,7 @@ async function layOutStretch(
   const endRow = Math.min(firstRow + ROWS_PER_STRETCH, rowsOfSeries(source));
   memory.reset();
   const text = new CsvRows(memory, channels, endRow - firstRow);
-  const file = openStored(fileSystem, source.path);
+  const file = await openStored(fileSystem, source.path);
   let append0 = 0;
   try {
     for (const append of appends) {
@@ -96,7 +96,7 @@ async function layOutStretch(
       text.write(append, from, values);
     }
   } finally {
-    file.closeSync();
+    await file.close();
   }
   return text;
 }

@@ -3,13 +3,29 @@ import { verifyExtents } from "../../storage/capture-reader.js";
 import { type FileSystem, isMissing, readFully, type StoreFile } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 
-/** Blocks, as a thread with one task may. @throws StorageError `capture_missing` */
-export function openStored(fileSystem: FileSystem, path: string): StoreFile {
+/** @throws StorageError `capture_missing` */
+export async function openStored(fileSystem: FileSystem, path: string): Promise<StoreFile> {
+  try {
+    return await fileSystem.open(path, "read");
+  } catch (error) {
+    throw notOpened(path, error);
+  }
+}
+
+/**
+ * As `openStored`, blocking, as a frame is read. A series keeps to the other: between two stretches a turn of the event loop goes by, and with it
+ * what the last one has read.
+ */
+export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {
   try {
     return fileSystem.openSync(path);
   } catch (error) {
-    throw isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
+    throw notOpened(path, error);
   }
+}
+
+function notOpened(path: string, error: unknown): unknown {
+  return isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
 }
 
 /** Some stored bytes, of which nothing is verified but that they are there. @throws StorageError `capture_missing`, `capture_damaged` */
@@ -19,14 +35,14 @@ export async function readPart(
   offset: number,
   lengthBytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const file = openStored(fileSystem, path);
+  const file = await openStored(fileSystem, path);
   try {
     const bytes = new Uint8Array(lengthBytes);
     const count = await readFully(file, bytes, offset);
     if (count < lengthBytes) throw damagedCapture(path, offset + count, "the file ends within stored bytes");
     return bytes;
   } finally {
-    file.closeSync();
+    await file.close();
   }
 }
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t from "tap";
-import { type FileSystem, nodeFileSystem } from "../../../storage/file-system.js";
+import { type FileSystem, nodeFileSystem, type StoreFile } from "../../../storage/file-system.js";
 import type { RunOptions } from "../../../workers/artefacts/artefact-pool.js";
 import {
   type ArtefactTasks,
@@ -70,11 +70,10 @@ function heldAtReads(): { fileSystem: FileSystem; most(): number } {
       buffers.reduce((sum, one) => sum + (one.deref()?.byteLength ?? 0), 0),
     );
   };
-  const open: FileSystem["open"] = async (path, mode) => {
-    const file = await nodeFileSystem.open(path, mode);
-    return {
-      ...file,
+  const looked = (file: StoreFile): StoreFile =>
+    ({
       close: () => file.close(),
+      closeSync: () => file.closeSync(),
       read: (into: Uint8Array, position: number) => {
         look(into);
         return file.read(into, position);
@@ -83,9 +82,13 @@ function heldAtReads(): { fileSystem: FileSystem; most(): number } {
         look(into);
         return file.readSync(into, position);
       },
-    } as typeof file;
+    }) as StoreFile;
+  const fileSystem: FileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => looked(await nodeFileSystem.open(path, mode)),
+    openSync: (path) => looked(nodeFileSystem.openSync(path)),
   };
-  return { fileSystem: { ...nodeFileSystem, open }, most: () => most };
+  return { fileSystem, most: () => most };
 }
 
 /** What a frame takes for its edges: 16 positions on every side, and a table of 33 lines. */
