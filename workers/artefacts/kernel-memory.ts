@@ -117,6 +117,25 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
     intensities: number,
     out: number,
   ): number;
+  /** assembly/point-packing.ts */
+  packWords(
+    raw: number,
+    isSingle: number,
+    scale: number,
+    offset: number,
+    codes: number,
+    codeCount: number,
+    xs: number,
+    yOrigin: number,
+    yPitch: number,
+    firstLine: number,
+    lines: number,
+    width: number,
+    mask: number,
+    firstBit: number,
+    intensities: number,
+    out: number,
+  ): number;
   /** assembly/exact-lanes.ts */
   exactLanesScratchBytes(grid: number): number;
   measureExactLanes(

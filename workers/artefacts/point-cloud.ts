@@ -5,7 +5,7 @@
 import { itemBytes, type Planes } from "../../core/capture.js";
 import { vertexBytes } from "../../core/ply-header.js";
 import type { GridGeometry } from "./grid-layout.js";
-import { heightDecoder } from "./height-decoder.js";
+import { heightDecoder, layOutCodes } from "./height-decoder.js";
 import type { KernelMemory } from "./kernel-memory.js";
 import { blockReader, type LineSource } from "./line-blocks.js";
 
@@ -65,14 +65,14 @@ export async function packCloud(
   const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
-  const packShorts = shortPacker(memory, source);
+  const packLines = linePacker(memory, source);
   let lengthBytes = 0;
   await rawBlocks(firstLine, lines, (done, taken, rawAt) => {
     const lightsOf = (nth: number): number => (intensities === 0 ? 0 : intensities + nth * width);
     const bitOf = (nth: number): number => (firstLine + nth) * width - (source.maskFirstBit ?? 0);
-    if (packShorts !== null) {
+    if (packLines !== null) {
       const block = [rawAt, xsAt, firstLine + done, taken, maskAt, bitOf(done), lightsOf(done)] as const;
-      lengthBytes += packShorts(...block, at + lengthBytes);
+      lengthBytes += packLines(...block, at + lengthBytes);
       return;
     }
     for (let nth = 0; nth < taken; nth++) {
@@ -85,7 +85,8 @@ export async function packCloud(
   return { at, lengthBytes };
 }
 
-type ShortPacker = (
+/** Packs lines of raw heights without decoding them first. */
+type LinePacker = (
   ...block: [
     rawAt: number,
     xs: number,
@@ -98,21 +99,36 @@ type ShortPacker = (
   ]
 ) => number;
 
-/** Packs lines of raw heights without decoding them first; null for heights that only decoding and packing one after the other can do. */
-function shortPacker({ wasm }: KernelMemory, { planes: { height }, geometry }: CloudSource): ShortPacker | null {
+/** Null for heights that only decoding and packing one after the other can do. */
+function linePacker(memory: KernelMemory, { planes: { height }, geometry }: CloudSource): LinePacker | null {
+  const { wasm } = memory;
+  if (wasm === null) return null;
+  const { dtype, scale_mm: scale, offset_mm: offset } = height;
+  const { width, yOriginMm: y, yPitchMm: pitch } = geometry;
+  if (dtype === "f32" || dtype === "i32") {
+    const { codesAt, codeCount } = layOutCodes(memory, height);
+    const raw = [dtype === "f32" ? 1 : 0, scale, offset, codesAt, codeCount] as const;
+    return (rawAt, xs, firstLine, lines, ...more) =>
+      wasm.packWords(rawAt, ...raw, xs, y, pitch, firstLine, lines, width, ...more);
+  }
+  const codes = shortCodes(height);
+  if (codes === null) return null;
+  const raw = [dtype === "i16" ? 1 : 0, scale, offset, ...codes] as const;
+  return (rawAt, xs, firstLine, lines, ...more) =>
+    wasm.packShorts(rawAt, ...raw, xs, y, pitch, firstLine, lines, width, ...more);
+}
+
+/** As `packShorts` takes them; null where there are more, or heights that are not finite. */
+function shortCodes(height: Planes["height"]): [first: number, second: number] | null {
   const { dtype, scale_mm: scale, offset_mm: offset, invalid } = height;
-  if (wasm === null || (dtype !== "u16" && dtype !== "i16")) return null;
   const [least, greatest] = dtype === "u16" ? [0, 0xffff] : [-0x8000, 0x7fff];
   // Others stand for nothing.
   const codes = invalid.filter((code) => Number.isInteger(code) && code >= least && code <= greatest);
   // Between two heights that are finite all are.
   const areFinite = [least, greatest].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
   if (codes.length > 2 || !areFinite) return null;
-  const signed = dtype === "i16" ? 1 : 0;
   const [first = -1, second = first] = codes.map((code) => code & 0xffff);
-  const { width, yOriginMm: y, yPitchMm: pitch } = geometry;
-  return (rawAt, xs, firstLine, lines, ...more) =>
-    wasm.packShorts(rawAt, signed, scale, offset, first, second, xs, y, pitch, firstLine, lines, width, ...more);
+  return [first, second];
 }
 
 function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {

@@ -32,10 +32,7 @@ export function decodeSingles(raw: i32, count: i32, scale: f64, offset: f64, cod
   let at = 0;
   for (; at + 4 <= count; at += 4) {
     const values = v128.load(<usize>(raw + (at << 2)));
-    const low = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(values), scales), offsets);
-    const upper = f64x2.promote_low_f32x4(v128.shuffle<i32>(values, values, 2, 3, 2, 3));
-    const high = f64x2.add(f64x2.mul(upper, scales), offsets);
-    const z = v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
+    const z = heightsOfSingles(values, scales, offsets);
     let invalid = notFinite(z);
     for (let nth = 0; nth < codeCount; nth++) {
       invalid = v128.or(invalid, f32x4.eq(values, f32x4.splat(<f32>f32At(codes, nth))));
@@ -50,7 +47,14 @@ export function decodeSingles(raw: i32, count: i32, scale: f64, offset: f64, cod
   }
 }
 
-@inline function notFinite(z: v128): v128 {
+@inline export function heightsOfSingles(values: v128, scales: v128, offsets: v128): v128 {
+  const low = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(values), scales), offsets);
+  const upper = f64x2.promote_low_f32x4(v128.shuffle<i32>(values, values, 2, 3, 2, 3));
+  const high = f64x2.add(f64x2.mul(upper, scales), offsets);
+  return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
+}
+
+@inline export function notFinite(z: v128): v128 {
   return f32x4.ne(f32x4.sub(z, z), f32x4.splat(0));
 }
 

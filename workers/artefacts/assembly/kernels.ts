@@ -12,7 +12,7 @@ export {
   measureOpen,
 } from "../kernels/outlier-statistics.js";
 export { countPoints, packPoints } from "../kernels/point-packing.js";
-export { packShorts } from "./point-packing.js";
+export { packShorts, packWords } from "./point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { highestOf, lowestOf, mapHeights } from "./height-mapping.js";
 export { mapByTable } from "../kernels/sample-mapping.js";

@@ -2,6 +2,7 @@
 
 // @ts-nocheck: AssemblyScript
 
+import { heightsOfSingles, notFinite } from "./height-decoding.js";
 import { heightsOf } from "./short-decoding.js";
 
 export function packPoints(
@@ -129,6 +130,99 @@ export function packShorts(
     const high = i32x4.sub(v128.xor(i32x4.extend_high_i16x8_u(values), signs), signs);
     const lowZs = heightsOf(low, scales, offsets);
     const highZs = heightsOf(high, scales, offsets);
+    if ((left & 255) == 0) {
+      to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
+      to = packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, to);
+      continue;
+    }
+    const taken = ~left & 255;
+    if (taken == 0) continue;
+    to = packFour(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
+    to = packFour(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+  }
+  return to;
+}
+
+/**
+ * As `packShorts` for heights of 32 bits, whatever their codes: decodeIntegers or decodeSingles, and packPoints.
+ *
+ * @param isSingle 1 for f32, else i32; @param codes as the decoders take them
+ */
+export function packWords(
+  raw: i32,
+  isSingle: i32,
+  scale: f64,
+  offset: f64,
+  codes: i32,
+  codeCount: i32,
+  xs: i32,
+  yOrigin: f64,
+  yPitch: f64,
+  firstLine: i32,
+  lines: i32,
+  width: i32,
+  mask: i32,
+  firstBit: i32,
+  intensities: i32,
+  out: i32,
+): i32 {
+  let to = <usize>out;
+  for (let nth = 0; nth < lines; nth++) {
+    const before = nth * width;
+    const y = <f32>(yOrigin + <f64>(firstLine + nth) * yPitch);
+    const line = raw + (before << 2);
+    const bit = firstBit + before;
+    if (intensities == 0) {
+      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, line, 12, to);
+      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, line, 12, to);
+    } else {
+      const lights = intensities + before;
+      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, lights, 13, to);
+      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, lights, 13, to);
+    }
+  }
+  return <i32>(to - out);
+}
+
+/** @param lights as `packShortLine` */
+@inline function packWordLine(
+  raw: i32,
+  isSingle: bool,
+  scale: f64,
+  offset: f64,
+  codes: i32,
+  codeCount: i32,
+  xs: i32,
+  y: f32,
+  count: i32,
+  mask: i32,
+  firstBit: i32,
+  lights: i32,
+  size: i32,
+  out: usize,
+): usize {
+  const scales = f64x2.splat(scale);
+  const offsets = f64x2.splat(offset);
+  const ys = f32x4.splat(y);
+  let to = out;
+  for (let at = 0; at < count; at += 8) {
+    const low = v128.load(<usize>(raw + (at << 2)));
+    const high = v128.load(<usize>(raw + (at << 2) + 16));
+    const lowZs = isSingle ? heightsOfSingles(low, scales, offsets) : heightsOf(low, scales, offsets);
+    const highZs = isSingle ? heightsOfSingles(high, scales, offsets) : heightsOf(high, scales, offsets);
+    let lowLeft = notFinite(lowZs);
+    let highLeft = notFinite(highZs);
+    for (let nth = 0; nth < codeCount; nth++) {
+      const code = v128.load32_splat(<usize>(codes + (nth << 2)));
+      lowLeft = v128.or(lowLeft, isSingle ? f32x4.eq(low, code) : i32x4.eq(low, code));
+      highLeft = v128.or(highLeft, isSingle ? f32x4.eq(high, code) : i32x4.eq(high, code));
+    }
+    let left = i16x8.bitmask(i16x8.narrow_i32x4_s(lowLeft, highLeft));
+    // What lies behind the last is none of the line's.
+    if (count - at < 8) left |= 255 << (count - at);
+    if (mask != 0) left |= ~maskBits(mask, firstBit + at);
+    const light = v128.load_ext<u8>(<usize>(lights + at));
+    const x = <usize>(xs + (at << 2));
     if ((left & 255) == 0) {
       to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
       to = packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, to);
