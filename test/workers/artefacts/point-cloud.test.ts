@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { itemBytes } from "../../../core/capture.js";
+import { type HeightDtype, itemBytes } from "../../../core/capture.js";
 import { plyHeader, vertexBytes } from "../../../core/ply-header.js";
-import { createRandom } from "../../../core/random.js";
+import { createRandom, type Random } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "../../../workers/artefacts/point-cloud.js";
@@ -107,19 +107,36 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
   }
 });
 
-t.test("16-bit heights of every scale, offset and set of codes are the same f32 by both kernels", async (t) => {
+/** Raw values of a type: the least, the greatest, and any. */
+const RAW: Record<HeightDtype, { ends: [least: number, greatest: number]; any(random: Random): number }> = {
+  u16: { ends: [0, 65_535], any: (random) => random.integer(0, 65_535) },
+  i16: { ends: [-32_768, 32_767], any: (random) => random.integer(-32_768, 32_767) },
+  i32: { ends: [-2_147_483_648, 2_147_483_647], any: (random) => random.integer(-2_147_483_648, 2_147_483_647) },
+  f32: {
+    ends: [-3.4028234663852886e38, 3.4028234663852886e38],
+    any: (random) =>
+      random.chance(0.1)
+        ? random.pick([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0, 1e-45])
+        : Math.fround(random.integer(-1e6, 1e6) / 997),
+  },
+};
+
+t.test("heights of every type, scale, offset and set of codes are the same f32 by both kernels", async (t) => {
   const seed = Number(process.env.SEED ?? 20_261_122);
   t.comment(`seed ${seed}`);
   const random = createRandom(seed);
-  for (let nth = 0; nth < 60; nth++) {
-    const dtype = random.pick(["u16", "i16"] as const);
-    const [least, greatest] = dtype === "u16" ? [0, 65_535] : [-32_768, 32_767];
+  for (let nth = 0; nth < 120; nth++) {
+    const dtype = random.pick(["u16", "i16", "i32", "f32"] as const);
+    const {
+      ends: [least, greatest],
+      any,
+    } = RAW[dtype];
     const size = { width: random.integer(1, 70), lines: random.integer(1, 60) };
     const values = Array.from({ length: size.width * size.lines }, () =>
-      random.chance(0.2) ? random.pick([least, greatest, 0, 7]) : random.integer(least, greatest),
+      random.chance(0.2) ? random.pick([least, greatest, 0, 7]) : any(random),
     );
-    const invalid = [least, 7, 7.5, greatest + 1, 70_000, 1e12, -1, ...values.slice(0, 3)].filter(() =>
-      random.chance(0.4),
+    const invalid = [least, 7, 7.5, greatest + 1, 70_000, 1e12, -1, ...values.slice(0, 3)].filter(
+      (code) => Number.isFinite(code) && random.chance(0.4),
     );
     const height = {
       scale_mm: random.pick([1, 0.002, 1e-3 / 3, -0.01, 1e34, 3e-43, 1e300]),
@@ -144,34 +161,42 @@ t.test(
   async (t) => {
     const random = createRandom(77);
     const [width, lines] = [501, 600];
-    const frame = surfaceFrame(9, width, lines);
-    frame.planes.luminance = { dtype: "u16", bits: 12 };
-    const light = Uint16Array.from({ length: width * lines }, () => random.integer(0, 4_095));
-    frame.luminance = new Uint8Array(light.buffer);
-    const mask = random.bytes(Math.ceil((width * lines) / 8));
-    const [firstLine, endLine] = [77, 590];
-    const firstByte = Math.floor((firstLine * width) / 8);
-    const part = mask.subarray(firstByte, Math.ceil((endLine * width) / 8));
-    const clouds: Buffer[] = [];
-    for (const [name, memory] of kernels) {
-      const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
-      const bytesOf = (first: number, end: number): number =>
-        counts.subarray(first, end).reduce((sum, count) => sum + count, 0) * vertexBytes(frame.planes);
-      const whole = await packed(memory, sourceOf(memory, frame, mask), 0, lines);
-      const source = { ...sourceOf(memory, frame, part), maskFirstBit: 8 * firstByte };
-      const some = await packed(memory, source, firstLine, endLine);
-      const from = bytesOf(0, firstLine);
-      t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))), name);
-      clouds.push(whole);
-    }
-    t.ok(clouds[0]?.equals(clouds[1] as Buffer));
-    const points = (clouds[0] as Buffer).length / vertexBytes(frame.planes);
-    const { vertices } = readPly(Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, true), clouds[0] as Buffer]));
-    const wanted = wantedVertices(frame, mask);
-    t.equal(vertices.length, wanted.length);
-    t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
+    const surface = surfaceFrame(9, width, lines);
+    const words = Array.from({ length: width * lines }, () => random.integer(-9, 9));
+    const single = frameOf("single", "f32", { width, lines }, words, { invalid: [3] });
+    const word = frameOf("word", "i32", { width, lines }, words, { invalid: [-9, 3] });
+    for (const frame of [surface, single, word]) await blocksAreTheWhole(t, frame, random);
   },
 );
+
+async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Promise<void> {
+  const { width, lines } = frame.geometry;
+  frame.planes.luminance = { dtype: "u16", bits: 12 };
+  const light = Uint16Array.from({ length: width * lines }, () => random.integer(0, 4_095));
+  frame.luminance = new Uint8Array(light.buffer);
+  const mask = random.bytes(Math.ceil((width * lines) / 8));
+  const [firstLine, endLine] = [77, 590];
+  const firstByte = Math.floor((firstLine * width) / 8);
+  const part = mask.subarray(firstByte, Math.ceil((endLine * width) / 8));
+  const clouds: Buffer[] = [];
+  for (const [name, memory] of kernels) {
+    const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
+    const bytesOf = (first: number, end: number): number =>
+      counts.subarray(first, end).reduce((sum, count) => sum + count, 0) * vertexBytes(frame.planes);
+    const whole = await packed(memory, sourceOf(memory, frame, mask), 0, lines);
+    const source = { ...sourceOf(memory, frame, part), maskFirstBit: 8 * firstByte };
+    const some = await packed(memory, source, firstLine, endLine);
+    const from = bytesOf(0, firstLine);
+    t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))), name);
+    clouds.push(whole);
+  }
+  t.ok(clouds[0]?.equals(clouds[1] as Buffer));
+  const points = (clouds[0] as Buffer).length / vertexBytes(frame.planes);
+  const { vertices } = readPly(Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, true), clouds[0] as Buffer]));
+  const wanted = wantedVertices(frame, mask);
+  t.equal(vertices.length, wanted.length);
+  t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
+}
 
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);
