@@ -80,7 +80,7 @@ interface Planned extends InMemory {
 
 type LoadStage = { kind: "load"; grid: Grid; scratches: Scratches } & InMemory;
 
-type FilterStage =
+export type FilterStage =
   | { kind: "layOut" }
   | LoadStage
   | ({ kind: "measure" } & Planned)
@@ -113,9 +113,15 @@ export function partsOf({ width, lines }: { width: number; lines: number }, memb
   return { loaded: parts(LOADED_POSITIONS), measured: parts(MEASURED_POSITIONS), marked: parts(MARKED_POSITIONS) };
 }
 
-export function newFilterTeam(memory: SharedMemory, frame: FrameSource, members: number): FilterTeam {
-  const team = newTeam<FilterStage>(members, { kind: "layOut" }, 1);
+/** @param first for benchmarks: the stage to begin with */
+export function newFilterTeam(
+  memory: SharedMemory,
+  frame: FrameSource,
+  members: number,
+  first: FilterStage = { kind: "layOut" },
+): FilterTeam {
   const { loaded, measured } = partsOf(frame.geometry, members);
+  const team = newTeam<FilterStage>(members, first, first.kind === "layOut" ? 1 : 1 + loaded.length);
   const results = new SharedArrayBuffer(8 * (RESULT_ITEMS * measured.length + CRC_ITEMS * loaded.length));
   return { memory, frame, members, team, results };
 }
@@ -141,7 +147,7 @@ export function withLineCounts(mask: OutlierMask, { width, lines }: { width: num
   return { ...mask, lineCounts: countLineBits(mask.bits, width, lines) };
 }
 
-type Filtered = FilteredCloud & { usedBytes: number };
+export type Filtered = FilteredCloud & { usedBytes: number };
 
 /** The stages as one thread has them for one turn. */
 export class FilterStages implements Stages<FilterStage, Filtered> {
