@@ -9,13 +9,13 @@ import { loadFrame, type MadeFrame } from "../../test/helpers/made-frames.js";
 import {
   type Filtered,
   type FilteredCloud,
-  type FilterStage,
   FilterStages,
   type FilterTeam,
   newFilterTeam,
   partsOf,
   withLineCounts,
 } from "../../workers/artefacts/filter-parts.js";
+import { type FilterStage, numbersOf, stageOf } from "../../workers/artefacts/filter-stages.js";
 import type { Grid } from "../../workers/artefacts/grid-layout.js";
 import {
   joinMemory,
@@ -153,6 +153,9 @@ class GridStages implements Stages<FilterStage, Filtered> {
     this.#stages = new FilterStages(nodeFileSystem, team, memory);
     this.#loaded = partsOf(team.frame.geometry, team.members).loaded;
   }
+
+  readonly numbersOf = numbersOf;
+  readonly stageOf = stageOf;
 
   pieces(stage: FilterStage): number {
     return this.#stages.pieces(stage);

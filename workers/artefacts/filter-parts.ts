@@ -5,6 +5,15 @@
 import { lineBytes } from "../../core/capture.js";
 import { type FileSystem, nodeFileSystem } from "../../storage/file-system.js";
 import { combineCrc32 } from "./crc-combination.js";
+import {
+  type FilterStage,
+  type InMemory,
+  type LoadStage,
+  numbersOf,
+  type Planned,
+  type Scratches,
+  stageOf,
+} from "./filter-stages.js";
 import { loadingBytes, loadLines } from "./frame-grid.js";
 import { type FrameReader, type FrameSource, openFrame, verifyHeights, verifyLuminance } from "./frame-source.js";
 import { fillTables, type Grid, placeGrid } from "./grid-layout.js";
@@ -57,35 +66,6 @@ export interface LineRange {
   endLine: number;
 }
 
-/** Bytes that every member has to itself: the first at `at`, the next `bytes` on. */
-interface Scratches {
-  at: number;
-  bytes: number;
-}
-
-/** `usedBytes`: what is laid out in the memory, which is `memoryBytes` long. */
-interface InMemory {
-  usedBytes: number;
-  memoryBytes: number;
-}
-
-interface Planned extends InMemory {
-  plan: FilterPlan;
-  scratches: Scratches;
-  /** Addresses of the mask, and of an i32 for every line: the points that it keeps. */
-  mask: number;
-  lineCounts: number;
-  isAgain: boolean;
-}
-
-type LoadStage = { kind: "load"; grid: Grid; scratches: Scratches } & InMemory;
-
-export type FilterStage =
-  | { kind: "layOut" }
-  | LoadStage
-  | ({ kind: "measure" } & Planned)
-  | ({ kind: "mark"; bounds: ThresholdBounds; points: number } & Planned);
-
 /**
  * Positions of a part, at least and at most. Each is an equal share of what is left, so that little is waited for in the end and few parts are
  * begun (C. D. Polychronopoulos, D. J. Kuck, "Guided Self-Scheduling", 1987). What is measured is gone through again for its sums: while it is in
@@ -121,7 +101,7 @@ export function newFilterTeam(
   first: FilterStage = { kind: "layOut" },
 ): FilterTeam {
   const { loaded, measured } = partsOf(frame.geometry, members);
-  const team = newTeam<FilterStage>(members, first, first.kind === "layOut" ? 1 : 1 + loaded.length);
+  const team = newTeam(members, numbersOf(first), first.kind === "layOut" ? 1 : 1 + loaded.length);
   const results = new SharedArrayBuffer(8 * (RESULT_ITEMS * measured.length + CRC_ITEMS * loaded.length));
   return { memory, frame, members, team, results };
 }
@@ -151,6 +131,8 @@ export type Filtered = FilteredCloud & { usedBytes: number };
 
 /** The stages as one thread has them for one turn. */
 export class FilterStages implements Stages<FilterStage, Filtered> {
+  readonly numbersOf = numbersOf;
+  readonly stageOf = stageOf;
   readonly #fileSystem: FileSystem;
   readonly #team: FilterTeam;
   readonly #member: number;

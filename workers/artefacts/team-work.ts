@@ -3,21 +3,19 @@
  * last one of a stage says what comes next. So a thread that begins late, or has harder pieces, does fewer, and between stages nobody has to be
  * sent a message: that takes longer than many a piece.
  */
-import { deserialize, serialize } from "node:v8";
+/**
+ * What the threads share of their work, as it crosses between them: 32 numbers (f64) for each stage, then words (i32): the stage under way, for
+ * each stage the next piece, those done and all, and for each member its turns.
+ */
+export type Team = SharedArrayBuffer;
 
-/** What the threads share of their work, as it crosses between them. */
-export interface Team {
-  words: SharedArrayBuffer;
-  stages: SharedArrayBuffer;
-}
-
-/** Words (i32): the stage under way, then for each stage the next piece, those done, all, and the bytes that tell of it; then for each member its turns. */
+const MOST_STAGES = 8;
+const STAGE_NUMBERS = 32;
+const WORDS_AT = 8 * STAGE_NUMBERS * MOST_STAGES;
 const STAGE = 0;
 const FIRST_STAGE = 1;
-const [NEXT, DONE, PIECES, LENGTH, STAGE_WORDS] = [0, 1, 2, 3, 4];
-const MOST_STAGES = 8;
+const [NEXT, DONE, PIECES, STAGE_WORDS] = [0, 1, 2, 3];
 const FIRST_MEMBER = FIRST_STAGE + MOST_STAGES * STAGE_WORDS;
-const STAGE_BYTES = 2_048;
 /** In place of a stage: there is no more to do, or it is of no use. */
 const ENDED = -1;
 
@@ -26,8 +24,11 @@ const TURN_MS = 25;
 /** Whoever has no piece left looks for the next stage so long before it sleeps. */
 const AWAKE_MS = 0.2;
 
-/** The same in every thread; a stage is data. */
+/** The same in every thread. */
 export interface Stages<S, R> {
+  /** All that others need to know of a stage. */
+  numbersOf(stage: S): readonly number[];
+  stageOf(numbers: Float64Array): S;
   pieces(stage: S): number;
   /** At the same time as other threads run others. */
   run(stage: S, piece: number): void | Promise<void>;
@@ -44,18 +45,16 @@ export interface Stages<S, R> {
  */
 export type TurnEnd<R> = { ended: "result"; result: R } | { ended: "more" | "over" | "lost" };
 
-export function newTeam<S>(members: number, first: S, pieces: number): Team {
-  const team = {
-    words: new SharedArrayBuffer(4 * (FIRST_MEMBER + members)),
-    stages: new SharedArrayBuffer(STAGE_BYTES * MOST_STAGES),
-  };
+/** @param first the stage to begin with, as numbers */
+export function newTeam(members: number, first: readonly number[], pieces: number): Team {
+  const team = new SharedArrayBuffer(WORDS_AT + 4 * (FIRST_MEMBER + members));
   writeStage(team, 0, first, pieces);
   return team;
 }
 
 /** Nobody begins another piece: the work is done, or given up. */
-export function endWork({ words: shared }: Team): void {
-  const words = new Int32Array(shared);
+export function endWork(team: Team): void {
+  const words = wordsOf(team);
   Atomics.store(words, STAGE, ENDED);
   Atomics.notify(words, STAGE);
 }
@@ -71,7 +70,7 @@ export async function takeTurn<S, R>(
   { member, turn }: { member: number; turn: number },
   stages: Stages<S, R>,
 ): Promise<TurnEnd<R>> {
-  const words = new Int32Array(team.words);
+  const words = wordsOf(team);
   if (Atomics.compareExchange(words, FIRST_MEMBER + member, turn - 1, turn) !== turn - 1) {
     endWork(team);
     return { ended: "lost" };
@@ -92,7 +91,7 @@ async function work<S, R>(team: Team, words: Int32Array, stages: Stages<S, R>): 
     const nth = Atomics.load(words, STAGE);
     if (nth === ENDED) return { ended: "over" };
     const at = FIRST_STAGE + nth * STAGE_WORDS;
-    const stage = own?.nth === nth ? own.stage : readStage<S>(team, nth);
+    const stage = own?.nth === nth ? own.stage : stages.stageOf(numbersAt(team, nth));
     const pieces = words[at + PIECES] as number;
     while (Atomics.load(words, STAGE) === nth) {
       if (performance.now() >= endMs) return { ended: "more" };
@@ -108,7 +107,7 @@ async function work<S, R>(team: Team, words: Int32Array, stages: Stages<S, R>): 
       if (Atomics.add(words, at + DONE, 1) + 1 < pieces) continue;
       const next = stages.next(stage);
       if ("stage" in next) {
-        writeStage(team, nth + 1, next.stage, stages.pieces(next.stage));
+        writeStage(team, nth + 1, stages.numbersOf(next.stage), stages.pieces(next.stage));
         own = { nth: nth + 1, stage: next.stage };
       }
       const isOurs = Atomics.compareExchange(words, STAGE, nth, "stage" in next ? nth + 1 : ENDED) === nth;
@@ -119,20 +118,18 @@ async function work<S, R>(team: Team, words: Int32Array, stages: Stages<S, R>): 
 }
 
 /** Before it is the stage under way: nobody reads it. */
-function writeStage<S>({ words: shared, stages }: Team, nth: number, stage: S, pieces: number): void {
-  const bytes = serialize(stage);
-  if (nth >= MOST_STAGES || bytes.length > STAGE_BYTES) {
-    throw new Error(`stage ${nth}, ${bytes.length} bytes: there is room for ${MOST_STAGES} of ${STAGE_BYTES}`);
+function writeStage(team: Team, nth: number, numbers: readonly number[], pieces: number): void {
+  if (nth >= MOST_STAGES || numbers.length > STAGE_NUMBERS) {
+    throw new Error(`stage ${nth}, ${numbers.length} numbers: there is room for ${MOST_STAGES} of ${STAGE_NUMBERS}`);
   }
-  new Uint8Array(stages, nth * STAGE_BYTES, bytes.length).set(bytes);
-  const words = new Int32Array(shared);
-  const at = FIRST_STAGE + nth * STAGE_WORDS;
-  words[at + PIECES] = pieces;
-  words[at + LENGTH] = bytes.length;
+  numbersAt(team, nth).set(numbers);
+  wordsOf(team)[FIRST_STAGE + nth * STAGE_WORDS + PIECES] = pieces;
 }
 
-function readStage<S>({ words, stages }: Team, nth: number): S {
-  const lengthBytes = new Int32Array(words)[FIRST_STAGE + nth * STAGE_WORDS + LENGTH] as number;
-  // A copy: what is shared is not decoded.
-  return deserialize(Buffer.from(new Uint8Array(stages, nth * STAGE_BYTES, lengthBytes))) as S;
+function numbersAt(team: Team, stage: number): Float64Array {
+  return new Float64Array(team, 8 * stage * STAGE_NUMBERS, STAGE_NUMBERS);
+}
+
+function wordsOf(team: Team): Int32Array {
+  return new Int32Array(team, WORDS_AT);
 }

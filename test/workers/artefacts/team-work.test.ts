@@ -16,7 +16,15 @@ class Told implements Stages<Stage, string> {
 
   team(members: number): Team {
     const [pieces = 0] = this.#pieces;
-    return newTeam<Stage>(members, { nth: 0, pieces }, pieces);
+    return newTeam(members, this.numbersOf({ nth: 0, pieces }), pieces);
+  }
+
+  numbersOf({ nth, pieces }: Stage): number[] {
+    return [nth, pieces];
+  }
+
+  stageOf([nth = -1, pieces = -1]: Float64Array): Stage {
+    return { nth, pieces };
   }
 
   pieces({ pieces }: Stage): number {
@@ -124,7 +132,8 @@ t.test("stages have their room", async (t) => {
   const many = new Told([1, 1, 1, 1, 1, 1, 1, 1, 1]);
   await t.rejects(
     takeTurn(many.team(1), { member: 0, turn: 1 }, many),
-    /stage 8, \d+ bytes: there is room for 8 of 2048/,
+    /stage 8, 2 numbers: there is room for 8 of 32/,
   );
-  t.throws(() => newTeam(1, { text: "x".repeat(3_000) }, 1), /there is room for 8 of 2048/);
+  newTeam(1, new Array<number>(32).fill(1), 1);
+  t.throws(() => newTeam(1, new Array<number>(33).fill(1), 1), /stage 0, 33 numbers: there is room for 8 of 32/);
 });
