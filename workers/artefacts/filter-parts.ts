@@ -331,11 +331,20 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
   }
 
   #sums(): DistanceSums[] {
-    return this.#measured.map((_, nth) => {
-      const item = (at: number): number => this.#results[nth * RESULT_ITEMS + at] as number;
-      const [points, counted, open] = [item(0), item(1), item(2)];
-      return { points, counted, open, sum: item(3), around: item(4), squares: item(5), spread: item(6) };
-    });
+    const sums: DistanceSums[] = [];
+    for (let part = 0; part < this.#measured.length; part++) {
+      const items = this.#itemsOf(part);
+      sums.push({
+        points: items[0] as number,
+        counted: items[1] as number,
+        open: items[2] as number,
+        sum: items[3] as number,
+        around: items[4] as number,
+        squares: items[5] as number,
+        spread: items[6] as number,
+      });
+    }
+    return sums;
   }
 
   #isDecided(): boolean {

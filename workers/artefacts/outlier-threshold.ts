@@ -41,18 +41,26 @@ const GREATEST_SHARE_APART = 1 / 64;
  * @param error largest relative error of a distance
  */
 export function boundThreshold(parts: readonly DistanceSums[], error: number): ThresholdBounds {
-  const points = total(parts, ({ points }) => points);
-  const mean = total(parts, ({ sum }) => sum) / points;
-  const squares = total(parts, ({ counted, around, sum, squares }) => {
+  let points = 0;
+  let distances = 0;
+  for (const part of parts) {
+    points += part.points;
+    distances += part.sum;
+  }
+  const mean = distances / points;
+  let squares = 0;
+  let spreads = 0;
+  let areAllSummed = true;
+  for (const { points, counted, around, sum, squares: aroundIt, spread } of parts) {
     const offset = around - mean;
-    return squares + offset * (2 * (sum - counted * around) + counted * offset);
-  });
+    squares += aroundIt + offset * (2 * (sum - counted * around) + counted * offset);
+    spreads += spread + Math.abs(offset) * sum;
+    areAllSummed &&= points === counted;
+  }
   const deviation = Math.sqrt(Math.max(0, squares) / (points - 1));
   const rootMeanSquare = Math.sqrt(mean * mean + deviation * deviation);
-  const spread = total(parts, ({ around, sum, spread }) => spread + Math.abs(around - mean) * sum) / points;
-  const along = (spread + 0.5 * error * rootMeanSquare ** 2) / deviation;
-  const isAlong =
-    deviation > LEAST_DEVIATION * rootMeanSquare && parts.every(({ points, counted }) => points === counted);
+  const along = (spreads / points + 0.5 * error * rootMeanSquare ** 2) / deviation;
+  const isAlong = deviation > LEAST_DEVIATION * rootMeanSquare && areAllSummed;
   const share = mean + 2 * (isAlong ? Math.min(along, rootMeanSquare) : rootMeanSquare);
   // The rounding of the sums: points * 2^-53 of themselves, here and where the exact threshold is computed, whatever their order; and what
   // that of a part's sum makes of its offset, which is as much of the root mean square.
