@@ -197,14 +197,17 @@ function searchTree(tree: i32, best: i32, self: i32, before: i32): void {
   const divisions = i32At(tree, TREE_DIVISIONS) >> 2;
   const axes = i32At(tree, TREE_AXES);
   const stack = i32At(tree, TREE_STACK);
-  const x = singles[(px >> 2) + self] as f64;
-  const y = singles[(py >> 2) + self] as f64;
-  const z = singles[(pz >> 2) + self] as f64;
+  const xs = px >> 2;
+  const ys = py >> 2;
+  const zs = pz >> 2;
+  const x = singles[xs + self] as f64;
+  const y = singles[ys + self] as f64;
+  const z = singles[zs + self] as f64;
   let worst: f64 = Infinity;
   if (before >= 0) {
-    const bx = (singles[(px >> 2) + before] as f64) - x;
-    const by = (singles[(py >> 2) + before] as f64) - y;
-    const bz = (singles[(pz >> 2) + before] as f64) - z;
+    const bx = (singles[xs + before] as f64) - x;
+    const by = (singles[ys + before] as f64) - y;
+    const bz = (singles[zs + before] as f64) - z;
     const reach = squareRoot(f64At(best, NEIGHBOURS - 1)) + squareRoot(bx * bx + by * by + bz * bz);
     worst = reach * reach * SURELY_MORE;
   }
@@ -248,16 +251,26 @@ function searchTree(tree: i32, best: i32, self: i32, before: i32): void {
       }
     }
     let at = nextNear(px, py, pz, first, end, x, y, z, worst);
+    // Two at a time: what JavaScript checks of an array it checks once in each turn. Behind the last point there is room for one more.
     while (at < end) {
-      const dx = (singles[(px >> 2) + at] as f64) - x;
-      const dy = (singles[(py >> 2) + at] as f64) - y;
-      const dz = (singles[(pz >> 2) + at] as f64) - z;
+      const next = at + 1;
+      const dx = (singles[xs + at] as f64) - x;
+      const dy = (singles[ys + at] as f64) - y;
+      const dz = (singles[zs + at] as f64) - z;
+      const nextDx = (singles[xs + next] as f64) - x;
+      const nextDy = (singles[ys + next] as f64) - y;
+      const nextDz = (singles[zs + next] as f64) - z;
       const distance = dx * dx + dy * dy + dz * dz;
+      const nextDistance = nextDx * nextDx + nextDy * nextDy + nextDz * nextDz;
       if (distance < worst && at !== self) {
         worst = insertAmong(best, kept, distance);
         if (kept < NEIGHBOURS - 1) kept++;
       }
-      at = nextNear(px, py, pz, at + 1, end, x, y, z, worst);
+      if (nextDistance < worst && next !== self && next < end) {
+        worst = insertAmong(best, kept, nextDistance);
+        if (kept < NEIGHBOURS - 1) kept++;
+      }
+      at = nextNear(px, py, pz, at + 2, end, x, y, z, worst);
     }
     do {
       if (top === stack) return;
