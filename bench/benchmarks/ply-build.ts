@@ -10,7 +10,6 @@ import {
   type SharedMemory,
   typeScriptKernels,
 } from "../../workers/artefacts/kernel-memory.js";
-import type { LineSource } from "../../workers/artefacts/line-blocks.js";
 import { packCloud } from "../../workers/artefacts/point-cloud.js";
 import type { Benchmark, BenchmarkContext, Goal, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { median } from "../harness/statistics.js";
@@ -42,58 +41,52 @@ const ROUND_MS = { smoke: 0, full: 250 };
 const CACHES_BYTES = 96 * 1024 * 1024;
 const CACHE_LINE_BYTES = 64;
 
-interface Built {
-  ms: number;
-  pieces: Uint8Array[];
+/** Where pieces are made. */
+interface Places {
+  memoryOf(nth: number): Promise<KernelMemory>;
+  /** Raw planes lie in each of the memories still, from the time before. */
+  areFilled: boolean;
 }
 
-/**
- * All pieces of the cloud, one after the other, each in the memory that `memoryOf` gives: alone, until all are made. Raw planes are copied to the
- * kernels' memory where the service reads them into it from the file, outside the clock.
- */
-async function buildPieces(frame: MadeFrame, memoryOf: (nth: number) => Promise<KernelMemory>): Promise<Built> {
+/** All pieces of the cloud, one after the other: alone, until all are made. */
+async function buildPieces(frame: MadeFrame, { memoryOf, areFilled }: Places): Promise<Uint8Array[]> {
   const { planes, geometry, luminance } = frame;
   const { width, lines } = geometry;
   const lightBytes = planes.luminance === undefined ? 0 : width * itemBytes(planes.luminance.dtype);
   const linesPerPiece = Math.max(1, Math.floor(PIECE_BYTES / (width * vertexBytes(planes))));
+  const there = async (): Promise<void> => {};
   const pieces: Uint8Array[] = [];
-  const start = performance.now();
-  let copyingMs = 0;
-  const untimed =
-    (read: LineSource): LineSource =>
-    async (...place) => {
-      const begunMs = performance.now();
-      await read(...place);
-      copyingMs += performance.now() - begunMs;
-    };
   for (let first = 0; first < lines; first += linesPerPiece) {
     const memory = await memoryOf(pieces.length);
     memory.reset();
     const source = {
       planes,
       geometry,
-      heights: untimed(heightSource(memory, frame)),
-      luminance: untimed(planeSource(memory, luminance ?? new Uint8Array(0), lightBytes)),
+      heights: areFilled ? there : heightSource(memory, frame),
+      luminance: areFilled ? there : planeSource(memory, luminance ?? new Uint8Array(0), lightBytes),
       mask: null,
+      // All at once, so that none takes the place of another.
+      blockBytes: frame.height.length,
     };
     const { at, lengthBytes } = await packCloud(memory, source, first, Math.min(first + linesPerPiece, lines));
     pieces.push(memory.wasm === null ? memory.copyOf(at, lengthBytes) : memory.bytes(at, lengthBytes));
   }
-  return { ms: performance.now() - start - copyingMs, pieces };
+  return pieces;
 }
 
-/** Has the caches hold other bytes. @returns a sum, so that nobody leaves the reading out */
-function emptyCaches(others: Uint8Array): number {
+/** Has the caches hold these bytes, which are ones. */
+function fillCaches(others: Uint8Array): void {
   let sum = 0;
   for (let at = 0; at < others.length; at += CACHE_LINE_BYTES) sum += others[at] as number;
-  return sum;
+  // So that nobody leaves the reading out.
+  if (sum === 0) throw new Error("the bytes are ones");
 }
 
-const sample = (ms: number, bytes: number): RoundSample => ({
-  value: ms,
-  seconds: ms / 1000,
-  details: { "GB/s": bytes / 1e6 / ms },
-});
+function sample(takenMs: readonly number[], bytes: number): RoundSample {
+  const ms = median(takenMs);
+  const seconds = takenMs.reduce((sum, taken) => sum + taken, 0) / 1000;
+  return { value: ms, seconds, details: { "GB/s": bytes / 1e6 / ms } };
+}
 
 async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
   const memories: SharedMemory[] = [];
@@ -104,20 +97,39 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
     return joinMemory(memory);
   };
   const plain = typeScriptKernels();
-  const whole = Buffer.concat((await buildPieces(frame, ownMemory)).pieces);
+  const plainPlaces: Places = { memoryOf: async () => plain, areFilled: false };
+  const whole = Buffer.concat(await buildPieces(frame, { memoryOf: ownMemory, areFilled: false }));
+  const ownPlaces: Places = { memoryOf: ownMemory, areFilled: true };
+  const { xyz, positions } = frameXyz(frame);
+  const isWhole = whole.length === positions.length * vertexBytes(frame.planes);
+  for (const places of [plainPlaces, ownPlaces]) {
+    const again = Buffer.concat(await buildPieces(frame, places));
+    if (!isWhole || !again.equals(whole)) {
+      throw new Error(`${frame.name}: not always the same vertices, or not of all points`);
+    }
+  }
   const kept = new Uint8Array(whole.length).fill(1);
   const others = new Uint8Array(context.size === "smoke" ? 1 : CACHES_BYTES).fill(1);
-  /** @param build gives the milliseconds that it took; @param caches as the build finds them */
-  const round = (build: () => number | Promise<number>, caches: "empty" | "used") => async (): Promise<RoundSample> => {
+  const empty = (): void => fillCaches(others);
+  const used = (): void => {};
+  /** @param build gives the milliseconds that it took; @param before what is done with the caches first */
+  const round = (build: () => number | Promise<number>, before: () => void) => async (): Promise<RoundSample> => {
     const begunMs = performance.now();
     const takenMs: number[] = [];
     do {
-      if (caches === "empty" && emptyCaches(others) === 0) throw new Error("the other bytes are ones");
+      before();
       takenMs.push(await build());
     } while (performance.now() - begunMs < ROUND_MS[context.size]);
-    return sample(median(takenMs), whole.length);
+    return sample(takenMs, whole.length);
   };
-  const own = (memoryOf: (nth: number) => Promise<KernelMemory>) => async () => (await buildPieces(frame, memoryOf)).ms;
+  const own = (places: Places) => async (): Promise<number> => {
+    const start = performance.now();
+    const pieces = await buildPieces(frame, places);
+    const ms = performance.now() - start;
+    const lengthBytes = pieces.reduce((sum, { length }) => sum + length, 0);
+    if (lengthBytes !== whole.length) throw new Error(`${lengthBytes} bytes, not ${whole.length}`);
+    return ms;
+  };
   const copy = (): number => {
     const start = performance.now();
     for (let at = 0; at < whole.length; at += PIECE_BYTES) kept.set(whole.subarray(at, at + PIECE_BYTES), at);
@@ -132,22 +144,18 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
     return performance.now() - start;
   };
   const runners: OpenBenchmark["runners"] = {
-    wasm: round(own(ownMemory), "empty"),
-    typescript: round(
-      own(async () => plain),
-      "empty",
-    ),
-    memcpy: round(copy, "empty"),
-    "memcpy-fresh": round(copyToFreshMemory, "empty"),
-    "wasm-cached": round(own(ownMemory), "used"),
-    "memcpy-cached": round(copy, "used"),
+    wasm: round(own(ownPlaces), empty),
+    typescript: round(own(plainPlaces), empty),
+    memcpy: round(copy, empty),
+    "memcpy-fresh": round(copyToFreshMemory, empty),
+    "wasm-cached": round(own(ownPlaces), used),
+    "memcpy-cached": round(copy, used),
   };
   const notes = [`${frame.name}: ${whole.length} bytes in pieces of ${PIECE_BYTES}; every contestant has one thread`];
   const none = (why: string) => ({ runners, missing: [{ name: "open3d", why }], notes, close: async () => {} });
   if (!existsSync(TMPFS)) return none(`there is no ${TMPFS}`);
   const open3d = startPython(["open3d", "numpy"], OPEN3D);
   if ("why" in open3d) return none(open3d.why);
-  const { xyz, positions } = frameXyz(frame);
   const file = join(context.directory, "cloud.xyz");
   writeFileSync(file, new Uint8Array(xyz.buffer, 0, xyz.byteLength));
   const shift = Math.max(0, (frame.planes.luminance?.bits ?? 8) - 8);
@@ -162,7 +170,7 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   );
   const folder = mkdtempSync(join(TMPFS, "ply-build-"));
   await open3d.ask(`${file} ${join(folder, "cloud.ply")}`);
-  runners.open3d = async () => sample(Number(await open3d.ask("again")) * 1000, whole.length);
+  runners.open3d = async () => sample([Number(await open3d.ask("again")) * 1000], whole.length);
   return {
     runners,
     notes,

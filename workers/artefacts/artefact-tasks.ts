@@ -9,8 +9,8 @@
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
- * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; a byte for each position,
- *   256 KiB, or a line, and again for luminance of 16 bits; and its part of the mask, twice
+ * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
+ *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
  * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, with room for it as f64, and as text, with room for the longest
  *   and, where it is written, twice
  * - verify: 1 MiB, twice where a long extent comes behind a short one

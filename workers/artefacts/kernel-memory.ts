@@ -114,7 +114,8 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
     width: number,
     mask: number,
     firstBit: number,
-    intensities: number,
+    lights: number,
+    lightShift: number,
     out: number,
   ): number;
   /** assembly/point-packing.ts */
@@ -133,7 +134,8 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
     width: number,
     mask: number,
     firstBit: number,
-    intensities: number,
+    lights: number,
+    lightShift: number,
     out: number,
   ): number;
   /** assembly/exact-lanes.ts */

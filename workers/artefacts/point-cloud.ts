@@ -22,6 +22,8 @@ export interface CloudSource {
   mask: Uint8Array | null;
   /** Bits of the whole mask before those in `mask`: a multiple of 8. */
   maskFirstBit?: number;
+  /** Of raw heights that are in the memory at a time. */
+  blockBytes?: number;
 }
 
 /** Points of the cloud in every line. */
@@ -46,8 +48,7 @@ export interface PackedCloud {
 }
 
 /**
- * The vertices of some lines, without a header. Memory: the room of all positions, a byte for each where there is luminance, a block of raw
- * lines, and the mask.
+ * The vertices of some lines, without a header. Memory: the room of all positions, their luminance, a block of raw lines, and the mask.
  */
 export async function packCloud(
   memory: KernelMemory,
@@ -59,19 +60,20 @@ export async function packCloud(
   const { width } = geometry;
   const lines = endLine - firstLine;
   const { rawBlocks, rawLineBytes, decode, zsAt, maskAt } = layOutLines(memory, source, lines);
-  const intensities = await layOutIntensities(memory, source, firstLine, endLine);
+  const packLines = linePacker(memory, source);
+  const layOutLights = packLines === null ? layOutIntensities : layOutLuminance;
+  const lights = await layOutLights(memory, source, firstLine, endLine);
   const xsAt = memory.allocate(4 * width);
   const scratchAt = memory.allocate(16);
   const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = geometry.xOriginMm + column * geometry.xPitchMm;
-  const packLines = linePacker(memory, source);
   let lengthBytes = 0;
   await rawBlocks(firstLine, lines, (done, taken, rawAt) => {
-    const lightsOf = (nth: number): number => (intensities === 0 ? 0 : intensities + nth * width);
+    const lightsOf = (nth: number): number => lights.at + nth * lights.lineBytes;
     const bitOf = (nth: number): number => (firstLine + nth) * width - (source.maskFirstBit ?? 0);
     if (packLines !== null) {
-      const block = [rawAt, xsAt, firstLine + done, taken, maskAt, bitOf(done), lightsOf(done)] as const;
+      const block = [rawAt, xsAt, firstLine + done, taken, maskAt, bitOf(done), lightsOf(done), lights.shift] as const;
       lengthBytes += packLines(...block, at + lengthBytes);
       return;
     }
@@ -95,11 +97,12 @@ type LinePacker = (
     mask: number,
     bit: number,
     lights: number,
+    lightShift: number,
     to: number,
   ]
 ) => number;
 
-/** Null for heights that only decoding and packing one after the other can do. */
+/** Null without WebAssembly, and for heights that only decoding and packing one after the other can do. */
 function linePacker(memory: KernelMemory, { planes: { height }, geometry }: CloudSource): LinePacker | null {
   const { wasm } = memory;
   if (wasm === null) return null;
@@ -131,36 +134,60 @@ function shortCodes(height: Planes["height"]): [first: number, second: number] |
   return [first, second];
 }
 
-function layOutLines(memory: KernelMemory, { planes, geometry, heights, mask }: CloudSource, lines: number) {
+function layOutLines(memory: KernelMemory, cloud: CloudSource, lines: number) {
+  const { planes, geometry, heights, mask, blockBytes } = cloud;
   const decode = heightDecoder(memory, planes.height);
   const rawLineBytes = itemBytes(planes.height.dtype) * geometry.width;
-  const rawBlocks = blockReader(memory, rawLineBytes, lines, heights);
+  const rawBlocks = blockReader(memory, rawLineBytes, lines, heights, blockBytes);
   const zsAt = memory.allocate(4 * geometry.width);
   const maskAt = mask === null ? 0 : memory.allocate(mask.length);
   if (mask !== null) memory.bytes(maskAt, mask.length).set(mask);
   return { rawBlocks, rawLineBytes, decode, zsAt, maskAt };
 }
 
-/** u8 of every position of the lines, one byte for a vertex of twelve or thirteen; 0 without luminance. */
-async function layOutIntensities(
+/** Luminance beside raw heights, or beside z; `at` 0: none. */
+interface Lights {
+  at: number;
+  lineBytes: number;
+  /** As `packShorts` takes it. */
+  shift: number;
+}
+
+const NO_LIGHTS: Lights = { at: 0, lineBytes: 0, shift: -1 };
+
+/** As it is stored. */
+async function layOutLuminance(
   memory: KernelMemory,
-  { planes, geometry, luminance: source }: CloudSource,
+  { planes: { luminance }, geometry: { width }, luminance: source }: CloudSource,
   firstLine: number,
   endLine: number,
-): Promise<number> {
-  const { luminance } = planes;
-  if (luminance === undefined) return 0;
-  const { width } = geometry;
+): Promise<Lights> {
+  if (luminance === undefined) return NO_LIGHTS;
+  const lineBytes = itemBytes(luminance.dtype) * width;
+  const at = memory.allocate((endLine - firstLine) * lineBytes);
+  await source(firstLine, endLine - firstLine, at);
+  return { at, lineBytes, shift: luminance.dtype === "u8" ? -1 : shiftOf(luminance.bits) };
+}
+
+/** As u8. */
+async function layOutIntensities(
+  memory: KernelMemory,
+  cloud: CloudSource,
+  firstLine: number,
+  endLine: number,
+): Promise<Lights> {
+  const { luminance } = cloud.planes;
+  if (luminance?.dtype !== "u16") return layOutLuminance(memory, cloud, firstLine, endLine);
+  const { width } = cloud.geometry;
   const lines = endLine - firstLine;
-  const intensitiesAt = memory.allocate(lines * width);
-  if (luminance.dtype === "u8") {
-    await source(firstLine, lines, intensitiesAt);
-    return intensitiesAt;
-  }
-  const shift = Math.max(0, luminance.bits - INTENSITY_BITS);
-  const rawBlocks = blockReader(memory, itemBytes(luminance.dtype) * width, lines, source);
+  const at = memory.allocate(lines * width);
+  const rawBlocks = blockReader(memory, itemBytes(luminance.dtype) * width, lines, cloud.luminance);
   await rawBlocks(firstLine, lines, (nth, taken, rawAt) =>
-    memory.kernels.mapLuminance(rawAt, taken * width, shift, intensitiesAt + nth * width),
+    memory.kernels.mapLuminance(rawAt, taken * width, shiftOf(luminance.bits), at + nth * width),
   );
-  return intensitiesAt;
+  return { at, lineBytes: width, shift: -1 };
+}
+
+function shiftOf(bits: number): number {
+  return Math.max(0, bits - INTENSITY_BITS);
 }

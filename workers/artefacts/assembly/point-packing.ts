@@ -5,6 +5,11 @@
 import { heightsOfSingles, notFinite } from "./height-decoding.js";
 import { heightsOf } from "./short-decoding.js";
 
+/** Luminance that lies beside raw heights. */
+const NO_LIGHT = 0;
+const BYTES = 1;
+const SHORTS = 2;
+
 export function packPoints(
   xs: i32,
   y: f64,
@@ -46,10 +51,12 @@ export function packPoints(
 /**
  * decodeShorts and packPoints at once, for lines of 16-bit heights of which all are finite, with two invalid codes at most: z goes into the vertex from
  * where it was computed, and eight codes are compared at a time. Lines follow each other in `raw`, in the mask and in the intensities; the nth has
- * y = yOrigin + (firstLine + nth) * yPitch. To be called for each line by itself costs JavaScript a tenth of all.
+ * y = yOrigin + (firstLine + nth) * yPitch. Luminance is u8, or u16 that becomes min(255, raw >> lightShift). To be called for each line by itself costs JavaScript a tenth of all.
  *
  * @param signed 1 for i16
  * @param first, second codes as the 16 bits of a raw value; the same one twice, where there is one; -1: none
+ * @param lights luminance of every position; 0: vertices of 12 bytes without it
+ * @param lightShift -1: u8
  * @returns bytes written at `out`, behind which 16 more may be overwritten
  */
 export function packShorts(
@@ -67,7 +74,8 @@ export function packShorts(
   width: i32,
   mask: i32,
   firstBit: i32,
-  intensities: i32,
+  lights: i32,
+  lightShift: i32,
   out: i32,
 ): i32 {
   const codes = first < 0 ? 0 : 0xffff;
@@ -79,19 +87,23 @@ export function packShorts(
     const bit = firstBit + before;
     const sign = signed == 0 ? 0 : 0x8000;
     // A loop for each: what differs is known in it, and instructions are what it takes.
-    if (intensities == 0) {
-      if (mask == 0) to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, 0, 0, line, 12, to);
-      else to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, mask, bit, line, 12, to);
+    if (lights == 0) {
+      if (mask == 0) to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, 0, 0, NO_LIGHT, 0, 0, to);
+      else to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, mask, bit, NO_LIGHT, 0, 0, to);
+    } else if (lightShift < 0) {
+      const light = lights + before;
+      if (mask == 0) to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, 0, 0, BYTES, light, 0, to);
+      else to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, mask, bit, BYTES, light, 0, to);
     } else {
-      const lights = intensities + before;
-      if (mask == 0) to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, 0, 0, lights, 13, to);
-      else to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, mask, bit, lights, 13, to);
+      const light = lights + (before << 1);
+      if (mask == 0) to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, 0, 0, SHORTS, light, lightShift, to);
+      else to = packShortLine(line, sign, scale, offset, first, second, codes, xs, y, width, mask, bit, SHORTS, light, lightShift, to);
     }
   }
   return <i32>(to - out);
 }
 
-/** @param codes bits of a code that count: none, or all of 16. @param lights of vertices of 12 bytes anything: it lies behind them, where the next one is written */
+/** @param codes bits of a code that count: none, or all of 16. @param kind of the luminance */
 @inline function packShortLine(
   raw: i32,
   sign: i32,
@@ -105,10 +117,12 @@ export function packShorts(
   count: i32,
   mask: i32,
   firstBit: i32,
+  kind: i32,
   lights: i32,
-  size: i32,
+  lightShift: i32,
   out: usize,
 ): usize {
+  const size = kind == NO_LIGHT ? 12 : 13;
   const scales = f64x2.splat(scale);
   const offsets = f64x2.splat(offset);
   const firstCode = i16x8.splat(<i16>first);
@@ -124,7 +138,7 @@ export function packShorts(
     // What lies behind the last is none of the line's.
     if (count - at < 8) left |= 255 << (count - at);
     if (mask != 0) left |= ~maskBits(mask, firstBit + at);
-    const light = v128.load_ext<u8>(<usize>(lights + at));
+    const light = lightsAt(kind, lights, at, lightShift);
     const x = <usize>(xs + (at << 2));
     const low = i32x4.sub(v128.xor(i32x4.extend_low_i16x8_u(values), signs), signs);
     const high = i32x4.sub(v128.xor(i32x4.extend_high_i16x8_u(values), signs), signs);
@@ -163,7 +177,8 @@ export function packWords(
   width: i32,
   mask: i32,
   firstBit: i32,
-  intensities: i32,
+  lights: i32,
+  lightShift: i32,
   out: i32,
 ): i32 {
   let to = <usize>out;
@@ -172,19 +187,23 @@ export function packWords(
     const y = <f32>(yOrigin + <f64>(firstLine + nth) * yPitch);
     const line = raw + (before << 2);
     const bit = firstBit + before;
-    if (intensities == 0) {
-      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, line, 12, to);
-      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, line, 12, to);
+    if (lights == 0) {
+      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, NO_LIGHT, 0, 0, to);
+      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, NO_LIGHT, 0, 0, to);
+    } else if (lightShift < 0) {
+      const light = lights + before;
+      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, BYTES, light, 0, to);
+      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, BYTES, light, 0, to);
     } else {
-      const lights = intensities + before;
-      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, lights, 13, to);
-      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, lights, 13, to);
+      const light = lights + (before << 1);
+      if (isSingle != 0) to = packWordLine(line, true, scale, offset, codes, codeCount, xs, y, width, mask, bit, SHORTS, light, lightShift, to);
+      else to = packWordLine(line, false, scale, offset, codes, codeCount, xs, y, width, mask, bit, SHORTS, light, lightShift, to);
     }
   }
   return <i32>(to - out);
 }
 
-/** @param lights as `packShortLine` */
+/** @param kind of the luminance */
 @inline function packWordLine(
   raw: i32,
   isSingle: bool,
@@ -197,10 +216,12 @@ export function packWords(
   count: i32,
   mask: i32,
   firstBit: i32,
+  kind: i32,
   lights: i32,
-  size: i32,
+  lightShift: i32,
   out: usize,
 ): usize {
+  const size = kind == NO_LIGHT ? 12 : 13;
   const scales = f64x2.splat(scale);
   const offsets = f64x2.splat(offset);
   const ys = f32x4.splat(y);
@@ -221,7 +242,7 @@ export function packWords(
     // What lies behind the last is none of the line's.
     if (count - at < 8) left |= 255 << (count - at);
     if (mask != 0) left |= ~maskBits(mask, firstBit + at);
-    const light = v128.load_ext<u8>(<usize>(lights + at));
+    const light = lightsAt(kind, lights, at, lightShift);
     const x = <usize>(xs + (at << 2));
     if ((left & 255) == 0) {
       to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
@@ -245,6 +266,13 @@ export function countPoints(zs: i32, count: i32, mask: i32, firstBit: i32): i32 
     points += popcnt(taken);
   }
   return points;
+}
+
+/** Luminance of eight positions as vertices have it; without any, what is of no account: it lies behind the vertex, where the next one is written. */
+@inline function lightsAt(kind: i32, lights: i32, at: i32, shift: i32): v128 {
+  if (kind == BYTES) return v128.load_ext<u8>(<usize>(lights + at));
+  if (kind == SHORTS) return i16x8.min_u(i16x8.shr_u(v128.load(<usize>(lights + (at << 1))), shift), i16x8.splat(255));
+  return i16x8.splat(0);
 }
 
 /** A bit for each of four heights that is one. */
