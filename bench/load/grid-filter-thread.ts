@@ -6,8 +6,8 @@ const loaded = await load(workerData as MadeFrame);
 const answer = (value: HelperAnswer): void => parentPort?.postMessage(value);
 
 parentPort?.on("message", async (task: HelperTask) => {
-  if (task.kind === "member") return answer({ end: await takeTurns({ ...task.team, member: 1 }) });
-  filterAlone(loaded);
-  answer({ end: null });
+  if (task.kind === "apart") answer({ end: null, alone: filterAlone(loaded) });
+  else answer({ end: await takeTurns({ ...task.team, member: 1 }), alone: null });
 });
-answer({ end: null });
+// It has loaded the frame.
+answer({ end: null, alone: null });

@@ -98,7 +98,7 @@ export function newFilterTeam(
   memory: SharedMemory,
   frame: FrameSource,
   members: number,
-  first: FilterStage = { kind: "layOut" },
+  first: { kind: "layOut" } | LoadStage = { kind: "layOut" },
 ): FilterTeam {
   const { loaded, measured } = partsOf(frame.geometry, members);
   const team = newTeam(members, numbersOf(first), first.kind === "layOut" ? 1 : 1 + loaded.length);

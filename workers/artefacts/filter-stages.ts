@@ -53,7 +53,8 @@ export function stageOf(numbers: Float64Array): FilterStage {
   let nth = 0;
   const next = (): number => numbers[nth++] as number;
   const kind = KINDS[next()];
-  if (kind === undefined || kind === "layOut") return { kind: "layOut" };
+  if (kind === undefined) throw new Error(`${numbers[0]} is no stage`);
+  if (kind === "layOut") return { kind };
   const grid: Grid = {
     address: next(),
     width: next(),

@@ -3,6 +3,7 @@
  * last one of a stage says what comes next. So a thread that begins late, or has harder pieces, does fewer, and between stages nobody has to be
  * sent a message: that takes longer than many a piece.
  */
+
 /**
  * What the threads share of their work, as it crosses between them: 32 numbers (f64) for each stage, then words (i32): the stage under way, for
  * each stage the next piece, those done and all, and for each member its turns.
@@ -28,6 +29,7 @@ const AWAKE_MS = 0.2;
 export interface Stages<S, R> {
   /** All that others need to know of a stage. */
   numbersOf(stage: S): readonly number[];
+  /** @param numbers those of `numbersOf`, and zeros behind: where all threads have them */
   stageOf(numbers: Float64Array): S;
   pieces(stage: S): number;
   /** At the same time as other threads run others. */

@@ -27,9 +27,12 @@ t.test("threads tell each other of a stage by numbers, all of it and exactly", a
     { kind: "mark", ...planned("exactLanes", true), bounds: { low: -0.1, high: 0.1, error: 0 }, points: 2 ** 31 },
   ];
   for (const stage of stages) {
-    // Behind the numbers of a stage there are those of another one before, or zeros.
-    const numbers = new Float64Array(32).fill(-7);
+    const numbers = new Float64Array(32);
     numbers.set(numbersOf(stage));
-    t.same(stageOf(numbers), stage, stage.kind);
+    t.strictSame(stageOf(numbers), stage, stage.kind);
   }
+});
+
+t.test("numbers that are no stage are refused", async (t) => {
+  t.throws(() => stageOf(new Float64Array(32).fill(-7)), /-7 is no stage/);
 });

@@ -144,9 +144,13 @@ t.test("heights of every type, scale, offset and set of codes are the same f32 b
       invalid,
     };
     const frame = frameOf(`${nth}: ${JSON.stringify({ dtype, ...size, ...height })}`, dtype, size, values, height);
-    if (random.chance(0.5)) {
+    const luminance = random.pick(["none", "u8", "u16"] as const);
+    if (luminance === "u8") {
       frame.planes.luminance = { dtype: "u8", bits: 8 };
       frame.luminance = random.bytes(values.length);
+    } else if (luminance === "u16") {
+      frame.planes.luminance = { dtype: "u16", bits: random.integer(8, 16) };
+      frame.luminance = random.bytes(2 * values.length);
     }
     const mask = random.chance(0.5) ? null : random.bytes(Math.ceil(values.length / 8));
     const clouds = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
@@ -197,6 +201,41 @@ async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Pro
   t.equal(vertices.length, wanted.length);
   t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
 }
+
+t.test(
+  "points are packed from raw heights in WebAssembly, but for those of 16 bits with more than two codes",
+  async (t) => {
+    const memory = await wasmKernels();
+    const called: string[] = [];
+    const { wasm } = memory;
+    if (wasm === null) throw new Error("these are the kernels in WebAssembly");
+    const told = new Proxy(wasm, {
+      get(kernels, name: keyof typeof wasm) {
+        called.push(name);
+        return kernels[name];
+      },
+    });
+    Object.assign(memory, { wasm: told, kernels: told });
+    for (const [dtype, invalid, packer] of [
+      ["u16", [0, 1], "packShorts"],
+      ["i16", [-5], "packShorts"],
+      ["i16", [1, 2, 3], "packPoints"],
+      ["i32", [1, 2, 3], "packWords"],
+      ["f32", [1, 2, 3], "packWords"],
+    ] as const) {
+      called.length = 0;
+      const frame = frameOf(dtype, dtype, { width: 9, lines: 3 }, new Array<number>(27).fill(7), {
+        invalid: [...invalid],
+      });
+      await packed(memory, sourceOf(memory, frame, null), 0, 3);
+      t.same(
+        new Set(called.filter((name) => name.startsWith("pack"))),
+        new Set([packer]),
+        `${dtype}, ${invalid.length} codes`,
+      );
+    }
+  },
+);
 
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);
