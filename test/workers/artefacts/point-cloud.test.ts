@@ -79,11 +79,20 @@ function frames(): MadeFrame[] {
     frame.luminance = new Uint8Array(light.buffer);
     return frame;
   });
+  const flat = frameOf(
+    "flat, with u16 light of 8 bits",
+    "f32",
+    { width: 21, lines: 6 },
+    new Array<number>(126).fill(0.5),
+  );
+  flat.planes.luminance = { dtype: "u16", bits: 8 };
+  flat.luminance = new Uint8Array(Uint16Array.from({ length: 126 }, (_, at) => 3 * at).buffer);
   const bare = { ...surfaceFrame(3, 33, 20), luminance: null };
   bare.planes = { height: bare.planes.height };
   return [
     surfaceFrame(1, 50, 30),
     ...deep,
+    flat,
     bare,
     frameOf("no point", "f32", { width: 9, lines: 5 }, new Array<number>(45).fill(Number.NaN)),
     frameOf("one point", "i32", { width: 1, lines: 1, xOriginMm: -3.3 }, [7], { scale_mm: 0.1 }),
@@ -135,7 +144,8 @@ t.test("heights of every type, scale, offset and set of codes are the same f32 b
     const values = Array.from({ length: size.width * size.lines }, () =>
       random.chance(0.2) ? random.pick([least, greatest, 0, 7]) : any(random),
     );
-    const invalid = [least, 7, 7.5, greatest + 1, 70_000, 1e12, -1, ...values.slice(0, 3)].filter(
+    const others = values.slice(0, random.pick([3, 3, 50]));
+    const invalid = [least, 7, 7.5, greatest + 1, 70_000, 1e12, -1, ...others].filter(
       (code) => Number.isFinite(code) && random.chance(0.4),
     );
     const height = {
@@ -192,6 +202,8 @@ async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Pro
     const some = await packed(memory, source, firstLine, endLine);
     const from = bytesOf(0, firstLine);
     t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))), name);
+    const blocks = { ...sourceOf(memory, frame, mask), blockBytes: 7_000 };
+    t.ok((await packed(memory, blocks, 0, lines)).equals(whole), `${name}, in small blocks`);
     clouds.push(whole);
   }
   t.ok(clouds[0]?.equals(clouds[1] as Buffer));
@@ -227,12 +239,12 @@ t.test(
       const frame = frameOf(dtype, dtype, { width: 9, lines: 3 }, new Array<number>(27).fill(7), {
         invalid: [...invalid],
       });
+      frame.planes.luminance = { dtype: "u16", bits: 12 };
+      frame.luminance = new Uint8Array(2 * 27);
       await packed(memory, sourceOf(memory, frame, null), 0, 3);
-      t.same(
-        new Set(called.filter((name) => name.startsWith("pack"))),
-        new Set([packer]),
-        `${dtype}, ${invalid.length} codes`,
-      );
+      const kernels = new Set(called.filter((name) => name.startsWith("pack") || name === "mapLuminance"));
+      const wanted = packer === "packPoints" ? [packer, "mapLuminance"] : [packer];
+      t.same(kernels, new Set(wanted), `${dtype}, ${invalid.length} codes`);
     }
   },
 );

@@ -110,11 +110,13 @@ t.test("a turn that was begun before gives the work up", async (t) => {
 });
 
 t.test("what is given up stays so, also when the last piece of a stage ends after it", async (t) => {
-  const told = new Told([1, 1]);
-  const team = told.team(1);
-  told.before = () => endWork(team);
-  t.same(await takeTurn(team, { member: 0, turn: 1 }, told), { ended: "over" });
-  t.same(told.done, ["0.0"]);
+  for (const pieces of [[1, 1], [1]]) {
+    const told = new Told(pieces);
+    const team = told.team(1);
+    told.before = () => endWork(team);
+    t.same(await takeTurn(team, { member: 0, turn: 1 }, told), { ended: "over" }, `${pieces.length} stages`);
+    t.same(told.done, ["0.0"]);
+  }
 });
 
 t.test("what a piece throws is thrown, and the work is given up", async (t) => {
