@@ -1,4 +1,4 @@
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { boundThreshold, type DistanceSums, sumsAround } from "../../../workers/artefacts/outlier-threshold.js";
 
@@ -48,24 +48,49 @@ t.test("the threshold of whatever distances these may stand for lies within the 
       const d = 0.2 * (1 + spread * random.normal()) + (random.chance(farShare) ? 5 * random.next() : 0);
       return Math.max(1e-3, d);
     });
-    const { mean } = threshold(distances);
     // In order, the parts have different means.
     const inOrder = random.chance(0.5) ? distances : [...distances].sort((a, b) => a - b);
     const { low, high } = boundThreshold(inParts(random, inOrder, random.integer(1, 9)), error);
-    // At random; all farther from the mean, or nearer to it; and all of them more, or less.
-    for (const way of ["random", "apart", "together", "more", "less"] as const) {
-      const exact = distances.map((d) => {
-        const side = way === "more" || d > mean ? 1 : -1;
-        const sign = { random: random.chance(0.5) ? 1 : -1, apart: side, together: -side, more: 1, less: -1 }[way];
-        return d / (1 - sign * error);
-      });
-      const { threshold: found } = threshold(exact);
-      if (!(low <= found && found <= high)) {
-        t.fail(`${nth}, ${way}, error ${error}: ${found} is not between ${low} and ${high}`);
-      }
+    staysWithin(t, `${nth}`, random, distances, error, { low, high });
+  }
+  for (const [one, other] of [
+    [0.2, 0.25],
+    [0.2, 0.6],
+    [0.2, 2],
+  ] as const) {
+    const parts = [one, other].map((d) => Array.from({ length: 1_500 }, () => d * (1 + 0.01 * random.next())));
+    for (const error of [3e-7, 1e-4]) {
+      const bounds = boundThreshold(
+        parts.map((part) => sumsOf(part)),
+        error,
+      );
+      staysWithin(t, `parts of ${one} and ${other}`, random, parts.flat(), error, bounds);
     }
   }
 });
+
+/** At random; all farther from the mean, or nearer to it; and all of them more, or less. */
+function staysWithin(
+  t: Test,
+  name: string,
+  random: Random,
+  distances: readonly number[],
+  error: number,
+  { low, high }: { low: number; high: number },
+): void {
+  const { mean } = threshold(distances);
+  for (const way of ["random", "apart", "together", "more", "less"] as const) {
+    const exact = distances.map((d) => {
+      const side = way === "more" || d > mean ? 1 : -1;
+      const sign = { random: random.chance(0.5) ? 1 : -1, apart: side, together: -side, more: 1, less: -1 }[way];
+      return d / (1 - sign * error);
+    });
+    const { threshold: found } = threshold(exact);
+    if (!(low <= found && found <= high)) {
+      t.fail(`${name}, ${way}, error ${error}: ${found} is not between ${low} and ${high}`);
+    }
+  }
+}
 
 t.test("points far off leave less doubt than as many that differ", async (t) => {
   const random = createRandom(3);
