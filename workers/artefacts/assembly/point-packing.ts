@@ -31,19 +31,9 @@ export function packPoints(
     if (count - at < 8) taken &= (1 << (count - at)) - 1;
     if (mask != 0) taken &= maskBits(mask, firstBit + at);
     if (intensities != 0) light = v128.load_ext<u8>(<usize>(intensities + at));
-    if (taken == 0) continue;
     const x = <usize>(xs + (at << 2));
     const z = <usize>(zs + (at << 2));
-    const lowLight = i32x4.extend_low_i16x8_u(light);
-    const highLight = i32x4.extend_high_i16x8_u(light);
-    if (taken == 255) {
-      // Most points of a surface: where each goes is known beforehand.
-      to = packAll(v128.load(x), ys, v128.load(z), lowLight, size, to);
-      to = packAll(v128.load(x + 16), ys, v128.load(z + 16), highLight, size, to);
-      continue;
-    }
-    to = packFour(v128.load(x), ys, v128.load(z), lowLight, taken & 15, size, to);
-    to = packFour(v128.load(x + 16), ys, v128.load(z + 16), highLight, taken >> 4, size, to);
+    to = packEight(taken, x, ys, v128.load(z), v128.load(z + 16), light, size, to);
   }
   return <i32>to - out;
 }
@@ -144,15 +134,7 @@ export function packShorts(
     const high = i32x4.sub(v128.xor(i32x4.extend_high_i16x8_u(values), signs), signs);
     const lowZs = heightsOf(low, scales, offsets);
     const highZs = heightsOf(high, scales, offsets);
-    if ((left & 255) == 0) {
-      to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
-      to = packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, to);
-      continue;
-    }
-    const taken = ~left & 255;
-    if (taken == 0) continue;
-    to = packFour(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
-    to = packFour(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+    to = packEight(~left & 255, x, ys, lowZs, highZs, light, size, to);
   }
   return to;
 }
@@ -244,15 +226,7 @@ export function packWords(
     if (mask != 0) left |= ~maskBits(mask, firstBit + at);
     const light = lightsAt(kind, lights, at, lightShift);
     const x = <usize>(xs + (at << 2));
-    if ((left & 255) == 0) {
-      to = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
-      to = packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, to);
-      continue;
-    }
-    const taken = ~left & 255;
-    if (taken == 0) continue;
-    to = packFour(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
-    to = packFour(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), taken >> 4, size, to);
+    to = packEight(~left & 255, x, ys, lowZs, highZs, light, size, to);
   }
   return to;
 }
@@ -283,6 +257,18 @@ export function countPoints(zs: i32, count: i32, mask: i32, firstBit: i32): i32 
 /** Eight bits of the mask. */
 @inline function maskBits(mask: i32, bit: i32): i32 {
   return (load<u16>(<usize>(mask + (bit >>> 3))) >> (bit & 7)) & 255;
+}
+
+/** Those of eight positions that are taken: x from there on, and luminance in 16 bits each. @returns where the next point goes */
+@inline function packEight(taken: i32, x: usize, ys: v128, lowZs: v128, highZs: v128, light: v128, size: i32, to: usize): usize {
+  if (taken == 255) {
+    // Most points of a surface: where each goes is known beforehand.
+    const next = packAll(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), size, to);
+    return packAll(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), size, next);
+  }
+  if (taken == 0) return to;
+  const next = packFour(v128.load(x), ys, lowZs, i32x4.extend_low_i16x8_u(light), taken & 15, size, to);
+  return packFour(v128.load(x + 16), ys, highZs, i32x4.extend_high_i16x8_u(light), taken >> 4, size, next);
 }
 
 /** Four points. @returns where the next goes */
