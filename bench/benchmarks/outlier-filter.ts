@@ -61,7 +61,7 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
     typescript: own(typeScriptKernels()),
   };
   const notes = [
-    `${frame.name}: ${positions.length} points; one thread each; all keep the same points, compared every round`,
+    `${frame.name}: ${positions.length} points; one thread each; all keep the same points, compared every time`,
   ];
   if ("why" in open3d) return { runners, missing: [{ name: "open3d", why: open3d.why }], notes, close: async () => {} };
   runners.open3d = round(async () => {

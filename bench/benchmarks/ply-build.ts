@@ -200,7 +200,7 @@ function plyBenchmark(frame: BenchFrame): Benchmark {
     name: `ply-build-${suffix}`,
     measures:
       `All vertices of ${what} as binary PLY, in the pieces in which a download takes them: from raw planes in the kernels' memory to bytes in memory of ` +
-      "their own. The peer copies bytes of the same size, piece by piece, to memory that copies before have used, as is that of our pieces from the second " +
+      "their own; the planes of a piece lie there as a whole, where the service has heights block by block as it reads them. The peer copies bytes of the same size, piece by piece, to memory that copies before have used, as is that of our pieces from the second " +
       "download on. Beside it the same to memory of its own, as a program copies that keeps none for it. Before each of these the caches are filled with other " +
       "bytes: what is read and what is written is in none of them, for us and for the copy. The cached ones, without a goal, show what caches are worth: below " +
       "some MB a copy goes from cache to cache. A round's figure is the median of as many as begin in a quarter of a second. Open3D's tensor writer writes " +

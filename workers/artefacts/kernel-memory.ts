@@ -86,6 +86,21 @@ export type Kernels = Pick<
   | "tileCost"
 >;
 
+/** Where the lines are that are packed from raw heights, what lies beside them, and where the vertices go. */
+type PackedLines = [
+  xs: number,
+  yOrigin: number,
+  yPitch: number,
+  firstLine: number,
+  lines: number,
+  width: number,
+  mask: number,
+  firstBit: number,
+  lights: number,
+  lightShift: number,
+  out: number,
+];
+
 export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
   /** assembly/distance-lanes.ts */
   measureLanes(
@@ -100,43 +115,19 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
   ): void;
   /** assembly/point-packing.ts */
   packShorts(
-    raw: number,
-    signed: number,
-    scale: number,
-    offset: number,
-    first: number,
-    second: number,
-    xs: number,
-    yOrigin: number,
-    yPitch: number,
-    firstLine: number,
-    lines: number,
-    width: number,
-    mask: number,
-    firstBit: number,
-    lights: number,
-    lightShift: number,
-    out: number,
+    ...raw: [raw: number, signed: number, scale: number, offset: number, first: number, second: number, ...PackedLines]
   ): number;
   /** assembly/point-packing.ts */
   packWords(
-    raw: number,
-    isSingle: number,
-    scale: number,
-    offset: number,
-    codes: number,
-    codeCount: number,
-    xs: number,
-    yOrigin: number,
-    yPitch: number,
-    firstLine: number,
-    lines: number,
-    width: number,
-    mask: number,
-    firstBit: number,
-    lights: number,
-    lightShift: number,
-    out: number,
+    ...raw: [
+      raw: number,
+      isSingle: number,
+      scale: number,
+      offset: number,
+      codes: number,
+      codeCount: number,
+      ...PackedLines,
+    ]
   ): number;
   /** assembly/exact-lanes.ts */
   exactLanesScratchBytes(grid: number): number;

@@ -69,6 +69,23 @@ t.test("the threshold of whatever distances these may stand for lies within the 
   }
 });
 
+t.test(
+  "many distances that are alike, of which more move up than down, leave as much doubt as that makes",
+  async (t) => {
+    const error = 1e-4;
+    for (const far of [0.007, 0.008]) {
+      const distances = Array.from({ length: 4_000 }, (_, at) => (at === 0 ? 0.2 * (1 + far) : 0.2));
+      const { low, high } = boundThreshold([sumsOf(distances)], error);
+      for (const share of [0.7, 0.75, 0.8]) {
+        // Spread evenly; the one that is far off moves farther.
+        const exact = distances.map((d, at) => d / (1 - (at === 0 || (at * 0.618034) % 1 < share ? error : -error)));
+        const { threshold: found } = threshold(exact);
+        t.ok(low <= found && found <= high, `${far}, ${share}: ${found} between ${low} and ${high}`);
+      }
+    }
+  },
+);
+
 /** At random; all farther from the mean, or nearer to it; and all of them more, or less. */
 function staysWithin(
   t: Test,

@@ -1,4 +1,4 @@
-/** kernels/point-packing.ts by one overlapping store of 16 bytes a point, eight points a step, without branches: what is left out is overwritten. */
+/** kernels/point-packing.ts by one overlapping store of 16 bytes a point, eight points a step, without a branch for each: what is left out is overwritten. */
 
 // @ts-nocheck: AssemblyScript
 
@@ -40,8 +40,9 @@ export function packPoints(
 
 /**
  * decodeShorts and packPoints at once, for lines of 16-bit heights of which all are finite, with two invalid codes at most: z goes into the vertex from
- * where it was computed, and eight codes are compared at a time. Lines follow each other in `raw`, in the mask and in the intensities; the nth has
- * y = yOrigin + (firstLine + nth) * yPitch. Luminance is u8, or u16 that becomes min(255, raw >> lightShift). To be called for each line by itself costs JavaScript a tenth of all.
+ * where it was computed, and eight codes are compared at a time. Lines follow each other in `raw`, in the mask and in the luminance; the nth has
+ * y = yOrigin + (firstLine + nth) * yPitch. Luminance is u8, or u16 that becomes min(255, raw >> lightShift). To be called for each line by itself costs
+ * JavaScript a tenth of all.
  *
  * @param signed 1 for i16
  * @param first, second codes as the 16 bits of a raw value; the same one twice, where there is one; -1: none
@@ -140,7 +141,8 @@ export function packShorts(
 }
 
 /**
- * As `packShorts` for heights of 32 bits, whatever their codes: decodeIntegers or decodeSingles, and packPoints.
+ * As `packShorts` for heights of 32 bits, whatever their codes: decodeIntegers or decodeSingles, and packPoints. Up to 28 bytes behind the last line are
+ * read, as they are behind `xs`: more is to be laid out behind both than the 16 that every allocation has.
  *
  * @param isSingle 1 for f32, else i32; @param codes as the decoders take them
  */
