@@ -5,25 +5,18 @@ import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
-import { lowerV8ThreadPriority, raiseV8ThreadPriority, setThreadPolicy } from "../workers/thread-priority.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
-import { FrontPriority, LOOK_EVERY_MS } from "./front-priority.js";
 import type { TlsFiles } from "./http-server.js";
 import { readKeyFile, watchKeys } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
-import { createServiceLog, type ServiceLog } from "./service-log.js";
+import { createServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
 
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
 const STOP_GRACE_MS = 7_000;
-
-/** Beside a front that has its turn among others, as the threads that make formats: before them go only threads that clients and producers wait for. */
-const V8_THREADS_NICE = 10;
-/** Beside a front that goes before all others, and waits for them in its collections: before all that do not. */
-const V8_THREADS_FIRST_NICE = -10;
 
 /** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions): Promise<Service> {
@@ -48,39 +41,11 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     baseUrl: options["base-url"],
     apiKeys: keys,
     crossOrigin: new CrossOrigin(options["cors-origin"]),
-    async goFirst() {
-      const isFirst = await letFrontGoFirst(log);
-      // Settled for good, also for the times in which a front that is too busy has its turn among others: what is lowered may not be raised again.
-      // None is lowered before: an account may have real-time threads and yet not raise what it has lowered.
-      if (isFirst) raiseV8ThreadPriority(V8_THREADS_FIRST_NICE);
-      else lowerV8ThreadPriority(V8_THREADS_NICE);
-      return isFirst;
-    },
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
   console.log(`listening on ${service.url}`);
   return service;
-}
-
-/** Once the store is read, which takes a core for a second. On a single core nothing would be left to those that it waits for. @returns whether it does */
-async function letFrontGoFirst(log: ServiceLog): Promise<boolean> {
-  if (availableParallelism() < 2) return false;
-  let since = performance.eventLoopUtilization();
-  const priority = new FrontPriority({
-    // The main thread's id is that of the process.
-    setPolicy: (policy) => setThreadPolicy(process.pid, policy),
-    busyShare() {
-      const now = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(now, since);
-      since = now;
-      return utilization;
-    },
-    log,
-  });
-  await priority.begin();
-  setInterval(() => void priority.look(), LOOK_EVERY_MS).unref();
-  return priority.isFirst;
 }
 
 /** Resolves when the process is asked to end; a second signal ends it at once. */

@@ -46,8 +46,6 @@ export interface ServiceOptions {
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   crossOrigin?: CrossOrigin;
-  /** Called once the store is read: lets this thread go before all others. Resolves with whether it does; default: it does not. */
-  goFirst?(): Promise<boolean>;
   log: ServiceLog;
 }
 
@@ -192,7 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
-    recorder.serving({ port: listening.port, isFrontFirst: (await options.goFirst?.()) ?? false });
+    recorder.serving(listening.port);
     return {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
       cellSocketPath: ready.cellSocketPath,

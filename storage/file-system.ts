@@ -216,11 +216,6 @@ export function linkTarget(path: string): string {
   return fs.readlinkSync(path);
 }
 
-/** The names in a folder, blocking: of those in /proc. @throws Error of the system */
-export function namesIn(path: string): string[] {
-  return fs.readdirSync(path);
-}
-
 /** Of a file that says no size of its own, as those of /proc do. */
 export function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
   return withFile(fileSystem, path, async (file) => {

@@ -11,7 +11,6 @@ export function startTestDispatcher(
   t: Test,
   options: Partial<DispatcherOptions> = {},
   clock = createServiceClock(wallClockUs),
-  isFrontFirst = true,
 ) {
   const reports = new Map<string, DeliveryReport[]>();
   const waiting: (() => void)[] = [];
@@ -27,7 +26,7 @@ export function startTestDispatcher(
     clock,
   );
   t.teardown(() => handle.stop(0));
-  handle.serving({ port: 1, isFrontFirst });
+  handle.serving(1);
   let made = 0;
   const deliver = (url: string, more: Partial<DeliveryJob> = {}): string => {
     const deliveryId = `d${++made}`;

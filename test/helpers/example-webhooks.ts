@@ -60,7 +60,7 @@ export class ExampleWebhooks {
     const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
     this.#bench = new DeskBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
     this.#webhooks = new WebhookDesk({ state: this.#bench.state, tick, newId });
-    this.#bench.desk.serving({ port: 1, isFrontFirst: true });
+    this.#bench.desk.serving(1);
     cell.request = (request) => this.request(request);
   }
 

@@ -6,7 +6,6 @@ import type {
   DispatcherOptions,
   DispatcherToRecorder,
   RecorderToDispatcher,
-  Serving,
 } from "./dispatcher-messages.js";
 
 export interface DispatcherCallbacks {
@@ -17,7 +16,7 @@ export interface DispatcherCallbacks {
 
 /** The dispatcher as the recorder sees it. */
 export interface DispatcherHandle {
-  serving(serving: Serving): void;
+  serving(port: number): void;
   deliver(jobs: DeliveryJob[]): void;
   /** One of them that waits for another need not any more. */
   begin(deliveryId: string): void;
@@ -61,7 +60,7 @@ export function startDispatcher(
     });
   });
   return {
-    serving: (serving) => post({ kind: "serving", serving }),
+    serving: (port) => post({ kind: "serving", port }),
     deliver: (jobs) => post({ kind: "deliver", jobs, now: { timeUs: clock.tick(), atMs: monotonicMs() } }),
     begin: (deliveryId) => post({ kind: "begin", deliveryId }),
     release: (deliveryId) => post({ kind: "release", deliveryId }),

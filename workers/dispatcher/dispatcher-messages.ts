@@ -61,17 +61,9 @@ export interface DeliveryReport {
     | { kind: "released"; window: BegunWindow | null };
 }
 
-/** How the front serves. */
-export interface Serving {
-  /** No delivery goes there. */
-  port: number;
-  /** The front goes before all other threads as it begins to serve: these need not give way to it. */
-  isFrontFirst: boolean;
-}
-
 export type RecorderToDispatcher =
-  /** Sent before the first job. */
-  | { kind: "serving"; serving: Serving }
+  /** Sent before the first job: the service listens on this port, and no delivery goes there. */
+  | { kind: "serving"; port: number }
   /** With the time of the service clock, which attempts are told in. */
   | { kind: "deliver"; jobs: DeliveryJob[]; now: ClockMoment }
   /** One that waits for another begins now. */

@@ -2,7 +2,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
 import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
-import { lowerThreadPriority } from "../thread-priority.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {
@@ -20,13 +19,6 @@ const port = parentPort;
 if (port === null) throw new Error("dispatcher-thread is a worker's entry");
 const options = workerData as DispatcherOptions;
 const send = (message: DispatcherToRecorder): void => port.postMessage(message);
-
-/**
- * Beside a front that has its turn among others: deliveries have seconds, reads and acknowledgements have none. With both cores of a small machine taken, reads beside 200
- * receivers had a p99 of 90 ms at nice 0, 42 at 5 and 27 at 10. Beside one that goes first it changed nothing for reads, and receivers of this
- * machine, which each request wakes, went before the next one: deliveries were a twelfth fewer.
- */
-const NICE = 10;
 
 const timers = {
   set: (callback: () => void, delayMs: number): unknown => setTimeout(callback, delayMs),
@@ -75,8 +67,7 @@ function rangeOf(text: string): AddressRange {
 port.on("message", (message: RecorderToDispatcher) => {
   switch (message.kind) {
     case "serving":
-      ownPort = message.serving.port;
-      if (!message.serving.isFrontFirst) lowerThreadPriority(NICE);
+      ownPort = message.port;
       return;
     case "deliver":
       clock.follow(message.now);

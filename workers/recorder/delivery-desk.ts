@@ -8,7 +8,7 @@ import { type EventSource, testEventPayload } from "../../core/webhook-event.js"
 import type { Timers } from "../../storage/log-options.js";
 import { DeliveryQueue, IN_ALL } from "../dispatcher/delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
-import type { BegunWindow, DeliveryJob, DeliveryReport, Serving } from "../dispatcher/dispatcher-messages.js";
+import type { BegunWindow, DeliveryJob, DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { CommitWaits } from "./commit-waits.js";
 import { DeliveryBacklog } from "./delivery-backlog.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
@@ -109,11 +109,11 @@ export class DeliveryDesk {
     });
   }
 
-  /** The service listens there, and its view has all that the log held: what was pending goes out again, in a new window. */
-  serving(serving: Serving): void {
+  /** The service listens on this port, and its view has all that the log held: what was pending goes out again, in a new window. */
+  serving(port: number): void {
     if (this.#isServing) return;
     this.#isServing = true;
-    this.#options.dispatcher.serving(serving);
+    this.#options.dispatcher.serving(port);
     for (const delivery of this.#options.state.keptPendings()) {
       if (this.#tracked.has(delivery.id)) continue;
       if (this.#backlog.hasRoomFor(delivery.webhookId)) this.#enqueue(delivery);

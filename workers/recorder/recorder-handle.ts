@@ -8,7 +8,6 @@ import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
 import { buffersOf } from "../artefacts/task-buffers.js";
-import type { Serving } from "../dispatcher/dispatcher-messages.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type {
   FrontToRecorder,
@@ -76,7 +75,7 @@ export interface RecorderHandle {
   /** What it has counted; undefined when it has ended. */
   figures(): Promise<RecorderFigures | undefined>;
   /** Requests are served on that port: deliveries may go out. */
-  serving(serving: Serving): void;
+  serving(port: number): void;
   /**
    * A write about webhooks. Resolves when it is committed and was given to `onBatch`. @throws ServiceError
    * @param gone aborted when nobody waits any more: an attempt that has not begun is then not made
@@ -278,7 +277,7 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
         if (figureAskers.push(resolve) === 1) post({ kind: "figures" });
       });
     },
-    serving: (serving) => post({ kind: "serving", serving }),
+    serving: (port) => post({ kind: "serving", port }),
     async request(request, gone) {
       if (exited) throw new ServiceError("unavailable", "the recorder has ended", {});
       const id = ++requests;

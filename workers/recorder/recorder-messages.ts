@@ -10,7 +10,6 @@ import type { RecoveryReport } from "../../storage/recovery-report.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
-import type { Serving } from "../dispatcher/dispatcher-messages.js";
 import type { DiskRoomOptions } from "./disk-room.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type { StoreCounters } from "./store-counters.js";
@@ -156,8 +155,8 @@ export type FrontToRecorder =
   | { kind: "figures" }
   /** The answer to `hold_segment`; one is asked at a time. False: it could not be opened, and nothing may take its name. */
   | { kind: "segment_held"; isHeld: boolean }
-  /** Requests are served so, from a view with all that the log held: deliveries may go out. */
-  | { kind: "serving"; serving: Serving }
+  /** Requests are served on this port, from a view with all that the log held: deliveries may go out. */
+  | { kind: "serving"; port: number }
   | { kind: "request"; id: number; request: WebhookRequest }
   /** Nobody waits for the reply to this request any more: the connection has ended, or its deadline is over. */
   | { kind: "request_dropped"; id: number }

@@ -415,7 +415,7 @@ export class Recorder implements MessageIntake {
         this.#viewed(this.#untaken.shift());
         return;
       case "serving":
-        this.#webhooks?.deliveries.serving(message.serving);
+        this.#webhooks?.deliveries.serving(message.port);
         return;
       case "request":
         this.#webhooks?.request(message.id, message.request);

@@ -189,7 +189,7 @@ t.test("one that never answers times out; one that came back gets the retry", as
 t.test("addresses that are never allowed, and the lists", async (t) => {
   const { handle, deliver, end } = startTestDispatcher(t, { deny: ["127.0.0.7/32"] });
   const fine = await receiver(t);
-  handle.serving({ port: fine.port, isFrontFirst: true });
+  handle.serving(fine.port);
   for (const url of [
     ...[`http://127.0.0.1:${fine.port}/`, `http://localhost:${fine.port}/`, `http://[::ffff:127.0.0.1]:${fine.port}/`],
     ...["http://169.254.169.254/latest/", "http://[fe80::1]/", "http://0.0.0.0/", "http://[::ffff:a9fe:a9fe]/"],

@@ -15,7 +15,7 @@ function bench(...webhooks: ReturnType<typeof webhookOf>[]): DeskBench {
   const one = new DeskBench();
   for (const webhook of webhooks) one.putWebhook(webhook);
   one.settle();
-  one.desk.serving({ port: 1, isFrontFirst: true });
+  one.desk.serving(1);
   return one;
 }
 
@@ -154,7 +154,7 @@ function historyWithCrash(seed: number, cut: number) {
   // Some reads fail, and succeed later.
   let unreadable = 10;
   again.isUnreadable = () => unreadable > 0 && random.chance(0.3) && unreadable-- > 0;
-  again.desk.serving({ port: 1, isFrontFirst: true });
+  again.desk.serving(1);
   let repeats = 0;
   for (let retries = ledger.emitted.size > 0 ? 3 : 0, isGoingOn = true; isGoingOn; ) {
     if (retries > 0 && random.chance(0.3)) {
@@ -230,7 +230,7 @@ t.test(
     const first = new DeskBench([], { backlog });
     for (const webhook of [slow, fine]) first.putWebhook(webhook);
     first.settle();
-    first.desk.serving({ port: 1, isFrontFirst: true });
+    first.desk.serving(1);
     const ids: string[] = [];
     const emit = (one: DeskBench, webhook = slow): string => {
       const id = one.emit([webhook]).deliveries[0]?.id as string;
@@ -246,7 +246,7 @@ t.test(
 
     // A start finds them as it finds any that are pending.
     const one = new DeskBench(first.records, { backlog });
-    one.desk.serving({ port: 1, isFrontFirst: true });
+    one.desk.serving(1);
     t.match(one.desk.figures, { waiting: 72, failed: 0 });
     const retried = ids[79] as string;
     let answer: unknown;
@@ -343,7 +343,7 @@ t.test("none goes ahead whose event the front is to be asked for first", async (
   const before = bench(...webhooks);
   for (let event = 0; event < 2; event++) before.emit(webhooks);
   const one = new DeskBench(before.records);
-  one.desk.serving({ port: 1, isFrontFirst: true });
+  one.desk.serving(1);
   while (one.wanted.length > 0) one.answerContent();
   t.equal(one.jobs.size, IN_ALL);
   t.match(one.desk.figures, { running: IN_ALL, waiting: IN_ALL });
@@ -502,7 +502,7 @@ t.test(
     const faults: (string | null)[] = [];
     const again: DeskBench = new DeskBench(first.records, { onFaultChange: () => faults.push(again.desk.fault) });
     again.isUnreadable = (id) => id === stuck;
-    again.desk.serving({ port: 1, isFrontFirst: true });
+    again.desk.serving(1);
     answerAllContent(again);
     t.same([...again.jobs.keys()], [other], "the others go on");
     t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/));
@@ -543,7 +543,7 @@ t.test(
     first.settle();
     const again = new DeskBench(first.records);
     again.isUnreadable = () => true;
-    again.desk.serving({ port: 1, isFrontFirst: true });
+    again.desk.serving(1);
     answerAllContent(again);
     const count = again.records.length;
     for (const id of [failed, pending]) {
