@@ -3,7 +3,7 @@ import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "..
 import { BATCH_LINES, captureWholeFrame, type OpenCapture, wholeFrame } from "../load/capture-sender.js";
 import { formatsMadeMs, whenFormats } from "../load/frame-formats.js";
 import { cpuSecondsOf } from "../load/process-cpu.js";
-import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 
@@ -131,7 +131,7 @@ export const readsDuringProcessing: Benchmark = {
   measures:
     `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop, while a frame of 3,200 x 1,024 ` +
     `points is made into its formats: a slice of ${SLICE_SECONDS} s begins with its frame.end. The quiet slices, which alternate, read while the lines of such a ` +
-    `frame lie stored and it has not ended. A round's figure is the 99th percentile of all its slices. ${READER_GOES_FIRST}`,
+    `frame lie stored and it has not ended. A round's figure is the 99th percentile of all its slices. Reader and service share the machine's cores, with the same priority.`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "nothing is processed" },

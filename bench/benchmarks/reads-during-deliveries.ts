@@ -3,7 +3,7 @@ import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type DeliveryReceivers, type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
 import { untilIdle } from "../load/process-cpu.js";
-import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
 import { type ServiceProcess, startService } from "../load/service-process.js";
 import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
@@ -26,12 +26,12 @@ const BURST_SECONDS = { smoke: 0.25, full: 8 };
 /** Of the reads of a burst, those while its deliveries are made. */
 const LEAST_BURST_PERCENT = 95;
 const DETAILS = 64;
-/** Receivers are other machines: here they have the cores when nothing of the cell's own machine wants them. */
-const RECEIVERS_NICE = 19;
 const LOADS = ["quiet", "paced", "sustained", "flat-out", "plain-loop"] as const;
 const BURST_LOADS = ["quiet", "burst"] as const;
 const PUT_OFF =
   "What the service puts off until its deliveries are made, a snapshot above all, is in none of it: the next slice begins when it rests.";
+const SHARED_CORES =
+  "Reader, producer, receivers and service share the machine's cores, all with the same priority: what they take from each other is in every figure.";
 const GOAL = "p99 of reads beside deliveries at most 2 times the quiet one";
 
 interface Scene {
@@ -55,7 +55,7 @@ async function setScene(context: BenchmarkContext): Promise<Scene> {
     for (const closer of closers.splice(0).reverse()) await closer();
   };
   try {
-    const receivers = await startDeliveryReceivers(context, WEBHOOKS[size], RECEIVERS_NICE);
+    const receivers = await startDeliveryReceivers(context, WEBHOOKS[size]);
     closers.push(() => receivers.stop());
     const service = await startService(context);
     closers.push(() => service.stop());
@@ -177,7 +177,7 @@ export const readsDuringDeliveries: Benchmark = {
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others. Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that ${WEBHOOKS.full} webhooks subscribe to; ` +
     `beside as many events as are delivered, one sent after the other so that the deliveries of ${SUSTAINED_BACKLOG_EVENTS} always wait; ` +
     `beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice begins; and, to show what of that is the machine's, beside a thread of the benchmark's process whose ` +
-    `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. Reader, producer, receivers and service share the machine's cores; the receivers, which stand for other machines, have the lowest priority on them. ${PUT_OFF} ${READER_GOES_FIRST}`,
+    `loop posts as many of the same bytes to the same receivers with undici's request, of which the service knows nothing. ${PUT_OFF} ${SHARED_CORES}`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "no deliveries" },
@@ -202,7 +202,7 @@ export const readsDuringBurst: Benchmark = {
   measures:
     `GET /runs?limit=50 and GET /runs/{run_id} as in reads-during-deliveries, for ${BURST_SECONDS.full} s: alone, and from the moment when ${BURST_EVENTS.full} runs that end completed are sent at once, ` +
     `each an event for ${WEBHOOKS.full} webhooks. The first second or two of these are the runs' own: their records, the events and what they begin are in it. A round's figure is the 99th ` +
-    `percentile of both kinds of reads together. ${PUT_OFF} ${READER_GOES_FIRST}`,
+    `percentile of both kinds of reads together. ${PUT_OFF} ${SHARED_CORES}`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "no deliveries" },

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { type CaptureHead, type HeadPace, startCaptureHead } from "../load/capture-head.js";
-import { alternatingSlices, READER_GOES_FIRST, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fetchTotal, fillRuns, putPrograms, waitUntil } from "../load/run-producer.js";
 import { startService } from "../load/service-process.js";
 
@@ -77,7 +77,7 @@ export const readsDuringIngest: Benchmark = {
     `GET /runs?limit=50 and GET /runs/{run_id} (${DETAILS} different finished runs) in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts ` +
     "when it was meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of " +
     `${SLICES.full} slices of ${SLICE_SECONDS.full} s that alternate with those of the others, so that whatever else the machine does meets all alike. Alone, once all captures before are processed, beside one capture at the pace of a real head (51 MB/s, durability full), and beside one as fast as the ` +
-    `link takes it (16 batches in flight), where the formats of the captures before may still be made. Reader, producer and service share the machine's cores: with two of them, this measures the scheduler as well. ${READER_GOES_FIRST}`,
+    `link takes it (16 batches in flight), where the formats of the captures before may still be made. Reader, producer and service share the machine's cores, with the same priority: with two cores, this measures the scheduler as well.`,
   metric: { name: "p99 latency of reads", unit: "ms", better: "lower" },
   contestants: [
     { name: "quiet", description: "nobody writes" },

@@ -1,11 +1,10 @@
 /**
  * The receivers of the webhook benchmarks: one process, a port for each receiver, so that each is one of its own to whoever posts.
- * `node delivery-receivers-process.js COUNT [NICE]` prints `listening on http://…`, its control address, and serves until SIGTERM. GET there
+ * `node delivery-receivers-process.js COUNT` prints `listening on http://…`, its control address, and serves until SIGTERM. GET there
  * answers `ReceiverFigures`. Every POST is read whole, counted, timed from the `timestamp` in its first bytes, and answered with 204.
  */
 
 import uws from "uWebSockets.js";
-import { lowerThreadPriority } from "../../workers/thread-priority.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import type { ReceiverFigures } from "./delivery-receivers.js";
 
@@ -14,8 +13,6 @@ const HEAD_BYTES = 200;
 const TIMESTAMP = /"timestamp":"([^"]+)"/;
 
 const count = Number(process.argv[2]);
-const nice = Number(process.argv[3] ?? 0);
-if (nice > 0) lowerThreadPriority(nice);
 const counts = new Array<number>(count).fill(0);
 const ports: number[] = [];
 const latency = new LatencyHistogram();

@@ -32,13 +32,8 @@ export interface DeliveryReceivers {
 
 const LOOK_EVERY_MS = 20;
 
-/** @param nice how far they give way to others that want a core */
-export async function startDeliveryReceivers(
-  context: BenchmarkContext,
-  count: number,
-  nice = 0,
-): Promise<DeliveryReceivers> {
-  const server = await startServer("the receivers", [PROGRAM, String(count), String(nice)], context.profileDirectory);
+export async function startDeliveryReceivers(context: BenchmarkContext, count: number): Promise<DeliveryReceivers> {
+  const server = await startServer("the receivers", [PROGRAM, String(count)], context.profileDirectory);
   const figures = async (): Promise<ReceiverFigures> => JSON.parse((await getBody(server.url)).toString());
   const { ports } = await figures();
   return {

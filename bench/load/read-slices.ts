@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { lowerV8ThreadPriority, setThreadPolicy } from "../../workers/thread-priority.js";
 import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../harness/machine-cpu.js";
@@ -8,9 +7,6 @@ import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
 export const READS_PER_SECOND = 200;
-/** For what a benchmark says of itself. */
-export const READER_GOES_FIRST =
-  "The reader, which stands for another machine, goes first on the cores (real-time priority) where the system allows it.";
 /** Above it a read waits for a core, whatever the service does. */
 const SATURATED = 0.95;
 
@@ -19,13 +15,8 @@ const SATURATED = 0.95;
  * loop would be latency of the reads, in a thread of the same process still the locks of its memory map, which give memory back to the kernel.
  */
 let reader: ChildProcess | undefined;
-/** Why the reader has to wait for cores as everybody; undefined: it need not. */
-let readerWaits: string | undefined;
 
-/** Who reads is another machine: here it goes before all that shares the cores with it, or what it waits for them would be told of the service. */
-async function startReader(): Promise<ChildProcess> {
-  // Collections of the benchmark's own garbage have the cores when nothing that is measured wants them.
-  lowerV8ThreadPriority(19);
+function startReader(): ChildProcess {
   const child = fork(new URL("./read-process.js", import.meta.url));
   const forget = (): void => {
     if (reader === child) reader = undefined;
@@ -34,12 +25,6 @@ async function startReader(): Promise<ChildProcess> {
   child.once("exit", forget);
   child.once("error", forget);
   reader = child;
-  const { pid } = child;
-  if (pid === undefined) return child;
-  readerWaits = await setThreadPolicy(pid, "real-time").then(
-    () => undefined,
-    (error: Error) => error.message.trim(),
-  );
   return child;
 }
 
@@ -49,7 +34,7 @@ export function readerPid(): number | undefined {
 }
 
 async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
-  const [child, over] = [reader ?? (await startReader()), new AbortController()];
+  const [child, over] = [reader ?? startReader(), new AbortController()];
   // Only while it reads does it keep this process; it ends when this one does.
   child.ref();
   child.channel?.ref();
@@ -125,8 +110,6 @@ export class ReadSlices {
     const warnings: string[] = [];
     if (this.#lateSends > this.#count / 100) warnings.push("the reader fell behind in over 1 % of its requests");
     if (busy > SATURATED) warnings.push("all cores were busy: reads waited for a core, not for the service");
-    if (readerWaits !== undefined)
-      warnings.push(`the reader has no real-time priority, and waits for cores itself: ${readerWaits}`);
     const percents = [...this.#shares].map(([name, { seconds, ofSeconds, leastPercent }]) => {
       const percent = (100 * seconds) / ofSeconds;
       if (percent < leastPercent) warnings.push(`${name} is below ${leastPercent}`);
