@@ -3,7 +3,7 @@ import { isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
-import { FRONTS, type Front } from "./front-name.js";
+import { FRONT_CHOICES, type FrontChoice } from "./front-name.js";
 import { LOG_LEVELS, type LogLevel } from "./log-level.js";
 
 /** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
@@ -193,7 +193,11 @@ export const SERVE_OPTIONS = {
     parse: parseBaseUrl,
     fallback: undefined,
   }),
-  front: choice<Front>("HTTP server: uWebSockets.js or node:http", FRONTS, "uws"),
+  front: choice<FrontChoice>(
+    "HTTP server: uWebSockets.js or node:http; auto takes uWebSockets.js where it loads",
+    FRONT_CHOICES,
+    "auto",
+  ),
   "tls-cert": path("certificate chain in PEM: serves HTTPS; needs --tls-key", null),
   "tls-key": path("private key in PEM of --tls-cert", null),
   durability: choice("when a message is acknowledged", ["full", "interval", "none"], "full"),

@@ -1,19 +1,22 @@
 import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
-import type { Front } from "./front-name.js";
+import type { FrontChoice } from "./front-name.js";
 import { type HttpServer, HttpServerError, type HttpServerOptions, type TlsFiles } from "./http-server.js";
 import { startNodeServer } from "./node-server.js";
+import { findUws, fullReason, shortReason } from "./uws-binary.js";
 import { startUwsServer } from "./uws-server.js";
 
-const START: Record<Front, (options: HttpServerOptions) => Promise<HttpServer>> = {
-  uws: startUwsServer,
-  node: startNodeServer,
-};
-
-/** @throws HttpServerError when this front does not load, the address is taken, or certificate and key do not fit */
-export async function startFront(front: Front, options: HttpServerOptions): Promise<HttpServer> {
+/** @throws HttpServerError when what is insisted on does not load, the address is taken, or certificate and key do not fit */
+export async function startFront(choice: FrontChoice, options: HttpServerOptions): Promise<HttpServer> {
   if (options.tls !== undefined) await checkTlsFiles(options.tls);
-  return START[front](options);
+  if (choice === "node") return startNodeServer(options, "node:http");
+  const found = findUws(options.uwsPackage);
+  if ("uws" in found) return startUwsServer(options, found);
+  const where = `on ${process.platform} ${process.arch} with Node ${process.version}`;
+  const why = `no build of uWebSockets.js loads ${where} (${fullReason(found)})`;
+  if (choice === "uws") throw new HttpServerError(`--front uws: ${why}; --front node serves without it`);
+  options.log.info(`${why}: node:http serves`);
+  return startNodeServer(options, `node:http; no uWebSockets.js: ${shortReason(found)}`);
 }
 
 /** uWebSockets.js takes any file for a certificate, and then no connection. */

@@ -13,6 +13,8 @@ export interface HttpServerOptions {
   tls?: TlsFiles | undefined;
   /** What whole answers that clients do not read may hold together; for tests. */
   heldBodyBytes?: number;
+  /** The package to take uWebSockets.js from; for tests. */
+  uwsPackage?: string | undefined;
   /** Time by which clients that take nothing are cut; for tests. */
   stallClock?: StallClock;
 }
@@ -23,8 +25,20 @@ export interface TlsFiles {
   keyPath: string;
 }
 
-/** How long a connection may stay open without a request. */
+/**
+ * How long a connection stays open without a request. It is what is built into uWebSockets.js, which looks every 4 s: there a connection is
+ * closed when it has been idle for 8 to 12 s.
+ */
 export const IDLE_MS = 10_000;
+
+/** What clients are told of it: less than the shortest, so that a request sent until then finds the connection open, also on a slow line. */
+export const KEEP_ALIVE_SECONDS = 5;
+
+/** Of every answer that is not the last of its connection. */
+export const KEEP_ALIVE_LINES = [
+  ["Connection", "keep-alive"],
+  ["Keep-Alive", `timeout=${KEEP_ALIVE_SECONDS}`],
+] as const;
 
 export class HttpServerError extends Error {
   override name = "HttpServerError";
@@ -37,6 +51,8 @@ export function cannotListen({ host, port }: HttpServerOptions, reason: string):
 /** A listening server; what it serves on is its own affair. */
 export interface HttpServer {
   readonly port: number;
+  /** What serves, for people: `uWebSockets.js 20.56.0`. */
+  readonly label: string;
   figures(): FrontFigures;
   /**
    * Takes no new connections, lets requests that are under way end within `graceMs`, then closes what is left. Resolves when

@@ -5,7 +5,7 @@ import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { withoutKeys } from "./api-keys.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.js";
+import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, KEEP_ALIVE_LINES } from "./http-server.js";
 import type { FrontFigures } from "./metrics.js";
 import { NodeWriter } from "./node-writer.js";
 import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
@@ -33,8 +33,8 @@ const WAITING_REQUESTS_LIMIT = 2_000;
 /** How often a closing server ends connections that have become idle. */
 const DRAIN_POLL_MS = 10;
 
-/** Serves the pipeline on node:http, or node:https. @throws HttpServerError when the address is taken */
-export async function startNodeServer(options: HttpServerOptions): Promise<HttpServer> {
+/** Serves the pipeline on node:http, or node:https. @param label what to call it @throws HttpServerError when the address is taken */
+export async function startNodeServer(options: HttpServerOptions, label: string): Promise<HttpServer> {
   const { tls, host, port } = options;
   const settings = {
     maxHeaderSize: HEAD_BYTES,
@@ -71,6 +71,7 @@ export async function startNodeServer(options: HttpServerOptions): Promise<HttpS
   let closed: Promise<void> | undefined;
   return {
     port: (server.address() as { port: number }).port,
+    label,
     figures: () => connections.figures(),
     close(graceMs) {
       closed ??= drain(server, connections, graceMs);
@@ -416,5 +417,7 @@ function writeHead(
   for (const [name, value] of furtherHeaders) lines.push(name, value);
   if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
   if (reply.closeConnection) lines.push("Connection", "close");
+  // In place of node:http's own, which would tell the whole of its time limit, without the time that a request is on its way.
+  else if (response.shouldKeepAlive) for (const [name, value] of KEEP_ALIVE_LINES) lines.push(name, value);
   response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
 }

@@ -15,6 +15,9 @@ function isHost(text: string): boolean {
   return true;
 }
 
+/** Of registered ones. Another may be the rest of a body that was longer than its length. */
+const METHOD = /^[A-Z][A-Z-]{0,31}$/;
+
 /** What the request's first line says. */
 export interface RequestTarget {
   readonly method: string;
@@ -28,6 +31,13 @@ export interface RequestTarget {
  */
 export function framingFault(target: RequestTarget, headers: RequestHeaders): ServiceError | undefined {
   const { method, path } = target;
+  if (method !== "GET" && !METHOD.test(method)) {
+    return new ServiceError("bad_request", "the request's method must be of upper-case letters", {
+      field: "method",
+      value: method.slice(0, 200),
+      allowed: "upper-case letters, such as GET",
+    });
+  }
   if (!path.startsWith("/") && path !== "*") {
     return new ServiceError("bad_request", "the request's target must be a path", {
       field: "target",

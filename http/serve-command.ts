@@ -44,7 +44,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
-  console.log(`listening on ${service.url}`);
+  console.log(`listening on ${service.url} (front: ${service.front})`);
   return service;
 }
 

@@ -16,7 +16,7 @@ import type { ApiKeys } from "./api-keys.js";
 import { ArtefactWork } from "./artefact-work.js";
 import type { CrossOrigin } from "./cross-origin.js";
 import { startFront } from "./front.js";
-import type { Front } from "./front-name.js";
+import type { FrontChoice } from "./front-name.js";
 import type { HttpServer, TlsFiles } from "./http-server.js";
 import { MadeFiles } from "./made-files.js";
 import { Metrics } from "./metrics.js";
@@ -34,7 +34,7 @@ const ANSWER_MS = 1_000;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
-  front: Front;
+  front: FrontChoice;
   host: string;
   port: number;
   /** Threads of the artefact pool. */
@@ -52,6 +52,8 @@ export interface ServiceOptions {
 export interface Service {
   /** `http://host:port`, or https, as it listens. */
   readonly url: string;
+  /** What serves it, for people. */
+  readonly front: string;
   readonly cellSocketPath: string;
   /**
    * Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory.
@@ -190,9 +192,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
+    log.info({ front: listening.label }, "HTTP is served");
     recorder.serving(listening.port);
     return {
       url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
+      front: listening.label,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {
         const attemptGraceMs = Math.max(0, graceMs - ANSWER_MS);

@@ -1,8 +1,6 @@
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
-import { createRequire } from "node:module";
 import { withoutKeys } from "./api-keys.js";
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, HttpServerError, type HttpServerOptions } from "./http-server.js";
+import { cannotListen, type HttpServer, type HttpServerOptions, KEEP_ALIVE_LINES } from "./http-server.js";
 import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
@@ -11,20 +9,7 @@ import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
 import { TRACE_ID_DIGITS } from "./trace-id.js";
-
-/** The application as it is: the package's types lack listening with options on a host, and close. */
-type UwsApp = Pick<TemplatedApp, "any" | "get"> & {
-  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): UwsApp;
-  close(): UwsApp;
-};
-
-interface UwsModule {
-  App(): UwsApp;
-  SSLApp(options: { cert_file_name: string; key_file_name: string }): UwsApp;
-  LIBUS_LISTEN_EXCLUSIVE_PORT: number;
-  us_listen_socket_close(socket: us_listen_socket): void;
-  us_socket_local_port(socket: us_listen_socket): number;
-}
+import type { UwsApp, UwsBuild, UwsListenSocket, UwsRequest, UwsResponse } from "./uws-binary.js";
 
 /** An answer of so many bytes finds room in any socket. */
 const LAST_BYTES = 16 * 1024;
@@ -32,42 +17,15 @@ const LAST_BYTES = 16 * 1024;
 /** How often a closing server looks whether its last requests have ended. */
 const DRAIN_POLL_MS = 10;
 
-/**
- * The native module. Where its binary does not load, the package warns on the console and hands out a replacement in JavaScript of
- * another behaviour, which has no SSLApp: that is an error here, never a silent fallback.
- */
-function loadUws(): UwsModule {
-  const advice =
-    `the native uWebSockets.js binary does not load on ${process.platform} ${process.arch} with Node ${process.version}: ` +
-    "it needs Node 20 on glibc; --front node serves without it";
-  if (/^(?:true|1)$/i.test(process.env.UWS_USE_FALLBACK ?? "")) {
-    throw new HttpServerError(`UWS_USE_FALLBACK is set, but only the native binary is served on: ${advice}`);
-  }
-  const require = createRequire(import.meta.url);
-  const warn = console.warn;
-  let uws: UwsModule;
-  try {
-    console.warn = () => {};
-    uws = require("uWebSockets.js") as UwsModule;
-  } catch (error) {
-    throw new HttpServerError(`${advice} (${(error as Error).message})`);
-  } finally {
-    console.warn = warn;
-  }
-  if (typeof uws.SSLApp !== "function") throw new HttpServerError(advice);
-  return uws;
-}
-
-/** Serves the pipeline on uWebSockets.js. @throws HttpServerError when the binary does not load or the address is taken */
-export async function startUwsServer(options: HttpServerOptions): Promise<HttpServer> {
-  const uws = loadUws();
+/** Serves the pipeline on uWebSockets.js. @throws HttpServerError when the address is taken */
+export async function startUwsServer(options: HttpServerOptions, { uws, version }: UwsBuild): Promise<HttpServer> {
   const { tls } = options;
   const app = tls === undefined ? uws.App() : uws.SSLApp({ cert_file_name: tls.certPath, key_file_name: tls.keyPath });
   const sender = new Sender(options);
   // Of most requests the method need not be asked for, which costs as much as the path.
   app.get("/*", (response, request) => serve(response, request, "GET", options, sender));
-  app.any("/*", (response, request) => serve(response, request, request.getMethod().toUpperCase(), options, sender));
-  const socket = await new Promise<us_listen_socket | false>((resolve) => {
+  app.any("/*", (response, request) => serve(response, request, request.getCaseSensitiveMethod(), options, sender));
+  const socket = await new Promise<UwsListenSocket | false>((resolve) => {
     // Exclusive: without it a second service could share the port and take half of the requests.
     app.listen(options.host, options.port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, resolve);
   });
@@ -78,6 +36,7 @@ export async function startUwsServer(options: HttpServerOptions): Promise<HttpSe
   let closed: Promise<void> | undefined;
   return {
     port: uws.us_socket_local_port(socket),
+    label: `uWebSockets.js ${version}`,
     figures: () => ({ openRequests: sender.exchanges.size, heldBytes: sender.held.bytes }),
     close(graceMs) {
       closed ??= drain(app, sender, graceMs, () => uws.us_listen_socket_close(socket));
@@ -111,8 +70,10 @@ class Exchange implements IncomingRequest {
   readonly path: string;
   readonly headers = new RequestHeaders();
   readonly traceId: string;
-  readonly response: HttpResponse;
-  readonly #native: HttpRequest;
+  /** The client has said that it sends no further request on this connection: none that comes all the same may be run. */
+  readonly isLast: boolean;
+  readonly response: UwsResponse;
+  readonly #native: UwsRequest;
   #query: string | undefined;
   #aborted = false;
   #abortListener: (() => void) | undefined;
@@ -128,7 +89,7 @@ class Exchange implements IncomingRequest {
   handled: { end(): void } | undefined;
   furtherHeaders: HeaderLines | undefined;
 
-  constructor(response: HttpResponse, request: HttpRequest, method: string) {
+  constructor(response: UwsResponse, request: UwsRequest, method: string) {
     this.response = response;
     this.#native = request;
     this.method = method;
@@ -137,18 +98,14 @@ class Exchange implements IncomingRequest {
     headersBeingRead = this.headers;
     request.forEach(addHeader);
     this.traceId = requestTraceId(this.headers);
+    const connection = this.headers.get("connection");
+    this.isLast = connection !== undefined && CLOSE.test(connection);
   }
 
   /** Asked for when it is first wanted: of a route without parameters it never is. */
   get query(): string {
     this.#query ??= this.#native.getQuery() ?? "";
     return this.#query;
-  }
-
-  /** The client has said that it sends no further request on this connection: none that comes all the same may be run. */
-  get isLast(): boolean {
-    const connection = this.headers.get("connection");
-    return connection !== undefined && CLOSE.test(connection);
   }
 
   isAborted(): boolean {
@@ -201,8 +158,8 @@ class Exchange implements IncomingRequest {
 }
 
 function serve(
-  response: HttpResponse,
-  native: HttpRequest,
+  response: UwsResponse,
+  native: UwsRequest,
   method: string,
   options: HttpServerOptions,
   sender: Sender,
@@ -239,7 +196,7 @@ function turnOfEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function closeQuietly(response: HttpResponse): void {
+function closeQuietly(response: UwsResponse): void {
   try {
     response.close();
   } catch {
@@ -247,11 +204,12 @@ function closeQuietly(response: HttpResponse): void {
   }
 }
 
-function writeHead({ response, traceId, furtherHeaders }: Exchange, reply: Reply): void {
+function writeHead({ response, traceId, furtherHeaders, isLast }: Exchange, reply: Reply): void {
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   // In one call: each costs as much as the rest of a hot request's head. The library writes name, colon, value and line end as they are,
   // and none of these values can hold a line end: hex digits, a route's own type, base64 in quotes.
-  response.writeHeader("X-Trace-ID", reply.isKept ? keptLines(reply, traceId) : traceId + linesOf(reply));
+  const value = isLast || reply.closeConnection ? traceId + linesOf(reply) : linesWithKeepAlive(reply, traceId);
+  response.writeHeader("X-Trace-ID", value);
   // A name or a link may come in these: the library is given each by itself.
   if (reply.headers !== undefined) for (const [name, value] of reply.headers) response.writeHeader(name, value);
   if (furtherHeaders !== undefined) for (const [name, value] of furtherHeaders) response.writeHeader(name, value);
@@ -266,12 +224,19 @@ function linesOf(reply: Reply): string {
   return lines;
 }
 
+const KEEP_ALIVE = KEEP_ALIVE_LINES.map(([name, value]) => `\r\n${name}: ${value}`).join("");
+
+/** The trace id and the lines behind it, of an answer that others may follow. */
+function linesWithKeepAlive(reply: Reply, traceId: string): string | Uint8Array {
+  return reply.isKept ? keptLines(reply, traceId) : traceId + linesOf(reply) + KEEP_ALIVE;
+}
+
 /**
- * The trace id and the lines behind it, as bytes that stay with the reply and have each answer's id written into them: a text put together
+ * The same, as bytes that stay with the reply and have each answer's id written into them: a text put together
  * for every answer would be copied three times on its way out. To be given to the library at once, which copies them.
  */
 function keptLines(reply: Reply, traceId: string): Uint8Array {
-  reply.lines ??= new Uint8Array(Buffer.from(traceId + linesOf(reply), "latin1"));
+  reply.lines ??= new Uint8Array(Buffer.from(traceId + linesOf(reply) + KEEP_ALIVE, "latin1"));
   const lines = reply.lines;
   for (let i = 0; i < TRACE_ID_DIGITS; i++) lines[i] = traceId.charCodeAt(i);
   return lines;
@@ -491,7 +456,7 @@ function sendWhole(exchange: Exchange, reply: Reply, body: Uint8Array | null): v
  * Ends the answer to a HEAD request. endWithoutBody(length) of this release leaves the response pending, and the library then closes the
  * connection at its next request; so this is the one place that writes Content-Length by hand.
  */
-function endHead(response: HttpResponse, totalBytes: number, closeConnection: boolean): void {
+function endHead(response: UwsResponse, totalBytes: number, closeConnection: boolean): void {
   if (closeConnection) {
     response.endWithoutBody(totalBytes, true);
   } else {

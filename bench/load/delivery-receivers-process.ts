@@ -4,7 +4,7 @@
  * answers `ReceiverFigures`. Every POST is read whole, counted, timed from the `timestamp` in its first bytes, and answered with 204.
  */
 
-import uws from "uWebSockets.js";
+import { requireUws } from "../../http/uws-binary.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import type { ReceiverFigures } from "./delivery-receivers.js";
 
@@ -28,9 +28,10 @@ function arrived(receiver: number, body: Buffer): void {
   lastMs = nowMs;
 }
 
+const { uws } = requireUws();
 const app = uws.App();
-app.post("/:receiver", (response, request) => {
-  const receiver = Number(request.getParameter(0));
+app.post("/*", (response, request) => {
+  const receiver = Number(request.getUrl().slice(1));
   let head: Buffer | undefined;
   response.onAborted(() => {});
   response.onData((chunk, isLast) => {

@@ -43,7 +43,7 @@ export async function startServer(
     });
     if (child.stdout === null) return fail("has no stdout");
     createInterface(child.stdout).on("line", (line) => {
-      const match = /listening on (http:\/\/\S+?)\/?$/.exec(line);
+      const match = /listening on (http:\/\/\S+?)\/?(?: \(front: .*\))?$/.exec(line);
       if (match === null) return;
       clearTimeout(timer);
       resolve(match[1] as string);

@@ -5,16 +5,14 @@
  * as much as a line. With `--guarded` it copies every request's header lines and holds them against the service's rules of framing first.
  */
 
-import uws from "uWebSockets.js";
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { framingFault } from "../../http/request-framing.js";
 import { RequestHeaders } from "../../http/request-headers.js";
+import { requireUws } from "../../http/uws-binary.js";
 
-// The package falls back to a slow imitation in JavaScript where its native binary does not load: no peer to be compared with.
-if (!Function.prototype.toString.call(uws.App).includes("[native code]")) {
-  throw new Error("uWebSockets.js runs without its native binary here");
-}
+// The build that the service takes too.
+const { uws } = requireUws();
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { lines: { type: "string" }, guarded: { type: "boolean" } },

@@ -2,10 +2,10 @@ import { hash } from "node:crypto";
 import t, { type Test } from "tap";
 import type { CloudArtefact, CsvArtefact, Extent, FrameState, SeriesState } from "../../core/capture.js";
 import { formatTimeUs } from "../../core/timestamps.js";
-import { FRONTS } from "../../http/front-name.js";
 import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { listOf } from "../helpers/list-of.js";
 import { loadFrame, type MadeFrame, plainHeights } from "../helpers/made-frames.js";
 import { readPly } from "../helpers/ply-reader.js";
@@ -34,11 +34,11 @@ function onBothFronts(
   name: string,
   run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>,
 ): void {
-  for (const front of FRONTS) {
-    t.test(`${name} (${front})`, async (t) => {
+  for (const here of frontsHere(t)) {
+    t.test(`${name} (${here.name})`, async (t) => {
       processed ??= processedCell();
       const cell = await processed;
-      await run(t, new ContractClient(t, await cell.cell.listen({ front })), cell);
+      await run(t, new ContractClient(t, await cell.cell.listen(here)), cell);
     });
   }
 }

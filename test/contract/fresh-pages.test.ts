@@ -1,5 +1,5 @@
 import t from "tap";
-import { FRONTS } from "../../http/front-name.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RawProducer } from "../helpers/raw-producer.js";
@@ -10,9 +10,9 @@ interface Page {
   runs: { id: string; status: string; updated_at: string }[];
 }
 
-for (const front of FRONTS) {
-  t.test(`a page is never older than what its run showed before, and its tag goes with it (${front})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`a page is never older than what its run showed before, and its tag goes with it (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     await producer.accept(programPut());

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { FRONTS } from "../../http/front-name.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { runWithCaptures } from "../helpers/kept-captures.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { RawProducer } from "../helpers/raw-producer.js";
@@ -29,9 +29,9 @@ function seriesNames(text: string): string[] {
   return lines.map((line) => line.slice(0, line.lastIndexOf(" "))).sort();
 }
 
-for (const front of FRONTS) {
-  t.test(`/metrics tells what a run with captures and a webhook has cost (${front})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`/metrics tells what a run with captures and a webhook has cost (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const receiver = await startReceiver();
     t.teardown(() => receiver.close());
@@ -95,8 +95,8 @@ for (const front of FRONTS) {
     t.equal((await service.end()).code, 0);
   });
 
-  t.test(`paths, methods and ids that clients make up add no series (${front}, seed ${seed})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+  t.test(`paths, methods and ids that clients make up add no series (${name}, seed ${seed})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const random = createRandom(seed);
     const part = () => Array.from({ length: random.integer(1, 12) }, () => random.pick([..."abc%012-._~{}"])).join("");

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { npyHeader } from "../../core/npy-header.js";
-import { FRONTS } from "../../http/front-name.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { FRONTS_HERE, type FrontHere, frontsHere } from "../helpers/fronts-here.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { readGreyPng } from "../helpers/png-reader.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
@@ -27,13 +27,13 @@ function temporaryFolder(t: Tap): string {
   return folder;
 }
 
-for (const [signal, front] of [
-  ["SIGTERM", "uws"],
-  ["SIGINT", "uws"],
-  ["SIGTERM", "node"],
-] as const) {
-  t.test(`${signal} ends it cleanly with 0, and its directory is free (${front})`, async (t) => {
-    const service = await start(t, { args: ["serve", "--front", front] });
+const [PREFERRED] = FRONTS_HERE as [FrontHere];
+for (const [signal, { name, environment }] of [
+  ...frontsHere(t).map((here) => ["SIGTERM", here] as const),
+  ["SIGINT", PREFERRED] as const,
+]) {
+  t.test(`${signal} ends it cleanly with 0, and its directory is free (${name})`, async (t) => {
+    const service = await start(t, { args: ["serve"], environment });
     const idle = await RawConnection.open(service.port);
     idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     t.equal((await idle.response())?.status, 200);
@@ -48,8 +48,8 @@ for (const [signal, front] of [
 t.test(
   "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
   async (t) => {
-    const stop = async (front: string) => {
-      const service = await start(t, { args: ["serve", "--front", front] });
+    const stop = async ({ name, environment }: FrontHere) => {
+      const service = await start(t, { args: ["serve"], environment });
       const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
       const id = nextId();
       await producer.accept(programPut());
@@ -73,12 +73,12 @@ t.test(
         } while (status === 200);
       })();
       const startedMs = performance.now();
-      t.match(await service.end(), { code: 0, signal: null }, front);
+      t.match(await service.end(), { code: 0, signal: null }, name);
       const tookMs = performance.now() - startedMs;
-      t.ok(tookMs < 10_000, `${front}: ${Math.round(tookMs)} ms`);
+      t.ok(tookMs < 10_000, `${name}: ${Math.round(tookMs)} ms`);
       await asking;
     };
-    await Promise.all(FRONTS.map(stop));
+    await Promise.all(FRONTS_HERE.map(stop));
   },
 );
 

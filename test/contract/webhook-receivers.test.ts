@@ -8,6 +8,7 @@ import t, { type Test } from "tap";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../helpers/contract-client.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { listOf } from "../helpers/list-of.js";
 import { hasNoCompiler, preloadedLibrary } from "../helpers/preloaded-library.js";
 import { startReceiver } from "../helpers/receiver.js";
@@ -127,9 +128,11 @@ t.test(
   },
 );
 
-for (const front of ["uws", "node"] as const) {
-  t.test(`the nine endpoints, a delivery and its metrics (${front})`, async (t) => {
-    const { service, client } = await start(t, "--front", front);
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`the nine endpoints, a delivery and its metrics (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
+    t.teardown(() => service.dispose());
+    const client = new ContractClient(t, service.port);
     let status = 500;
     const receiver = await startReceiver((_, response) => response.writeHead(status).end());
     t.teardown(() => receiver.close());

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import t from "tap";
 import { ContractClient } from "../helpers/contract-client.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { startReceiver } from "../helpers/receiver.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
@@ -12,9 +13,9 @@ async function untilWaiting(service: ServiceProcess, count: number): Promise<voi
   }
 }
 
-for (const front of ["uws", "node"]) {
-  t.test(`a retry whose client is gone is not begun; one under way is finished (${front})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`a retry whose client is gone is not begun; one under way is finished (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const client = new ContractClient(t, service.port);
     const open: ServerResponse[] = [];
@@ -57,13 +58,13 @@ for (const front of ["uws", "node"]) {
 }
 
 t.jobs = 2;
-for (const front of ["uws", "node"]) {
+for (const { name, environment } of frontsHere(t)) {
   t.test(
-    `at a stop: an attempt that ends in time is told, and whoever waits for another is too (${front})`,
+    `at a stop: an attempt that ends in time is told, and whoever waits for another is too (${name})`,
     // Side by side: each waits for most of the time that a stop may take.
     { buffered: true },
     async (t) => {
-      const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+      const service = await ServiceProcess.start({ args: ["serve"], environment });
       t.teardown(() => service.dispose());
       const client = new ContractClient(t, service.port);
       const held: ServerResponse[] = [];

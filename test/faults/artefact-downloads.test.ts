@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ArtefactWork, type ArtefactWorkOptions } from "../../http/artefact-work.js";
-import { FRONTS, type Front } from "../../http/front-name.js";
 import { SYSTEM_TIMERS } from "../../workers/artefacts/artefact-pool.js";
 import { ArmedTimers } from "../helpers/armed-timers.js";
+import { type FrontHere, frontsHere } from "../helpers/fronts-here.js";
 import { until } from "../helpers/handler-server.js";
 import { PROCESSED_RUN, processedCell, SURFACE } from "../helpers/processed-cell.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
@@ -17,7 +17,7 @@ const GET = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: x\r\n
 const built = processedCell();
 
 /** A service whose captures lie in a folder, and threads that do their tasks but for the faults that the test sets. */
-async function faultyService(t: Test, front: Front, options: Partial<ArtefactWorkOptions> = {}) {
+async function faultyService(t: Test, here: FrontHere | undefined, options: Partial<ArtefactWorkOptions> = {}) {
   const { cell } = await built;
   const folder = t.testdir({ faults: {}, [PROCESSED_RUN]: {} });
   const captures = join(folder, PROCESSED_RUN, "capture");
@@ -36,7 +36,7 @@ async function faultyService(t: Test, front: Front, options: Partial<ArtefactWor
   t.teardown(() => work.close());
   cell.folder = `${folder}/`;
   cell.make = work.makeForClient;
-  const port = await cell.listen({ front });
+  const port = await cell.listen(here);
   return {
     port,
     work,
@@ -54,16 +54,16 @@ async function faultyService(t: Test, front: Front, options: Partial<ArtefactWor
   };
 }
 
-function onBothFronts(name: string, run: (t: Test, front: Front) => Promise<void>): void {
-  for (const front of FRONTS) t.test(`${name} (${front})`, (t) => run(t, front));
+function onBothFronts(name: string, run: (t: Test, here: FrontHere) => Promise<void>): void {
+  for (const here of frontsHere(t)) t.test(`${name} (${here.name})`, (t) => run(t, here));
 }
 
 t.teardown(async () => (await built).cell.close());
 
 onBothFronts(
   "a thread that dies at a piece costs the client nothing; one that dies twice, this download",
-  async (t, front) => {
-    const { get, fault, faults, reports, work, isQuiet } = await faultyService(t, front);
+  async (t, here) => {
+    const { get, fault, faults, reports, work, isQuiet } = await faultyService(t, here);
     const whole = await get(CLOUD);
     t.equal(whole?.status, 200);
     fault("crash-1");
@@ -98,9 +98,9 @@ onBothFronts(
 
 onBothFronts(
   "a task that never ends loses its thread, and the client gets its bytes from the next",
-  async (t, front) => {
+  async (t, here) => {
     const timers = new ArmedTimers(120_000);
-    const { get, fault, faults, reports, isQuiet } = await faultyService(t, front, { timers });
+    const { get, fault, faults, reports, isQuiet } = await faultyService(t, here, { timers });
     fault("spin-1");
     const download = get(CSV);
     await until(() => faults().includes("spin-1-taken"));
@@ -111,8 +111,8 @@ onBothFronts(
   },
 );
 
-onBothFronts("more clients than may wait: 503 with Retry-After, and those who wait are served", async (t, front) => {
-  const { get, fault, faults, work, isQuiet } = await faultyService(t, front, { waitingClients: 1 });
+onBothFronts("more clients than may wait: 503 with Retry-After, and those who wait are served", async (t, here) => {
+  const { get, fault, faults, work, isQuiet } = await faultyService(t, here, { waitingClients: 1 });
   fault("hold-1");
   const first = get(CLOUD);
   await until(() => faults().includes("hold-1-taken"));
@@ -129,9 +129,9 @@ onBothFronts("more clients than may wait: 503 with Retry-After, and those who wa
   await isQuiet();
 });
 
-onBothFronts("a client that no thread comes to in time is told so", async (t, front) => {
+onBothFronts("a client that no thread comes to in time is told so", async (t, here) => {
   const timers = new ArmedTimers(25_000);
-  const { get, fault, faults, work, isQuiet } = await faultyService(t, front, { timers });
+  const { get, fault, faults, work, isQuiet } = await faultyService(t, here, { timers });
   fault("hold-1");
   const held = work.makeForRecorder({ name: "indexSeries", input: { path: "x", channels: 1, appends: [] } });
   await until(() => faults().includes("hold-1-taken"));
@@ -148,8 +148,8 @@ onBothFronts("a client that no thread comes to in time is told so", async (t, fr
   await isQuiet();
 });
 
-onBothFronts("a client that goes while it waits or takes its bytes leaves nothing behind", async (t, front) => {
-  const { get, port, fault, faults, work, captures, isQuiet } = await faultyService(t, front);
+onBothFronts("a client that goes while it waits or takes its bytes leaves nothing behind", async (t, here) => {
+  const { get, port, fault, faults, work, captures, isQuiet } = await faultyService(t, here);
   const whole = (await get(CLOUD))?.body as Buffer;
   fault("hold-1");
   const held = await RawConnection.open(port);
@@ -177,8 +177,8 @@ onBothFronts("a client that goes while it waits or takes its bytes leaves nothin
   t.ok((await get(CLOUD))?.body.equals(whole), "the next is served");
 });
 
-onBothFronts("captures that go away while pieces are made end the download, and no other", async (t, front) => {
-  const { get, port, captures, fault, faults, work, isQuiet } = await faultyService(t, front);
+onBothFronts("captures that go away while pieces are made end the download, and no other", async (t, here) => {
+  const { get, port, captures, fault, faults, work, isQuiet } = await faultyService(t, here);
   fault("hold-1");
   const connection = await RawConnection.open(port);
   connection.send(GET(CLOUD));
@@ -196,7 +196,7 @@ onBothFronts("captures that go away while pieces are made end the download, and 
 });
 
 t.test("what comes when the pool is closed is refused, and what waits too", async (t) => {
-  const { get, work, fault, faults } = await faultyService(t, "uws");
+  const { get, work, fault, faults } = await faultyService(t, undefined);
   fault("hold-1");
   const download = get(CSV);
   await until(() => faults().includes("hold-1-taken"));
@@ -210,7 +210,7 @@ t.test("what comes when the pool is closed is refused, and what waits too", asyn
 t.test("the row of health and the figures say what became of tasks", async (t) => {
   const damages: string[] = [];
   let nowUs = Date.UTC(2026, 0, 31) * 1000;
-  const { work, captures } = await faultyService(t, "uws", {
+  const { work, captures } = await faultyService(t, undefined, {
     onReadDamage: ({ message }) => damages.push(message),
     nowUs: () => nowUs,
   });

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join, relative } from "node:path";
 import t from "tap";
-import { FRONTS } from "../../http/front-name.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
 import { RawProducer } from "../helpers/raw-producer.js";
 import { ServiceProcess } from "../helpers/service-process.js";
@@ -94,12 +94,12 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
   flipBit(captures, pngOffset + png.length - 20);
   flipBit(reports, batchBytes + 600_000);
 
-  for (const front of FRONTS) {
-    const service = await ServiceProcess.start({ dataDirectory: directory, args: ["serve", "--front", front] });
+  for (const { name, environment } of frontsHere(t)) {
+    const service = await ServiceProcess.start({ dataDirectory: directory, args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const refused = async (path: string, range: string | undefined, file: string, offset: number): Promise<void> => {
       const { status, body } = await download(service, path, range);
-      t.equal(status, 500, `${front}: ${path} ${range}`);
+      t.equal(status, 500, `${name}: ${path} ${range}`);
       const answer = JSON.parse(body.toString());
       const shown = relative(directory, file);
       t.match(answer, { code: "internal_error", params: { cause: "capture_damaged", path: shown, offset } });
@@ -108,7 +108,7 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
     };
     const served = async (path: string, first: number, last: number): Promise<void> => {
       const { status, body, isCut } = await download(service, path, `${first}-${last}`);
-      t.equal(status, 206, `${front}: ${path} ${first}-${last}`);
+      t.equal(status, 206, `${name}: ${path} ${first}-${last}`);
       t.ok(!isCut && body.equals(bytes(path).subarray(first, last + 1)));
     };
     const health = async () => (await json(service, "/health")).components.log;

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { FRONTS } from "../../http/front-name.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
 import { resetConnection } from "../helpers/reset-connection.js";
@@ -26,15 +26,15 @@ const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTION
 
 const FAILURE = "HTTP/1.1 500 ";
 
-for (const front of FRONTS) {
+for (const here of frontsHere(t)) {
   t.test(
-    `random, mutated, pipelined and broken-off requests never end the process (${front}, seed ${seed})`,
+    `random, mutated, pipelined and broken-off requests never end the process (${here.name}, seed ${seed})`,
     async (t) => {
       const random = createRandom(seed);
       const upTo = (count: number) => Math.floor(random.next() * count);
       const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
       const cell = new RecordedCell();
-      const port = await cell.listen({ front });
+      const port = await cell.listen(here);
       t.teardown(() => cell.close());
 
       const request = () => {
@@ -92,7 +92,7 @@ for (const front of FRONTS) {
         }
       }
       t.comment(
-        `${front}: ${JSON.stringify(sent)}, first answers ${JSON.stringify(Object.fromEntries([...statuses].sort()))}`,
+        `${here.name}: ${JSON.stringify(sent)}, first answers ${JSON.stringify(Object.fromEntries([...statuses].sort()))}`,
       );
       t.equal(failures, 0, "nothing of it is a failure of the service");
       for (const status of ["200", "400", "404", "405"]) t.ok(statuses.has(status), `some were answered ${status}`);

@@ -21,7 +21,7 @@ const service = await startService({
     segmentBytes: 32 * 1024,
   },
   artefactThreads: 1,
-  front: "uws",
+  front: "auto",
   tls: undefined,
   host: "127.0.0.1",
   port: 0,

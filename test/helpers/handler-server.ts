@@ -5,12 +5,13 @@ import type { Test } from "tap";
 import type { ApiKeys } from "../../http/api-keys.js";
 import type { CrossOrigin } from "../../http/cross-origin.js";
 import { startFront } from "../../http/front.js";
-import { FRONTS, type Front } from "../../http/front-name.js";
+import type { Front, FrontChoice } from "../../http/front-name.js";
 import type { TlsFiles } from "../../http/http-server.js";
 import type { Reply } from "../../http/reply.js";
 import { type OnAnswer, RequestPipeline } from "../../http/request-pipeline.js";
 import { defineRoute, type HandlerRequest, type RequestBodyDeclaration, type Route } from "../../http/route.js";
 import type { StallClock } from "../../http/stalled-clients.js";
+import { type FrontHere, frontsHere } from "./fronts-here.js";
 
 export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
 
@@ -34,7 +35,8 @@ export interface HandlerServerOptions {
   apiKeys?: ApiKeys;
   crossOrigin?: CrossOrigin;
   onAnswer?: OnAnswer;
-  front?: Front;
+  front?: FrontChoice;
+  uwsPackage?: string;
 }
 
 function route(name: string, handler: Handler | DeclaredHandler): Route {
@@ -69,7 +71,7 @@ export async function serveHandlers(
   });
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
-  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, onAnswer, front = "uws" } = options;
+  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, onAnswer, front = "auto" } = options;
   const pipeline = new RequestPipeline({
     routes,
     baseUrl,
@@ -88,11 +90,16 @@ export async function serveHandlers(
 export type Serve = typeof serveHandlers;
 
 /** A test that runs on every front: what clients see must not depend on it. */
-export function onEveryFront(t: Test, name: string, run: (t: Test, serve: Serve, front: Front) => Promise<void>): void {
-  for (const front of FRONTS) {
-    t.test(`${name} (${front})`, (t) =>
-      run(t, (t, handlers, options) => serveHandlers(t, handlers, { ...options, front }), front),
-    );
+export function onEveryFront(
+  t: Test,
+  name: string,
+  run: (t: Test, serve: Serve, front: Front, here: FrontHere) => Promise<void>,
+): void {
+  for (const here of frontsHere(t)) {
+    const { front, uwsPackage } = here;
+    const serve: Serve = (t, handlers, options) =>
+      serveHandlers(t, handlers, { ...options, front, ...(uwsPackage !== undefined && { uwsPackage }) });
+    t.test(`${name} (${here.name})`, (t) => run(t, serve, front, here));
   }
 }
 

@@ -6,7 +6,7 @@ import { foldRun } from "../../core/run-fold.js";
 import type { RunState } from "../../core/run-state.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
 import { startFront } from "../../http/front.js";
-import type { Front } from "../../http/front-name.js";
+import type { FrontChoice } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
 import { MadeFiles, type MakeArtefact } from "../../http/made-files.js";
 import { Metrics } from "../../http/metrics.js";
@@ -31,6 +31,14 @@ import { memoryFile } from "./memory-file.js";
 export const FIXTURE_VERSION = "1.2.3-test";
 /** Small frames have several. */
 const PIECE_BYTES = 1024 * 1024;
+
+export interface ListenOptions {
+  baseUrl?: string;
+  /** Default: that of the variable TEST_FRONT, else auto. */
+  front?: FrontChoice;
+  uwsPackage?: string;
+  keptBytes?: number;
+}
 
 /**
  * The front over a view, fed with changes as the recorder would write them, at times that the test chooses, and without a disk: every
@@ -117,7 +125,7 @@ export class RecordedCell {
     return run;
   }
 
-  async listen(options: { baseUrl?: string; front?: Front; keptBytes?: number } = {}): Promise<number> {
+  async listen(options: ListenOptions = {}): Promise<number> {
     const log = pino({ level: "silent" });
     const metrics = new Metrics({
       requests: new RequestDurations(),
@@ -156,8 +164,9 @@ export class RecordedCell {
       request: (request, gone) => this.request(request, gone),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
-    const front = options.front ?? (process.env.TEST_FRONT as Front) ?? "uws";
-    const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log });
+    const front = options.front ?? (process.env.TEST_FRONT as FrontChoice | undefined) ?? "auto";
+    const { uwsPackage } = options;
+    const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, uwsPackage });
     this.#servers.push(server);
     return server.port;
   }

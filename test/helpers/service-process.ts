@@ -105,7 +105,7 @@ export class ServiceProcess {
   static async start(options: ProcessOptions = {}): Promise<ServiceProcess> {
     const service = new ServiceProcess(options);
     // Not at a line's beginning: what V8 traces goes through a buffer of its own, which may end within a line where ours comes.
-    const line = await service.untilStdout(/listening on https?:\/\/.*:(\d+)$/m);
+    const line = await service.untilStdout(/listening on https?:\/\/\S*:(\d+)(?: \(front: .*\))?$/m);
     service.#port = Number(line[1]);
     return service;
   }

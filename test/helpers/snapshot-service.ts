@@ -22,7 +22,7 @@ const service = await startService({
     snapshots: { logBytes: 8 * 1024, intervalMs: 50, stopLogBytes: 1, stopMs: 60_000 },
   },
   artefactThreads: 1,
-  front: "uws",
+  front: "auto",
   tls: undefined,
   host: "127.0.0.1",
   port: 0,

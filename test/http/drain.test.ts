@@ -1,5 +1,5 @@
 import t from "tap";
-import { downloadReply, jsonReply, type Reply } from "../../http/reply.js";
+import { downloadReply, jsonBytesReply, jsonReply, type Reply } from "../../http/reply.js";
 import { SYSTEM_STALL_CLOCK } from "../../http/stalled-clients.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
 import { ManualTimers } from "../helpers/manual-timers.js";
@@ -9,6 +9,8 @@ const MIB = 1024 * 1024;
 const GET = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 onEveryFront(t, "while a server closes, every answer is the last of its connection", async (t, serve) => {
+  // Its lines are kept too, from an answer that said otherwise.
+  const kept = jsonBytesReply(Buffer.from('{"a":1}'), true);
   const waiting: ((reply: Reply) => void)[] = [];
   const wait = () => new Promise<Reply>((resolve) => waiting.push(resolve));
   let letRead: (() => void) | undefined;
@@ -30,6 +32,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
     "/small-download": () => downloadReply(body(100), "application/octet-stream", "a.bin"),
     "/empty-download": () => downloadReply(body(0), "application/octet-stream", "a.bin"),
     "/now": () => jsonReply("now"),
+    "/kept": () => kept,
     "/soon": async () => jsonReply("soon"),
     "/large": () => jsonReply("x".repeat(8 * MIB)),
   });
@@ -46,6 +49,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   await until(() => waiting.length === 2 && letRead !== undefined);
   const late = [
     ["GET", "/now", 200],
+    ["GET", "/kept", 200],
     ["GET", "/soon", 200],
     ["HEAD", "/now", 200],
     ["GET", "/nowhere", 404],
@@ -58,8 +62,8 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   const clients = [];
   for (const request of late) {
     const connection = await open();
-    connection.send(GET("/now"));
-    t.equal((await connection.response())?.headers.connection === "close", false, "a connection that is kept");
+    connection.send(GET("/kept"));
+    t.equal((await connection.response())?.headers.connection, "keep-alive", "a connection that is kept");
     // The beginning of another request: what has not begun may be ended at once.
     connection.send(GET(request[1], request[0]).slice(0, -2));
     clients.push({ connection, request });
@@ -78,6 +82,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
     const answer = await connection.response(method);
     t.equal(answer?.status, status, `${method} ${path}`);
     t.equal(answer?.headers.connection, "close", `${method} ${path}`);
+    t.equal(answer?.headers["keep-alive"], undefined, `${method} ${path}`);
     if (path === "/large") t.equal(answer?.body.length, 8 * MIB + 2, "whole");
   }
   waiting[1]?.(jsonReply("asked"));

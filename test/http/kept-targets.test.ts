@@ -1,6 +1,6 @@
 import t from "tap";
 import { generateUuidV7 } from "../../core/identifiers.js";
-import { FRONTS } from "../../http/front-name.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { heldBytes } from "../helpers/held-memory.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
@@ -8,10 +8,10 @@ import { RecordedCell } from "../helpers/recorded-cell.js";
 const PATHS = 900;
 const QUERY_BYTES = 14_000;
 
-for (const front of FRONTS) {
-  t.test(`of a path that is remembered the query behind it is not (${front})`, async (t) => {
+for (const here of frontsHere(t)) {
+  t.test(`of a path that is remembered the query behind it is not (${here.name})`, async (t) => {
     const cell = new RecordedCell();
-    const port = await cell.listen({ front });
+    const port = await cell.listen(here);
     t.teardown(() => cell.close());
     const connection = await RawConnection.open(port);
     t.teardown(async () => connection.close());

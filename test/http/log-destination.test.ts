@@ -3,8 +3,8 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { FRONTS } from "../../http/front-name.js";
 import { type LineSink, LogDestination } from "../../http/log-destination.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
@@ -129,17 +129,17 @@ async function askForNothing(port: number): Promise<void> {
   connection.close();
 }
 
-for (const front of FRONTS) {
-  t.test(`a disk that is full behind stderr keeps no answer and no end waiting (${front})`, async (t) => {
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`a disk that is full behind stderr keeps no answer and no end waiting (${name})`, async (t) => {
     const stderrFd = openSync("/dev/full", "w");
     t.teardown(() => closeSync(stderrFd));
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front], stderrFd });
+    const service = await ServiceProcess.start({ args: ["serve"], environment, stderrFd });
     t.teardown(() => service.dispose());
     await askForNothing(service.port);
     t.equal((await service.end()).code, 0);
   });
 
-  t.test(`a pipe behind stderr that nobody reads keeps no answer and no end waiting (${front})`, async (t) => {
+  t.test(`a pipe behind stderr that nobody reads keeps no answer and no end waiting (${name})`, async (t) => {
     const directory = mkdtempSync(join(tmpdir(), "inspection-pipe-"));
     t.teardown(() => rmSync(directory, { recursive: true }));
     const path = join(directory, "stderr");
@@ -147,7 +147,7 @@ for (const front of FRONTS) {
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     t.teardown(() => closeSync(reader));
     const stderrFd = openSync(path, "w");
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front], stderrFd });
+    const service = await ServiceProcess.start({ args: ["serve"], environment, stderrFd });
     closeSync(stderrFd);
     t.teardown(() => service.dispose());
     await askForNothing(service.port);

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { generateUuidV7 } from "../../core/identifiers.js";
-import { FRONTS } from "../../http/front-name.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { resetConnection } from "../helpers/reset-connection.js";
 import { ServiceProcess } from "../helpers/service-process.js";
@@ -57,22 +57,22 @@ async function storeFile(service: ServiceProcess): Promise<string> {
   return `/runs/${id}/files/large.bin`;
 }
 
-for (const front of FRONTS) {
-  t.test(`${IDLE} idle connections and ${SLOW} slow readers of 20 MB hold bounded memory (${front})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--front", front] });
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`${IDLE} idle connections and ${SLOW} slow readers of 20 MB hold bounded memory (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());
     const path = await storeFile(service);
     const count = sized(50, 500);
     await latencies(service.port, "/runs", count);
     const before = residentBytes(service.pid);
     const mb = () => `${Math.round(residentBytes(service.pid) / 1e6)} MB`;
-    t.comment(`${front}, before: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    t.comment(`${name}, before: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
 
     const idle: RawConnection[] = [];
     while (idle.length < IDLE) idle.push(await RawConnection.open(service.port));
     const idleGrowth = residentBytes(service.pid) - before;
     t.ok(idleGrowth < IDLE_GROWTH_LIMIT_BYTES, `grew by ${Math.round(idleGrowth / 1e6)} MB`);
-    t.comment(`${front}, ${IDLE} idle: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    t.comment(`${name}, ${IDLE} idle: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
     for (const connection of idle) connection.close();
 
     const slow: RawConnection[] = [];
@@ -91,7 +91,7 @@ for (const front of FRONTS) {
       await sleep(500);
       most = Math.max(most, residentBytes(service.pid));
     }
-    t.comment(`${front}, ${SLOW} slow: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    t.comment(`${name}, ${SLOW} slow: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
     clearInterval(sips);
     t.ok(most - before < GROWTH_LIMIT_BYTES, `grew by ${Math.round((most - before) / 1e6)} MB`);
     for (const connection of slow) resetConnection(connection.socket);
@@ -101,7 +101,7 @@ for (const front of FRONTS) {
     };
     // The one that asks is open too.
     while ((await open()) > 1) await sleep(50);
-    t.comment(`${front}, after: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    t.comment(`${name}, after: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
     t.equal((await service.end()).code, 0);
   });
 }

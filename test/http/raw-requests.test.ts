@@ -4,7 +4,7 @@ import { jsonReply } from "../../http/reply.js";
 import { declaredBody } from "../helpers/declared-body.js";
 import { onEveryFront } from "../helpers/handler-server.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
-import { type Outcome, RAW_CASES, type RawCase } from "../helpers/raw-request-table.js";
+import { columnOf, type Outcome, RAW_CASES, type RawCase } from "../helpers/raw-request-table.js";
 import { resetConnection } from "../helpers/reset-connection.js";
 
 const THING = declaredBody({
@@ -43,7 +43,7 @@ async function play({ pieces }: RawCase, wanted: Outcome, port: number): Promise
   }
 }
 
-onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, async (t, serve, front) => {
+onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, async (t, serve, front, here) => {
   let smuggled = 0;
   const { port, lines } = await serve(t, {
     "/a": () => jsonReply(1),
@@ -64,7 +64,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
   await Promise.all(
     RAW_CASES.map(async (one) => {
       const { outcome } = one;
-      const wanted = typeof outcome === "string" ? outcome : outcome[front === "uws" ? 0 : 1];
+      const wanted = typeof outcome === "string" ? outcome : outcome[columnOf(here)];
       t.equal(await play(one, wanted, port), wanted, one.name);
     }),
   );

@@ -1,0 +1,155 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+/** What the front uses of uWebSockets.js; the same in all builds. The packages' own types cannot be relied on: each is optional. */
+export interface UwsModule {
+  App(): UwsApp;
+  SSLApp(options: { cert_file_name: string; key_file_name: string }): UwsApp;
+  LIBUS_LISTEN_EXCLUSIVE_PORT: number;
+  us_listen_socket_close(socket: UwsListenSocket): void;
+  us_socket_local_port(socket: UwsListenSocket): number;
+}
+
+/** A pointer of the library's own. */
+export type UwsListenSocket = { readonly __listens: true };
+
+type UwsHandler = (response: UwsResponse, request: UwsRequest) => void;
+
+export interface UwsApp {
+  get(pattern: string, handler: UwsHandler): UwsApp;
+  post(pattern: string, handler: UwsHandler): UwsApp;
+  any(pattern: string, handler: UwsHandler): UwsApp;
+  listen(host: string, port: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
+  listen(host: string, port: number, options: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
+  /** Closes all sockets, those that listen too. */
+  close(): UwsApp;
+}
+
+/** Gone when its handler returns. */
+export interface UwsRequest {
+  /** As it came: the build of 2023 takes a few of upper case only, later ones take any. */
+  getCaseSensitiveMethod(): string;
+  getUrl(): string;
+  getQuery(): string | undefined;
+  /** All header lines, in their order; names in lower case. */
+  forEach(onLine: (name: string, value: string) => void): void;
+}
+
+type UwsText = string | Uint8Array;
+
+export interface UwsResponse {
+  writeStatus(status: string): UwsResponse;
+  writeHeader(name: string, value: UwsText): UwsResponse;
+  end(body?: UwsText, closeConnection?: boolean): UwsResponse;
+  endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse;
+  tryEnd(chunk: UwsText, totalBytes: number): [accepted: boolean, finished: boolean];
+  getWriteOffset(): number;
+  onWritable(offer: (offset: number) => boolean): UwsResponse;
+  onAborted(listener: () => void): UwsResponse;
+  onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse;
+  cork(write: () => void): UwsResponse;
+  close(): UwsResponse;
+}
+
+/** A package that carries binaries. Paths are relative to the module that its name stands for. */
+interface UwsPackage {
+  readonly name: string;
+  /** Its version is in there. */
+  readonly manifest: string;
+  readonly binaries: string;
+}
+
+/**
+ * In order of preference; README.md beside this file says where each comes from. The binaries themselves are loaded: what the packages put
+ * around them is error messages of their own and, in the last one, a replacement in JavaScript of another behaviour.
+ */
+const PACKAGES: readonly UwsPackage[] = [
+  // The project's own release, for those who install it from its repository.
+  { name: "uWebSockets.js", manifest: "package.json", binaries: "." },
+  { name: "@btc-vision/uwebsockets.js", manifest: "package.json", binaries: "." },
+  { name: "@trufflesuite/uws-js-unofficial", manifest: "../package.json", binaries: "../binaries" },
+];
+
+export interface UwsBuild {
+  readonly uws: UwsModule;
+  readonly packageName: string;
+  readonly version: string;
+}
+
+/** A package that does not help here, and why. */
+export interface UwsMiss {
+  readonly packageName: string;
+  /** Undefined: it is not installed. */
+  readonly version: string | undefined;
+  readonly reason: string;
+}
+
+const require = createRequire(import.meta.url);
+
+/**
+ * The first build that loads on this machine and Node, or why none does.
+ * @param only the package to take it from, for tests and benchmarks; default: that of the environment variable UWS_PACKAGE, or any
+ */
+export function findUws(only = process.env.UWS_PACKAGE): UwsBuild | readonly UwsMiss[] {
+  const misses: UwsMiss[] = [];
+  const packages = only === undefined || only === "" ? PACKAGES : PACKAGES.filter(({ name }) => name === only);
+  if (packages.length === 0)
+    return [{ packageName: String(only), version: undefined, reason: "no such package is known" }];
+  for (const one of packages) {
+    const tried = load(one);
+    if ("uws" in tried) return tried;
+    misses.push(tried);
+  }
+  return misses;
+}
+
+/** The first build that loads, for what cannot do without. @throws Error with the reasons when none does */
+export function requireUws(): UwsBuild {
+  const found = findUws();
+  if ("uws" in found) return found;
+  throw new Error(`no build of uWebSockets.js loads here (${fullReason(found)})`);
+}
+
+/** Every build that loads here, the preferred one first. */
+export function allUws(): readonly UwsBuild[] {
+  return PACKAGES.map(load).filter((tried): tried is UwsBuild => "uws" in tried);
+}
+
+/** Why no build loads, in a few words: of the newest that is installed. */
+export function shortReason(misses: readonly UwsMiss[]): string {
+  return (misses.find(({ version }) => version !== undefined) ?? { reason: "it is not installed" }).reason;
+}
+
+/** The same of each package, in one line. */
+export function fullReason(misses: readonly UwsMiss[]): string {
+  return misses
+    .map(({ packageName, version, reason }) => `${[packageName, version].join(" ").trim()}: ${reason}`)
+    .join("; ");
+}
+
+function load({ name, manifest, binaries }: UwsPackage): UwsBuild | UwsMiss {
+  let version: string | undefined;
+  try {
+    const folder = dirname(require.resolve(name));
+    version = String((require(join(folder, manifest)) as { version?: unknown }).version);
+    const file = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
+    return { uws: require(join(folder, binaries, file)) as UwsModule, packageName: name, version };
+  } catch (error) {
+    return { packageName: name, version, reason: version === undefined ? "not installed" : reasonOf(error) };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "MODULE_NOT_FOUND") {
+    return `it has no binary for Node ${process.versions.node.split(".")[0]} on ${process.platform} ${process.arch}`;
+  }
+  const glibc = /version [`']GLIBC_([\d.]+)' not found/.exec(message)?.[1];
+  if (glibc !== undefined) return `it needs glibc ${glibc}, this system has ${glibcVersion()}`;
+  return message.split("\n")[0] as string;
+}
+
+function glibcVersion(): string {
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
+  return header.glibcVersionRuntime ?? "another C library";
+}
