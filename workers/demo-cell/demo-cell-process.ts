@@ -1,5 +1,6 @@
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { forkProgram } from "../fork-program.js";
 import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
 
 export interface DemoCellProcess {
@@ -16,7 +17,7 @@ const STOP_LIMIT_MS = 5_000;
 export function startDemoCell(options: DemoCellOptions, onReport: (report: DemoCellReport) => void): DemoCellProcess {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
   // Its own stdin and stdout are of no use; what it cannot report it may still say on stderr.
-  const child = fork(main, [JSON.stringify(options)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const child = forkProgram(main, [JSON.stringify(options)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
   child.on("message", (report: DemoCellReport) => onReport(report));
   const exited = new Promise<number | null>((resolve, reject) => {
     child.once("exit", (code) => resolve(code));

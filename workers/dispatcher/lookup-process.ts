@@ -1,5 +1,6 @@
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { forkProgram } from "../fork-program.js";
 import { type LookupAnswer, type LookupProcess, PLACES } from "./name-lookups.js";
 
 const PROGRAM = fileURLToPath(new URL("./name-lookup-process.js", import.meta.url));
@@ -16,7 +17,7 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
   };
   let child: ChildProcess;
   try {
-    child = fork(PROGRAM, [], {
+    child = forkProgram(PROGRAM, [], {
       // Whoever reads the service's output must not wait for this process.
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       // A debugger's port is taken by the service.
