@@ -11,6 +11,25 @@ export function isUuidV7(text: string): boolean {
   return text.length === 36 && UUID_V7.test(text);
 }
 
+// Upper-case digits are read too, and never written (RFC 9562, section 4).
+const UUID_DIGITS = "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}";
+const UUID = new RegExp(`^${UUID_DIGITS}$`);
+const UUIDS_WITHIN = new RegExp(UUID_DIGITS, "g");
+
+/** A JSON Schema pattern for a UUIDv7 in either case, as clients may send it. */
+export const UUID_V7_INPUT_PATTERN =
+  "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$";
+
+/** The canonical, lower-case text of a UUID of any version; undefined when the text is no UUID. */
+export function canonicalUuid(text: string): string | undefined {
+  return text.length === 36 && UUID.test(text) ? text.toLowerCase() : undefined;
+}
+
+/** The text with every UUID in it in lower case, so that one id has one spelling. */
+export function withCanonicalUuids(text: string): string {
+  return text.replace(UUIDS_WITHIN, (id) => id.toLowerCase());
+}
+
 /** Milliseconds since the Unix epoch that a UUIDv7 carries. */
 export function uuidV7TimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

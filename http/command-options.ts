@@ -1,5 +1,5 @@
 import { parseAddressRange } from "../core/address-policy.js";
-import { isUuidV7 } from "../core/identifiers.js";
+import { canonicalUuid, isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
@@ -262,14 +262,17 @@ const STORE_OPTIONS = {
   data: path("data directory of a store that is not being served", "data", "data"),
 } as const satisfies OptionDeclarations;
 
-const RUN_ID = "the id of a run, a UUIDv7 in lower case";
+const RUN_ID = "the id of a run, a UUIDv7";
 
 function runId(description: string) {
   return option<string | null>({
     placeholder: "<id>",
     description,
     allowed: RUN_ID,
-    parse: (text) => (isUuidV7(text) ? text : undefined),
+    parse(text) {
+      const id = canonicalUuid(text);
+      return id !== undefined && isUuidV7(id) ? id : undefined;
+    },
     fallback: null,
   });
 }

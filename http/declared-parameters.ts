@@ -1,37 +1,30 @@
-import { UUID_V7_PATTERN } from "../core/identifiers.js";
+import { UUID_V7_INPUT_PATTERN } from "../core/identifiers.js";
+import type { ErrorCode } from "../core/service-errors.js";
 import type { RESPONSE_SCHEMAS } from "./response-schemas.js";
 import { schemaRef } from "./response-schemas.js";
 import type { PathParameter, ResponseDeclaration } from "./route.js";
 
 /** Parameters that several routes declare. */
-const UUID = { type: "string", pattern: UUID_V7_PATTERN };
+function idParameter(what: string, notFound: ErrorCode): PathParameter {
+  return {
+    description: `Id of the ${what}, in upper or lower case.`,
+    schema: { type: "string", pattern: UUID_V7_INPUT_PATTERN },
+    kind: "id",
+    notFound,
+  };
+}
 
-export const RUN_ID: PathParameter = { description: "Id of the run.", schema: UUID, notFound: "run_not_found" };
-export const PROGRAM_ID: PathParameter = {
-  description: "Id of the program.",
-  schema: UUID,
-  notFound: "program_not_found",
-};
-export const FRAME_ID: PathParameter = {
-  description: "Id of the captured frame.",
-  schema: UUID,
-  notFound: "frame_not_found",
-};
+export const RUN_ID = idParameter("run", "run_not_found");
+export const PROGRAM_ID = idParameter("program", "program_not_found");
+export const FRAME_ID = idParameter("captured frame", "frame_not_found");
+export const WEBHOOK_ID = idParameter("webhook", "webhook_not_found");
+export const DELIVERY_ID = idParameter("delivery", "delivery_not_found");
+
 export const STEP_INDEX: PathParameter = {
   description: "Index of the step in its run, from 1.",
   schema: { type: "integer", minimum: 1 },
+  kind: "integer",
   notFound: "step_not_found",
-};
-
-export const WEBHOOK_ID: PathParameter = {
-  description: "Id of the webhook.",
-  schema: UUID,
-  notFound: "webhook_not_found",
-};
-export const DELIVERY_ID: PathParameter = {
-  description: "Id of the delivery.",
-  schema: UUID,
-  notFound: "delivery_not_found",
 };
 
 export const SERIAL_NUMBER = { type: "string", description: "Only runs of the part with this serial number." } as const;

@@ -241,7 +241,7 @@ function formatNotAvailable(run: RunState, frame: FrameState, format: string): S
   );
 }
 
-/** The series of a step; undefined while it may still come. @throws ServiceError step_not_found */
+/** The series of a step; undefined while it may still come. @param text an integer. @throws ServiceError step_not_found */
 function sweepOf(run: RunState, text: string): { index: number; series: SeriesState | undefined } {
   const shown = { field: "step_index", in: "path", value: text };
   const index = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;

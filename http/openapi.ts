@@ -39,8 +39,10 @@ const BEARER = {
 /** Errors that a route can answer: those it declares, its parameters' and those of every route. */
 export function errorsOf(route: Route): ErrorCode[] {
   const errors = new Set<ErrorCode>(route.errors);
-  for (const parameter of Object.values(route.pathParameters)) errors.add(parameter.notFound);
-  if (Object.keys(route.query).length > 0) errors.add("invalid_parameter");
+  const pathParameters = Object.values(route.pathParameters);
+  for (const { notFound } of pathParameters) errors.add(notFound);
+  const hasInteger = pathParameters.some(({ kind }) => kind === "integer");
+  if (hasInteger || Object.keys(route.query).length > 0) errors.add("invalid_parameter");
   if (route.body !== undefined) {
     for (const code of ["unsupported_media_type", "malformed_json", "invalid_parameter"] as const) {
       errors.add(code);

@@ -1,4 +1,5 @@
-import { ServiceError } from "../core/service-errors.js";
+import { canonicalUuid } from "../core/identifiers.js";
+import { type ErrorCode, ServiceError } from "../core/service-errors.js";
 import type { Route } from "./route.js";
 
 export interface RouteMatch {
@@ -98,7 +99,7 @@ export class PathRouter {
    * @param method in upper case; HEAD is answered by the GET route
    * @param path raw path with its leading slash, without the query
    * @throws ServiceError route_not_found; method_not_allowed with params.allow; the parameter's not-found code when its
-   *   percent-encoding is broken
+   *   percent-encoding is broken; invalid_parameter when it must be an integer and is none
    */
   find(method: string, path: string): RouteMatch {
     if (method !== "GET") return this.#find(method, path);
@@ -124,7 +125,7 @@ export class PathRouter {
     const params: Record<string, string> = {};
     for (let i = 0; i < values.length; i++) {
       const name = node.names[i] as string;
-      params[name] = decodeSegment(route, name, values[i] as string);
+      params[name] = readSegment(route, name, values[i] as string);
     }
     return { route, params: Object.freeze(params), takesQuery };
   }
@@ -177,25 +178,34 @@ function methodsOf(node: Node): string[] {
   return [...[...node.routes.keys()].flatMap((known) => (known === "GET" ? ["GET", "HEAD"] : [known])), "OPTIONS"];
 }
 
-function decodeSegment(route: Route, name: string, raw: string): string {
+/** The parameter's value. @throws ServiceError its not-found code, or invalid_parameter for what is no integer */
+function readSegment(route: Route, name: string, raw: string): string {
+  const parameter = route.pathParameters[name];
+  const text = decoded(raw);
+  if (parameter?.kind === "integer" && (text === undefined || !/^-?\d+$/.test(text))) {
+    throw refused("invalid_parameter", `path parameter ${name} must be an integer`, name, raw, "an integer");
+  }
+  if (text === undefined) {
+    const notFound = parameter?.notFound ?? "route_not_found";
+    throw refused(notFound, `nothing can have this ${name}`, name, raw, "percent-encoded UTF-8");
+  }
+  return parameter?.kind === "id" ? (canonicalUuid(text) ?? text) : text;
+}
+
+/** Undefined when its encoding is broken. */
+function decoded(raw: string): string | undefined {
   // Raw bytes that were not UTF-8 arrive as U+FFFD.
-  if (raw.includes("\ufffd")) throw undecodable(route, name, raw);
+  if (raw.includes("\ufffd")) return undefined;
   // A copy, for speed alone: what is part of another text is compared and looked up by a slower way, each time. (What is remembered here
   // holds a short path anyway, and caches have keys of their own.)
   if (!raw.includes("%")) return Buffer.from(raw).toString();
   try {
     return decodeURIComponent(raw);
   } catch {
-    throw undecodable(route, name, raw);
+    return undefined;
   }
 }
 
-function undecodable(route: Route, name: string, raw: string): ServiceError {
-  const notFound = route.pathParameters[name]?.notFound ?? "route_not_found";
-  return new ServiceError(notFound, `nothing can have this ${name}`, {
-    field: name,
-    in: "path",
-    value: raw.slice(0, 2048),
-    allowed: "percent-encoded UTF-8",
-  });
+function refused(code: ErrorCode, message: string, field: string, raw: string, allowed: string): ServiceError {
+  return new ServiceError(code, message, { field, in: "path", value: raw.slice(0, 2048), allowed });
 }

@@ -1,9 +1,11 @@
+import { canonicalUuid } from "../core/identifiers.js";
 import { ServiceError } from "../core/service-errors.js";
 import { parseTimeBoundUs } from "../core/timestamps.js";
 
-/** A query parameter as a JSON Schema; these three kinds are all that the interface has. */
+/** A query parameter as a JSON Schema; these four kinds are all that the interface has. */
 export type QueryParameter =
   | { readonly type: "string"; readonly description: string }
+  | { readonly type: "string"; readonly format: "uuid"; readonly description: string }
   | {
       readonly type: "string";
       readonly format: "date-time";
@@ -21,7 +23,7 @@ export type QueryParameter =
 
 export type QueryParameters = Readonly<Record<string, QueryParameter>>;
 
-/** What a handler gets: integers always (they have defaults), date-times in microseconds, undefined what is absent. */
+/** What a handler gets: integers always (they have defaults), date-times in microseconds, ids in lower case, undefined what is absent. */
 export type QueryValues<Parameters extends QueryParameters> = {
   readonly [Name in keyof Parameters]: Parameters[Name] extends { type: "integer" }
     ? number
@@ -97,8 +99,11 @@ function parseValue(name: string, parameter: QueryParameter, raw: string): strin
   if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
   if (text === "") return "default" in parameter ? parameter.default : undefined;
   if (parameter.type === "integer") return parseInteger(name, parameter, text);
-  if ("format" in parameter) return parseDateTime(name, parameter.isUpperBound === true, text);
-  return text;
+  if (!("format" in parameter)) return text;
+  if (parameter.format === "date-time") return parseDateTime(name, parameter.isUpperBound === true, text);
+  const id = canonicalUuid(text);
+  if (id === undefined) throw invalid(name, text, "a UUID such as 01975b0c-5c00-7000-8000-000000000000");
+  return id;
 }
 
 function parseInteger(name: string, parameter: { minimum: number; maximum: number }, text: string): number {

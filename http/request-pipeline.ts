@@ -4,7 +4,7 @@ import { type ErrorData, ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../storage/relative-paths.js";
 import type { StorageError } from "../storage/storage-error.js";
-import { type ApiKeys, withoutKeys } from "./api-keys.js";
+import type { ApiKeys } from "./api-keys.js";
 import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply.js";
 import { conditionalReply } from "./conditional-reply.js";
 import type { CrossOrigin } from "./cross-origin.js";
@@ -17,7 +17,7 @@ import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
 import { framingFault, missingLength } from "./request-framing.js";
 import type { RequestHeaders } from "./request-headers.js";
 import type { HandlerRequest, Route } from "./route.js";
-import type { ServiceLog } from "./service-log.js";
+import { type ServiceLog, shownInLog } from "./service-log.js";
 import { freshTraceId, traceIdOf } from "./trace-id.js";
 
 /** A request as a server read it from the wire; complete before the first asynchronous step. */
@@ -236,7 +236,7 @@ export class RequestPipeline {
         incoming.handled?.end();
         pending.then(releaseUnsent, () => {});
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
-        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: withoutKeys(incoming.path) }, message);
+        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: shownInLog(incoming.path) }, message);
         resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
       }, this.#deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
@@ -247,7 +247,7 @@ export class RequestPipeline {
   failure(error: unknown, incoming: IncomingRequest, traceId: string): Reply {
     if (error instanceof ServiceError && error.data.code !== "internal_error") return errorReply(error.data, traceId);
     this.#log.error(
-      { trace_id: traceId, method: incoming.method, path: withoutKeys(incoming.path), err: error },
+      { trace_id: traceId, method: incoming.method, path: shownInLog(incoming.path), err: error },
       "a request failed inside the service",
     );
     if (isReadDamage(error)) {
@@ -280,7 +280,7 @@ export class RequestPipeline {
 
   /** Told by the server when an answer that has begun cannot be sent to its end. */
   brokenOff(error: unknown, { path }: IncomingRequest, traceId: string, sentBytes: number): void {
-    const fields = { trace_id: traceId, path: withoutKeys(path), position: sentBytes, err: error };
+    const fields = { trace_id: traceId, path: shownInLog(path), position: sentBytes, err: error };
     // Retention has removed what it is made of, say: the next request is told so, and nothing is wrong with the service.
     const isFault = !(error instanceof ServiceError) || error.data.code === "internal_error";
     this.#log[isFault ? "error" : "info"](fields, "reading a body failed");
@@ -305,8 +305,8 @@ export class RequestPipeline {
 
   #logAnswer(status: number, incoming: IncomingRequest, traceId: string, tookMs: number): void {
     const { method } = incoming;
-    const path = withoutKeys(incoming.path);
-    const query = withoutKeys(incoming.query);
+    const path = shownInLog(incoming.path);
+    const query = shownInLog(incoming.query);
     const durationMs = Math.round(tookMs * 1000) / 1000;
     const line = { trace_id: traceId, method, path, query, status, duration_ms: durationMs };
     if (status >= 400) this.#log.info(line, "request");

@@ -10,6 +10,8 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export interface PathParameter {
   description: string;
   schema: JsonSchema;
+  /** An id is taken in either case and handed on in lower case; an integer must be one (422). Default: any text. */
+  kind?: "id" | "integer";
   /** What the client is told when nothing can have this name, a broken percent-encoding among it. */
   notFound: ErrorCode;
 }

@@ -44,7 +44,11 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       summary: "Lists runs, newest first.",
       pathParameters: {},
       query: {
-        program_id: { type: "string", description: "Only runs of this program." },
+        program_id: {
+          type: "string",
+          format: "uuid",
+          description: "Only runs of this program; its id in upper or lower case.",
+        },
         status: { type: "string", description: "Only runs in this state; one that no run can have matches none." },
         serial_number: SERIAL_NUMBER,
         updated_since: UPDATED_SINCE,

@@ -1,4 +1,6 @@
 import pino from "pino";
+import { withCanonicalUuids } from "../core/identifiers.js";
+import { withoutKeys } from "./api-keys.js";
 import { LogDestination } from "./log-destination.js";
 import type { LogLevel } from "./log-level.js";
 import { standardError } from "./standard-error.js";
@@ -18,4 +20,9 @@ export function createServiceLog(level: LogLevel, version: string): ServiceLog {
   });
   process.on("exit", () => destination.flushSync());
   return pino({ level, base, timestamp }, destination);
+}
+
+/** A path or a query for a log line: no API key stands in it, and its ids are spelled as everywhere else in the log. */
+export function shownInLog(text: string): string {
+  return withCanonicalUuids(withoutKeys(text));
 }

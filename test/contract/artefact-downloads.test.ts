@@ -220,10 +220,18 @@ onBothFronts("what there is not: a format, a step, a series, a frame", async (t,
     await client.rawRefusal(frameFile(unknown, format), 404, "frame_not_found");
   }
   await client.rawRefusal(`/sensor/frames/${SURFACE}/else`, 404, "route_not_found");
-  for (const step of ["0", "4", "-1", "1.5", "x", "02", "99999999999", "%zz"]) {
+  for (const step of ["0", "4", "-1", "02", "99999999999", "9".repeat(40)]) {
     const sweep = `/runs/${PROCESSED_RUN}/steps/${step}/cl_sweep.csv`;
     const { params } = await client.rawRefusal(sweep, 404, "step_not_found");
-    t.match(params, { field: "step_index", in: "path" }, step);
+    t.match(params, { field: "step_index", in: "path", value: step }, step);
+  }
+  for (const step of ["1.5", "x", "1e0", "0x1", "+1", "--1", "-", "%201", "1%0A", "%D9%A1", "%zz"]) {
+    for (const run of [PROCESSED_RUN, unknown, "no-id"]) {
+      const sweep = `/runs/${run}/steps/${step}/cl_sweep.csv`;
+      const { params, message } = await client.rawRefusal(sweep, 422, "invalid_parameter");
+      t.strictSame(params, { field: "step_index", in: "path", value: step, allowed: "an integer" }, step);
+      t.match(message, /step_index must be an integer/);
+    }
   }
   const sweep = await client.rawRefusal(`/runs/${PROCESSED_RUN}/steps/1/cl_sweep.csv`, 404, "format_not_available");
   t.strictSame(sweep.params, { run_id: PROCESSED_RUN, step_index: 1, format: "csv", available_formats: [] });

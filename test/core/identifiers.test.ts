@@ -1,12 +1,15 @@
 import t from "tap";
 import {
+  canonicalUuid,
   generateUuidV7,
   isUuidV7,
   readUuid,
+  UUID_V7_INPUT_PATTERN,
   UUID_V7_PATTERN,
   uuidToBytes,
   uuidV7TimeMs,
   uuidV7TimeUs,
+  withCanonicalUuids,
   writeUuid,
 } from "../../core/identifiers.js";
 import { createRandom } from "../../core/random.js";
@@ -49,6 +52,33 @@ t.test("only canonical lower-case UUIDv7 texts are ids", async (t) => {
   ]) {
     t.notOk(isUuidV7(wrong), JSON.stringify(wrong));
     t.notMatch(wrong, new RegExp(UUID_V7_PATTERN), "the pattern says the same");
+  }
+});
+
+t.test("a UUID in either case has one canonical text", async (t) => {
+  const random = createRandom(seed);
+  let last: string | null = null;
+  for (let i = 0; i < 2_000; i++) {
+    last = generateUuidV7(MS + i, random.bytes(10), last);
+    const id: string = last;
+    const mixed = [...id].map((digit) => (random.chance(0.5) ? digit.toUpperCase() : digit)).join("");
+    if (canonicalUuid(mixed) !== id) return void t.fail(`${mixed} is ${canonicalUuid(mixed)}`);
+    if (!new RegExp(UUID_V7_INPUT_PATTERN).test(mixed)) return void t.fail(`${mixed} does not fit the pattern`);
+    if (withCanonicalUuids(`/A/${mixed}?x=${mixed}&y=AB-CD`) !== `/A/${id}?x=${id}&y=AB-CD`) return void t.fail(mixed);
+  }
+  const v4 = "F47AC10B-58CC-4372-A567-0E02B2C3D479";
+  t.equal(canonicalUuid(v4), v4.toLowerCase(), "of any version");
+  t.notMatch(v4, new RegExp(UUID_V7_INPUT_PATTERN));
+  for (const wrong of [
+    `{${v4}}`,
+    `urn:uuid:${v4}`,
+    v4.replaceAll("-", ""),
+    ` ${v4}`,
+    `${v4}\n`,
+    v4.replace("0", "O"),
+    "",
+  ]) {
+    t.equal(canonicalUuid(wrong), undefined, JSON.stringify(wrong));
   }
 });
 

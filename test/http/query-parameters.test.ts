@@ -4,6 +4,7 @@ import { parseQuery } from "../../http/query-parameters.js";
 
 const DECLARED = {
   serial_number: { type: "string", description: "" },
+  program_id: { type: "string", format: "uuid", description: "" },
   updated_since: { type: "string", format: "date-time", description: "" },
   limit: { type: "integer", minimum: 1, maximum: 1000, default: 50, description: "" },
   offset: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "" },
@@ -24,13 +25,13 @@ function refusal(query: string) {
 }
 
 t.test("absent, empty and unknown parameters", async (t) => {
-  const defaults = { serial_number: undefined, updated_since: undefined, limit: 50, offset: 0 };
+  const defaults = { serial_number: undefined, program_id: undefined, updated_since: undefined, limit: 50, offset: 0 };
   for (const query of [
     "",
     "&&",
     "limit",
     "limit=",
-    "limit=&offset=&updated_since=&serial_number=",
+    "limit=&offset=&updated_since=&serial_number=&program_id=",
     "unknown=1&unknown=2",
     "__proto__=1",
     "%zz=1",
@@ -52,6 +53,27 @@ t.test("strings are percent-decoded UTF-8, a plus is a space, %2B a plus", async
       code: "invalid_parameter",
       params: { field: "serial_number", in: "query", value: broken, allowed: "percent-encoded UTF-8" },
     });
+  }
+});
+
+t.test("an id is a UUID in either case, and handed on in lower case", async (t) => {
+  const id = "f47ac10b-58cc-7372-a567-0e02b2c3d479";
+  for (const text of [id, id.toUpperCase(), id.replace("f", "F"), id.replace("f", "%66")]) {
+    t.equal(parse(`program_id=${text}`).program_id, id, text);
+  }
+  for (const text of [
+    "x",
+    "1",
+    id.slice(1),
+    `${id}0`,
+    id.replaceAll("-", ""),
+    `%7B${id}%7D`,
+    `+${id}`,
+    `urn:uuid:${id}`,
+  ]) {
+    const { message, params } = refusal(`program_id=${text}`) as { message: string; params: unknown };
+    t.match(params, { field: "program_id", in: "query", value: decodeURIComponent(text.replace("+", " ")) }, text);
+    t.match(message, /program_id must be a UUID/);
   }
 });
 
