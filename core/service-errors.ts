@@ -36,8 +36,18 @@ export const ERROR_CATALOGUE = {
     summary: "A parameter or body field has a value that is not allowed.",
   },
   malformed_json: { status: 422, retryable: false, summary: "The request body is not JSON." },
+  misdirected_request: {
+    status: 421,
+    retryable: false,
+    summary:
+      "Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names.",
+  },
   unauthorized: { status: 401, retryable: false, summary: "An API key is needed, or the one sent is not valid." },
-  forbidden: { status: 403, retryable: false, summary: "The API key lacks the scope that this needs." },
+  forbidden: {
+    status: 403,
+    retryable: false,
+    summary: "The API key lacks the scope that this needs, or a page of another origin asks to write.",
+  },
   internal_error: { status: 500, retryable: true, summary: "The service failed; its log has the trace id." },
   unavailable: { status: 503, retryable: true, summary: "The service cannot answer this now." },
 } as const satisfies Record<string, { status: number; retryable: boolean; summary: string }>;

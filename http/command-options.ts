@@ -138,9 +138,27 @@ function parseBaseUrl(text: string): string | undefined {
 }
 
 function parseOrigins(text: string): readonly string[] | undefined {
-  const origins = text.split(",").map((one) => one.trim());
-  const isOrigin = (one: string) => one === "*" || (URL.canParse(one) && /^https?:\/\/[^/]+$/.test(one));
-  return origins.every(isOrigin) ? origins : undefined;
+  return listOf(text, (one) => {
+    if (one === "*") return one;
+    if (!/^https?:\/\/[^/]+$/i.test(one) || !URL.canParse(one)) return undefined;
+    // As browsers send it: in lower case, without the default port, international names in ASCII.
+    const { origin, href } = new URL(one);
+    return href === `${origin}/` ? origin : undefined;
+  });
+}
+
+function parseHostNames(text: string): readonly string[] | undefined {
+  return listOf(text, (one) => {
+    if (!/^[^\s:/?#@%*\\[\]]+$/.test(one) || !URL.canParse(`http://${one}`)) return undefined;
+    // As clients send it: international names in ASCII.
+    return new URL(`http://${one}`).hostname;
+  });
+}
+
+/** Parts with commas between, each as `parse` reads it; undefined when it does not take one of them. */
+function listOf(text: string, parse: (part: string) => string | undefined): readonly string[] | undefined {
+  const parts = text.split(",").map((part) => parse(part.trim()));
+  return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
 function parseSwitch(text: string): boolean | undefined {
@@ -184,6 +202,14 @@ export const SERVE_OPTIONS = {
     description: "origins whose pages may use the interface, reading and writing, separated by commas; * for any",
     allowed: "* or origins such as https://dashboard.factory, separated by commas",
     parse: parseOrigins,
+    fallback: [],
+  }),
+  "allowed-host": option<readonly string[]>({
+    placeholder: "<names>",
+    description:
+      "further names that clients reach the service by, separated by commas; without --api-keys, a request for another host is refused",
+    allowed: "host names without a port such as cell-7.factory, separated by commas",
+    parse: parseHostNames,
     fallback: [],
   }),
   "base-url": option<string | undefined>({

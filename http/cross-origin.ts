@@ -1,3 +1,4 @@
+import { ServiceError } from "../core/service-errors.js";
 import type { HeaderLines } from "./reply.js";
 import type { RequestHeaders } from "./request-headers.js";
 
@@ -5,7 +6,7 @@ import type { RequestHeaders } from "./request-headers.js";
 const EXPOSED =
   "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
 const ALLOWED_HEADERS =
-  "Authorization, Content-Type, If-None-Match, If-Modified-Since, If-Range, Range, traceparent, tracestate";
+  "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Range, traceparent, tracestate";
 const PREFLIGHT_SECONDS = 600;
 
 /** Which pages of other origins may use the interface, reading and writing (Fetch standard, CORS protocol). No cookies are ever involved. */
@@ -36,10 +37,40 @@ export class CrossOrigin {
     ];
   }
 
+  /**
+   * Lets a page write only where its origin is the service's own, or one of those that may. Browsers say whether it is; older ones name the
+   * page's origin at least. Other programs send neither header.
+   * @param baseUrl what links start with for this request
+   * @throws ServiceError forbidden
+   */
+  checkWrite(headers: RequestHeaders, baseUrl: string): void {
+    const origin = headers.get("origin");
+    const site = headers.get("sec-fetch-site");
+    if (site === undefined && origin === undefined) return;
+    if (site === "same-origin" || site === "none") return;
+    if (this.#allowed(headers) !== undefined) return;
+    if (site === undefined && isOwnOrigin(origin as string, headers.get("host"), baseUrl)) return;
+    throw new ServiceError(
+      "forbidden",
+      "a page of another origin may not write here: --cors-origin names those that may",
+      {
+        field: "origin",
+        in: "header",
+        value: origin?.slice(0, 200) ?? null,
+        allowed: "absent, the service's own, or one of --cors-origin",
+      },
+    );
+  }
+
   #allowed(headers: RequestHeaders): string | undefined {
     const origin = headers.get("origin");
     if (origin === undefined) return undefined;
     if (this.#origins.includes("*")) return "*";
     return this.#origins.includes(origin) ? origin : undefined;
   }
+}
+
+/** By the host alone where the request's is the page's: the scheme is that of a proxy before us, if there is one. */
+function isOwnOrigin(origin: string, host: string | undefined, baseUrl: string): boolean {
+  return /^https?:\/\/(.*)$/.exec(origin)?.[1] === host?.toLowerCase() || origin === new URL(baseUrl).origin;
 }

@@ -11,6 +11,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   "bad_request",
   "length_required",
   "payload_too_large",
+  "misdirected_request",
   "internal_error",
   "unavailable",
 ];
@@ -62,7 +63,12 @@ function isDownload({ responses }: Route): boolean {
 }
 
 /** The OpenAPI 3.1 document of the declared routes. */
-export function openApiDocument(routes: readonly Route[], serviceVersion: string): JsonSchema {
+export function openApiDocument(
+  routes: readonly Route[],
+  serviceVersion: string,
+  /** What links start with; undefined: where the document comes from. */
+  baseUrl: string | undefined,
+): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     if (route.isUndocumented) continue;
@@ -77,7 +83,7 @@ export function openApiDocument(routes: readonly Route[], serviceVersion: string
       version: serviceVersion,
       description: "What the inspection cell produced: programs, runs, quality reports, defects, files and captures.",
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: baseUrl ?? "/" }],
     paths,
     webhooks: Object.fromEntries(
       Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, eventOperation(name, schema)]),

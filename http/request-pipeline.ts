@@ -4,10 +4,11 @@ import { type ErrorData, ServiceError } from "../core/service-errors.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../storage/relative-paths.js";
 import type { StorageError } from "../storage/storage-error.js";
+import type { AllowedHosts } from "./allowed-hosts.js";
 import type { ApiKeys } from "./api-keys.js";
 import { acceptsGzip, compressedReply, isCompressible } from "./compressed-reply.js";
 import { conditionalReply } from "./conditional-reply.js";
-import type { CrossOrigin } from "./cross-origin.js";
+import { CrossOrigin } from "./cross-origin.js";
 import { errorReply } from "./error-reply.js";
 import type { HeldBodies } from "./held-bodies.js";
 import { PathRouter } from "./path-router.js";
@@ -61,6 +62,8 @@ export interface RequestPipelineOptions {
   dataDirectory?: string;
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
+  /** Undefined: any Host. */
+  allowedHosts?: AllowedHosts | undefined;
   crossOrigin?: CrossOrigin;
   /** Told of every request once, when it is known what is sent. */
   onAnswer?: OnAnswer;
@@ -95,12 +98,13 @@ export class RequestPipeline {
   readonly #logsRequests: boolean;
   readonly #deadlineMs: number;
   readonly #apiKeys: ApiKeys | undefined;
-  readonly #crossOrigin: CrossOrigin | undefined;
+  readonly #allowedHosts: AllowedHosts | undefined;
+  readonly #crossOrigin: CrossOrigin;
   readonly #onAnswer: OnAnswer;
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
   #isDraining = false;
-  /** The last Host, and what links start with for it: most clients send the same. */
+  /** The last Host that was allowed, and what links start with for it: most clients send the same. */
   #lastHost: string | undefined;
   #lastBaseUrl = "";
 
@@ -112,7 +116,8 @@ export class RequestPipeline {
     this.#baseUrl = options.baseUrl;
     this.#scheme = options.scheme ?? "http";
     this.#apiKeys = options.apiKeys;
-    this.#crossOrigin = options.crossOrigin;
+    this.#allowedHosts = options.allowedHosts;
+    this.#crossOrigin = options.crossOrigin ?? new CrossOrigin([]);
     this.#onAnswer = options.onAnswer ?? (() => {});
     this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
     this.#log = options.log;
@@ -154,35 +159,37 @@ export class RequestPipeline {
     const { headers } = incoming;
     const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
+    const host = headers.get("host") as string;
+    if (host !== this.#lastHost) this.#takeHost(host);
+    const baseUrl = this.#lastBaseUrl;
     if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     incoming.route = route;
     if (this.#apiKeys !== undefined && route.scope !== "none") {
       this.#apiKeys.check(headers.get("authorization"), route.scope);
     }
+    if (route.method !== "GET") this.#crossOrigin.checkWrite(headers, baseUrl);
     if (route.body !== undefined) {
       if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
       const wrongType = mediaTypeFault(headers);
       if (wrongType !== undefined) throw wrongType;
     }
     const query = takesQuery ? parseQuery(route.query, incoming.query) : NO_QUERY;
-    const baseUrl = this.#baseUrl ?? this.#baseUrlOf(headers.get("host") as string);
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     incoming.handled = request;
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
   }
 
-  #baseUrlOf(host: string): string {
-    if (host !== this.#lastHost) {
-      this.#lastHost = host;
-      this.#lastBaseUrl = `${this.#scheme}://${host}`;
-    }
-    return this.#lastBaseUrl;
+  /** @throws ServiceError misdirected_request */
+  #takeHost(host: string): void {
+    this.#allowedHosts?.check(host);
+    this.#lastHost = host;
+    this.#lastBaseUrl = this.#baseUrl ?? `${this.#scheme}://${host}`;
   }
 
   #optionsReply({ path, headers }: IncomingRequest): Reply {
     const methods = (path === "*" ? ALL_METHODS : this.#router.methods(path)).join(", ");
-    const further = this.#crossOrigin?.preflightHeaders(headers, methods) ?? [];
+    const further = this.#crossOrigin.preflightHeaders(headers, methods);
     return { status: 204, headers: [["Allow", methods], ...further], body: null };
   }
 
@@ -297,7 +304,7 @@ export class RequestPipeline {
     if (this.#isDraining && !answer.closeConnection) answer = { ...answer, closeConnection: true };
     const tookMs = performance.now() - incoming.startedMs;
     this.#onAnswer(incoming.method, incoming.route?.path, answer.status, tookMs);
-    incoming.furtherHeaders = this.#crossOrigin?.linesFor(incoming.headers);
+    incoming.furtherHeaders = this.#crossOrigin.linesFor(incoming.headers);
     const isError = answer.status >= 400;
     if (isError || this.#logsRequests) this.#logAnswer(answer.status, incoming, traceId, tookMs);
     return answer;

@@ -5,6 +5,7 @@ import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import { type AllowedHosts, knownHosts } from "./allowed-hosts.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
@@ -41,6 +42,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     baseUrl: options["base-url"],
     apiKeys: keys,
     crossOrigin: new CrossOrigin(options["cors-origin"]),
+    allowedHosts: keys === undefined ? await allowedHosts(options) : undefined,
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
@@ -73,6 +75,10 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 export function stopGracefully(service: Service): Promise<void> {
   return service.stop(STOP_GRACE_MS);
+}
+
+function allowedHosts(options: ServeOptions): Promise<AllowedHosts> {
+  return knownHosts({ host: options.host, baseUrl: options["base-url"], further: options["allowed-host"] });
 }
 
 function isLoopback(host: string): boolean {

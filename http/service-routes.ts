@@ -28,6 +28,8 @@ export interface ServiceRouteOptions {
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
+  /** What absolute links start with; undefined: the request's Host. */
+  baseUrl?: string | undefined;
   /** A write about webhooks: resolves when it is committed and the view has it. */
   request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
 }
@@ -45,5 +47,5 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     metricsRoute(metrics),
     ...docsRoutes(),
   ];
-  return [...routes, openApiRoute(routes, serviceVersion)];
+  return [...routes, openApiRoute(routes, serviceVersion, options.baseUrl)];
 }

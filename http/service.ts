@@ -12,6 +12,7 @@ import { View } from "../storage/view.js";
 import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
 import { RecorderError, startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
+import type { AllowedHosts } from "./allowed-hosts.js";
 import type { ApiKeys } from "./api-keys.js";
 import { ArtefactWork } from "./artefact-work.js";
 import type { CrossOrigin } from "./cross-origin.js";
@@ -46,6 +47,8 @@ export interface ServiceOptions {
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   crossOrigin?: CrossOrigin;
+  /** Undefined: any Host. */
+  allowedHosts?: AllowedHosts | undefined;
   log: ServiceLog;
 }
 
@@ -176,6 +179,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         ...view.components(),
       ],
       serviceVersion: recorderOptions.serviceVersion,
+      baseUrl: options.baseUrl,
       request: (request, gone) => recorder.request(request, gone),
     });
     const scheme = tls === undefined ? "http" : "https";
@@ -184,6 +188,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       baseUrl: options.baseUrl,
       scheme,
       apiKeys: options.apiKeys,
+      allowedHosts: options.allowedHosts,
       ...(options.crossOrigin !== undefined && { crossOrigin: options.crossOrigin }),
       log,
       dataDirectory,

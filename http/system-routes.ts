@@ -75,8 +75,8 @@ export function metricsRoute(metrics: Metrics): Route {
   });
 }
 
-/** The document over `routes` and over its own route. */
-export function openApiRoute(routes: readonly Route[], serviceVersion: string): Route {
+/** The document over `routes` and over its own route. @param baseUrl of links; undefined: the request's Host */
+export function openApiRoute(routes: readonly Route[], serviceVersion: string, baseUrl: string | undefined): Route {
   let document: Reply | undefined;
   const route: Route = defineRoute({
     method: "GET",
@@ -93,7 +93,7 @@ export function openApiRoute(routes: readonly Route[], serviceVersion: string): 
     scope: "read",
     handle(): Reply {
       document ??= jsonBytesReply(
-        Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion))),
+        Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion, baseUrl))),
         true,
       );
       return document;

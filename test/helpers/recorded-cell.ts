@@ -161,6 +161,7 @@ export class RecordedCell {
       }),
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
+      baseUrl: options.baseUrl,
       request: (request, gone) => this.request(request, gone),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });

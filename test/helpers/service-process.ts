@@ -26,11 +26,19 @@ export interface ProcessOptions {
   stderrFd?: number;
 }
 
+/** What tests send as Host: names of no machine. */
+const ALLOWED_HOSTS = "cell,x";
+
 /** The environment without the service's own variables, of which the developer may have some; TEST_FRONT chooses the front. */
 function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("INSPECTION_"));
   const front = process.env.TEST_FRONT;
-  return { ...Object.fromEntries(inherited), ...(front !== undefined && { INSPECTION_FRONT: front }), ...extra };
+  return {
+    ...Object.fromEntries(inherited),
+    ...{ INSPECTION_ALLOWED_HOST: ALLOWED_HOSTS },
+    ...(front !== undefined && { INSPECTION_FRONT: front }),
+    ...extra,
+  };
 }
 
 /** Runs the command to its end. */

@@ -273,3 +273,50 @@ onEveryFront(t, "pages of allowed origins may read, and ask before they write; o
   const refused = await headersOf(some.port, ["Origin: https://x", "Access-Control-Request-Method: POST"], "OPTIONS");
   t.equal(refused["access-control-allow-methods"], undefined);
 });
+
+onEveryFront(t, "a page of another origin may write only where --cors-origin names it", async (t, serve) => {
+  const seen: string[] = [];
+  const handlers = Object.fromEntries(
+    ["GET /a", "POST /a", "PATCH /a", "DELETE /a"].map((name) => [
+      name,
+      () => {
+        seen.push(name);
+        return jsonReply(1);
+      },
+    ]),
+  );
+  const some = await serve(t, handlers, { crossOrigin: new CrossOrigin(["https://dashboard.factory"]) });
+  const none = await serve(t, handlers, { baseUrl: "https://mes.example:8443/cell" });
+  const any = await serve(t, handlers, { crossOrigin: new CrossOrigin(["*"]) });
+  const status = async (port: number, method: string, headers: string[]) => {
+    const response = await rawRequest(port, request("/a", [...headers, "Content-Length: 0"], method), method);
+    if (response?.status === 403) t.match(response.json(), { code: "forbidden", params: { field: "origin" } });
+    return response?.status;
+  };
+  const own: string[][] = [
+    ...[[], ["Origin: http://x"], ["Origin: https://x"], ["Sec-Fetch-Site: same-origin"], ["Sec-Fetch-Site: none"]],
+    // Behind a proxy that names another Host: the browser's word counts.
+    ["Origin: https://front.example", "Sec-Fetch-Site: same-origin"],
+  ];
+  const foreign: string[][] = [
+    ...[["Origin: https://evil.example"], ["Origin: null"], ["Origin: http://x:81"], ["Origin: http://x.evil.example"]],
+    ...[["Sec-Fetch-Site: cross-site"], ["Sec-Fetch-Site: same-site"], ["Origin: "], ["Origin: https://evil@x"]],
+    ["Origin: http://x", "Sec-Fetch-Site: cross-site"],
+    ["Origin: http://x", "Origin: https://evil.example"],
+  ];
+  for (const method of ["POST", "PATCH", "DELETE"]) {
+    for (const headers of own) t.equal(await status(none.port, method, headers), 200, `${method} ${headers}`);
+    for (const headers of foreign) {
+      seen.length = 0;
+      for (const { port } of [none, some]) t.equal(await status(port, method, headers), 403, `${method} ${headers}`);
+      t.same(seen, [], "no handler ran");
+    }
+    const dashboard = ["Origin: https://dashboard.factory", "Sec-Fetch-Site: cross-site"];
+    t.equal(await status(some.port, method, dashboard), 200, "one that may");
+    t.equal(await status(none.port, method, dashboard), 403);
+    t.equal(await status(any.port, method, dashboard), 200);
+    t.equal(await status(none.port, method, ["Origin: https://mes.example:8443"]), 200, "that of --base-url");
+    t.equal(await status(none.port, method, ["Origin: https://mes.example"]), 403);
+  }
+  for (const headers of foreign) t.equal(await status(none.port, "GET", headers), 200, "reads are a matter of CORS");
+});

@@ -34,6 +34,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "disk-critical-bytes": null,
     "retain-days": null,
     "retain-bytes": null,
+    "allowed-host": [],
     "webhook-allow": [],
     "webhook-deny": [],
     "webhook-ca": null,
@@ -84,6 +85,19 @@ t.test("values are read as what they are", async (t) => {
       port: 0,
     },
   );
+  t.same((await resolve({ "allowed-host": "Cell-7.factory, bücher.example,a_b" }))["allowed-host"], [
+    ...["cell-7.factory", "xn--bcher-kva.example", "a_b"],
+  ]);
+  // As browsers send an origin (Fetch standard): in lower case, without the default port.
+  t.same(
+    (await resolve({ "cors-origin": "https://MES.local:443, http://mes.local:8080,HTTP://mes.local:80,*" }))[
+      "cors-origin"
+    ],
+    ["https://mes.local", "http://mes.local:8080", "http://mes.local", "*"],
+  );
+  t.same((await resolve({ "cors-origin": "https://bücher.example" }))["cors-origin"], [
+    "https://xn--bcher-kva.example",
+  ]);
   t.match(await resolve({ "disk-low-bytes": "2.5%", "disk-critical-bytes": "512MiB" }), {
     "disk-low-bytes": { share: 0.025 },
     "disk-critical-bytes": { bytes: 512 * 1024 * 1024 },
@@ -108,6 +122,17 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
     ["base-url", "ftp://x", /http or https URL/],
     ["base-url", "http://u:p@x", /without user/],
     ["base-url", "http://x?y", /query/],
+    ["allowed-host", "", /host names without a port/],
+    ["allowed-host", "cell:8000", /without a port/],
+    ["allowed-host", "http://cell", /without a port/],
+    ["allowed-host", "*", /without a port/],
+    ["allowed-host", "a,,b", /separated by commas/],
+    ["allowed-host", "a b", /separated by commas/],
+    ["allowed-host", "[::1]", /host names/],
+    ["cors-origin", "https://mes.local/", /origins such as/],
+    ["cors-origin", "https://u@mes.local", /origins such as/],
+    ["cors-origin", "https://mes.local?x", /origins such as/],
+    ["cors-origin", "mes.local", /origins such as/],
     ["front", "nginx", /one of uws, node/],
     ["durability", "half", /full, interval, none/],
     ["finalize-timeout", "soon", /duration/],
