@@ -3,7 +3,7 @@
  * UTC with six decimals and Z, so that they sort as text.
  */
 const TIMESTAMP =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?(?:([Zz])|([+-])(\d{2}):?(\d{2}))?$/;
+  /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:([Zz])|([+-])(\d{2}):?(\d{2}))?$/;
 
 const DAY_SECONDS = 86_400;
 const TWO_DIGITS = Array.from({ length: 100 }, (_, number) => String(number).padStart(2, "0"));
@@ -45,18 +45,29 @@ export function parseTimeUs(text: string): number | undefined {
 
 /**
  * As `parseTimeUs`, for a bound that times are compared with: one before 1970 (0001-01-01, as some clients say "from the start") becomes 0,
- * one behind all times `TIME_LIMIT_US`. Undefined only when the text is not a date-time.
+ * one behind all times `TIME_LIMIT_US`; a leap second counts as the begin of the next second. Undefined only when the text is not a date-time.
  *
  * @param rounding of a time between two microseconds: down for a bound that times lie behind, up for one that they lie before
  */
 export function parseTimeBoundUs(text: string, rounding: "down" | "up"): number | undefined {
-  const readUs = readTimeUs(text);
-  const timeUs = readUs !== undefined && rounding === "up" && isBetweenMicroseconds(text) ? readUs + 1 : readUs;
+  const leapUs = readLeapSecondUs(text);
+  const readUs = leapUs ?? readTimeUs(text);
+  const isBetween = leapUs === undefined && isBetweenMicroseconds(text);
+  const timeUs = readUs !== undefined && rounding === "up" && isBetween ? readUs + 1 : readUs;
   return timeUs === undefined ? undefined : Math.min(Math.max(timeUs, 0), TIME_LIMIT_US);
 }
 
 function isBetweenMicroseconds(text: string): boolean {
   return /[.,]\d{6}0*[1-9]/.test(text);
+}
+
+/** 23:59:60 UTC, in any zone, as the next second's begin: the clock that times come from has no such second. */
+function readLeapSecondUs(text: string): number | undefined {
+  const [, minute, zone] = /^(.{16}):60(?:[.,]\d+)?(.*)$/.exec(text) ?? [];
+  const beforeUs = minute === undefined ? undefined : readTimeUs(`${minute}:59${zone}`);
+  if (beforeUs === undefined) return undefined;
+  const nextUs = beforeUs + 1_000_000;
+  return nextUs % (DAY_SECONDS * 1_000_000) === 0 ? nextUs : undefined;
 }
 
 function readTimeUs(text: string): number | undefined {

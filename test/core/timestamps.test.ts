@@ -39,7 +39,8 @@ t.test("what is read", async (t) => {
     ["2026-11-20T19:07:00.000001Z", us("2026-11-20T19:07:00Z", 1)],
     ["2026-11-20T19:07:00.1234569Z", us("2026-11-20T19:07:00Z", 123_456)],
     ["2026-11-20T19:07:00.999999999Z", us("2026-11-20T19:07:00Z", 999_999)],
-    ["2026-11-20T19:07:00.1234567890Z", undefined],
+    ["2026-11-20T19:07:00.1234567890Z", us("2026-11-20T19:07:00Z", 123_456)],
+    [`2026-11-20T19:07:00.${"9".repeat(400)}Z`, us("2026-11-20T19:07:00Z", 999_999)],
     ["2026-11-20T19:07:00.Z", undefined],
     ["2026-11-20T19:07:00+01:00", us("2026-11-20T18:07:00Z")],
     ["2026-11-20T19:07:00-0530", us("2026-11-21T00:37:00Z")],
@@ -92,8 +93,20 @@ t.test("a bound outside the times that can be is the first or the last of them",
     ["0001-02-29T00:00:00Z", undefined],
     ["0001-13-01T00:00:00Z", undefined],
     ["now", undefined],
+    ["2016-12-31T23:59:60Z", parseTimeUs("2017-01-01T00:00:00Z")],
+    ["2016-12-31T23:59:60.999999999999Z", parseTimeUs("2017-01-01T00:00:00Z")],
+    ["2016-12-31 23:59:60", parseTimeUs("2017-01-01T00:00:00Z")],
+    ["2017-01-01T01:59:60,5+02:00", parseTimeUs("2017-01-01T00:00:00Z")],
+    ["2016-12-31T18:29:60-0530", parseTimeUs("2017-01-01T00:00:00Z")],
+    ["2016-12-31T23:58:60Z", undefined],
+    ["2016-12-31T22:59:60Z", undefined],
+    ["2016-12-31T23:59:60+01:00", undefined],
+    ["2016-12-31T23:59:61Z", undefined],
+    ["2016-12-31T23:59:60.Z", undefined],
+    ["2016-02-30T23:59:60Z", undefined],
   ];
   for (const [text, expected] of cases) t.equal(parseTimeBoundUs(text, "down"), expected, text);
+  t.equal(parseTimeBoundUs("2016-12-31T23:59:60.5Z", "up"), parseTimeUs("2017-01-01T00:00:00Z"));
   const [first, next] = [parseTimeUs("2026-11-20T19:07:00.123456Z"), parseTimeUs("2026-11-20T19:07:00.123457Z")];
   for (const fraction of ["123456", "1234560", "123456000"]) {
     t.equal(parseTimeBoundUs(`2026-11-20T19:07:00.${fraction}Z`, "up"), first, fraction);
@@ -117,6 +130,7 @@ t.test("the cell link takes UTC with up to microseconds only", async (t) => {
     "2026-11-20T19:07:00+00:00",
     "2026-11-20T19:07:00.5",
     "2026-02-30T19:07:00Z",
+    "2016-12-31T23:59:60Z",
   ]) {
     t.equal(parseUtcTimeUs(text), undefined, text);
   }
