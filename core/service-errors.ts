@@ -25,6 +25,11 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     summary: "Retention removed the file's bytes; its entry stays listed.",
   },
+  precondition_failed: {
+    status: 412,
+    retryable: false,
+    summary: "What is served now is not the version that If-Match or If-Unmodified-Since asks for.",
+  },
   length_required: { status: 411, retryable: false, summary: "The request needs a Content-Length." },
   payload_too_large: { status: 413, retryable: false, summary: "The request body is over 64 KiB." },
   unsupported_media_type: { status: 415, retryable: false, summary: "The request body must be application/json." },

@@ -9,9 +9,10 @@ function tagOf(body: Uint8Array): string {
 }
 
 /**
- * What a GET or HEAD that succeeded answers under its conditions (RFC 9110, sections 13 and 14): 304 when the client has it already; of a
- * download the one range that was asked for; else all of it, with what later conditions need.
- * @throws ServiceError range_not_satisfiable; the body is released then
+ * What a GET or HEAD that succeeded answers under its conditions, in the order of RFC 9110, section 13.2.2: 412 when it is not the version that
+ * the client asks for; 304 when the client has it already; of a download the one range that was asked for; else all of it, with what later
+ * conditions need.
+ * @throws ServiceError precondition_failed, range_not_satisfiable; the body is released then
  */
 export function conditionalReply(reply: Reply, method: string, headers: RequestHeaders): Reply {
   const { body } = reply;
@@ -20,28 +21,38 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
     // Of a reply that is kept it stands there from the last time.
     const etag = reply.etag || tagOf(body);
     reply.etag = etag;
-    const { variesByEncoding = false } = reply;
-    return hasTag(headers.get("if-none-match"), etag) ? { status: 304, body: null, etag, variesByEncoding } : reply;
+    if (isUnchanged(etag, undefined, headers)) {
+      return { status: 304, body: null, etag, variesByEncoding: reply.variesByEncoding ?? false };
+    }
+    return reply;
   }
+  try {
+    return conditionalDownload(reply, body, method, headers);
+  } catch (error) {
+    body.release();
+    throw error;
+  }
+}
+
+function conditionalDownload(reply: Reply, body: StreamBody, method: string, headers: RequestHeaders): Reply {
   const { validators } = reply;
   const own: [string, string][] = [["Accept-Ranges", "bytes"]];
   if (validators !== undefined) {
     own.push(["ETag", validators.etag], ["Last-Modified", httpDate(validators.modifiedAtUs)]);
-    if (isUnchanged(validators, headers)) {
-      body.release();
-      return { status: 304, body: null, headers: own };
-    }
+  }
+  if (isUnchanged(validators?.etag, validators?.modifiedAtUs, headers)) {
+    body.release();
+    return { status: 304, body: null, headers: own };
   }
   const whole = { ...reply, headers: [...(reply.headers ?? []), ...own] };
   if (method !== "GET" || !rangeApplies(validators, headers)) return whole;
   const range = parseRange(headers.get("range"), body.totalBytes);
   if (range === undefined) return whole;
   if (range === "unsatisfiable") {
-    body.release();
     throw new ServiceError("range_not_satisfiable", "the range lies outside the file", {
       field: "range",
       in: "header",
-      value: (headers.get("range") as string).slice(0, 200),
+      value: (headers.get("range") as string).slice(0, SHOWN_CHARACTERS),
       allowed: `bytes within the file's ${body.totalBytes}`,
       size_in_bytes: body.totalBytes,
     });
@@ -51,22 +62,62 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
   return { ...whole, status: 206, headers: [...whole.headers, contentRange], body: part(body, first, last) };
 }
 
-// Of an entity tag: optional weakness, then anything but quotes and controls (RFC 9110, section 8.8.3).
-const TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\uffff]*")/g;
+const SHOWN_CHARACTERS = 200;
 
-/** Weak comparison, as If-None-Match asks for. */
-function hasTag(list: string | undefined, etag: string): boolean {
-  if (list === undefined) return false;
-  if (list.trim() === "*") return true;
-  const opaque = etag.replace(/^W\//, "");
-  for (const [, tag] of list.matchAll(TAG)) if (tag === opaque) return true;
-  return false;
+/**
+ * Whether the client has the present version already. A condition on a time counts only without the one on tags that it stands in for.
+ * @param etag undefined: nothing tells the version
+ * @param modifiedAtUs undefined: unknown, and conditions on it do not count
+ * @throws ServiceError precondition_failed when the client asks for another version
+ */
+function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined, headers: RequestHeaders): boolean {
+  const wanted = headers.get("if-match");
+  if (wanted !== undefined) {
+    if (!hasTag(wanted, etag, "strong")) throw anotherVersion("if-match", wanted, strongTagsOf(etag));
+  } else {
+    const until = headers.get("if-unmodified-since");
+    // NaN, of what is no date, is not below anything.
+    if (until !== undefined && modifiedAtUs !== undefined && parseHttpDate(until) < wholeSecondsMs(modifiedAtUs)) {
+      throw anotherVersion("if-unmodified-since", until, `${httpDate(modifiedAtUs)} or later`);
+    }
+  }
+  const had = headers.get("if-none-match");
+  if (had !== undefined) return hasTag(had, etag, "weak");
+  const since = headers.get("if-modified-since");
+  return since !== undefined && modifiedAtUs !== undefined && parseHttpDate(since) >= wholeSecondsMs(modifiedAtUs);
 }
 
-function isUnchanged({ etag, modifiedAtUs }: Validators, headers: RequestHeaders): boolean {
-  const tags = headers.get("if-none-match");
-  if (tags !== undefined) return hasTag(tags, etag);
-  return parseHttpDate(headers.get("if-modified-since") ?? "") >= wholeSecondsMs(modifiedAtUs);
+function strongTagsOf(etag: string | undefined): string {
+  return etag === undefined || etag.startsWith("W/") ? "*: what is served has no strong ETag" : `* or ${etag}`;
+}
+
+function anotherVersion(field: string, value: string, allowed: string): ServiceError {
+  const message = `the header ${field} asks for another version than the present one`;
+  const shown = { field, in: "header", value: value.slice(0, SHOWN_CHARACTERS), allowed };
+  return new ServiceError("precondition_failed", message, shown);
+}
+
+// One of a list, or nothing: weakness, then anything but quotes and controls between quotes (RFC 9110, sections 5.6.1 and 8.8.3).
+const LISTED_TAG = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*)?(?:,|$)/y;
+
+/**
+ * Whether the list names this version. By strong comparison no weak tag is the same as any. What is no list names nothing, since nobody can tell
+ * what was meant.
+ */
+function hasTag(list: string, etag: string | undefined, comparison: "strong" | "weak"): boolean {
+  if (list.trim() === "*") return true;
+  if (etag === undefined) return false;
+  const isWeak = etag.startsWith("W/");
+  const opaque = isWeak ? etag.slice(2) : etag;
+  let isNamed = false;
+  LISTED_TAG.lastIndex = 0;
+  while (LISTED_TAG.lastIndex < list.length) {
+    const match = LISTED_TAG.exec(list);
+    if (match === null) return false;
+    const [, weakness, tag] = match;
+    isNamed ||= tag === opaque && (comparison === "weak" || (!isWeak && weakness === undefined));
+  }
+  return isNamed;
 }
 
 /** If-Range lets the range count only for the version that the client has a part of; strong comparison. */
@@ -97,8 +148,8 @@ function httpDate(timeUs: number): string {
 }
 
 /**
- * The bytes that a Range header asks for (RFC 9110, section 14.1.2). Undefined for what a server may leave out of account: no header,
- * another unit, several ranges, a broken one.
+ * The bytes that a Range header asks for (RFC 9110, section 14.1.2). Undefined where all of it is to be answered: no header, another unit,
+ * several ranges, a broken one, the end of an empty file.
  */
 export function parseRange(
   header: string | undefined,
@@ -110,7 +161,9 @@ export function parseRange(
   const [, from = "", to = "", suffix] = match;
   if (suffix !== undefined) {
     const lengthBytes = Math.min(Number(suffix), totalBytes);
-    return lengthBytes === 0 ? "unsatisfiable" : { first: totalBytes - lengthBytes, last: totalBytes - 1 };
+    if (lengthBytes > 0) return { first: totalBytes - lengthBytes, last: totalBytes - 1 };
+    // The end of an empty file is all of it, which a 206 cannot say.
+    return Number(suffix) > 0 ? undefined : "unsatisfiable";
   }
   const first = Number(from);
   const last = to === "" ? totalBytes - 1 : Math.min(Number(to), totalBytes - 1);

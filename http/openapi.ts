@@ -25,7 +25,7 @@ const TRACE_HEADER = {
 };
 
 const ETAG_HEADER = {
-  ETag: { description: "Tells this version from others; for If-None-Match.", schema: { type: "string" } },
+  ETag: { description: "Tells this version from others; for If-None-Match and If-Match. Weak (`W/`) for JSON, strong for files.", schema: { type: "string" } },
 };
 
 const ERROR_SCHEMA: JsonSchema = { ...RESPONSE_SCHEMAS.ErrorResponse, examples: [ERROR_EXAMPLE] };
@@ -49,6 +49,7 @@ export function errorsOf(route: Route): ErrorCode[] {
       errors.add(code);
     }
   }
+  if (route.method === "GET") errors.add("precondition_failed");
   if (isDownload(route)) errors.add("range_not_satisfiable");
   if (route.scope !== "none") errors.add("unauthorized");
   if (route.scope === "manage") errors.add("forbidden");
@@ -170,7 +171,7 @@ function responsesOf(route: Route): JsonSchema {
   if (route.method === "GET" && ok !== undefined) {
     ok.headers = { ...TRACE_HEADER, ...ETAG_HEADER };
     const headers = ok.headers;
-    responses[304] = { description: "The client has it already, by If-None-Match.", headers };
+    responses[304] = { description: "The client has it already, by If-None-Match; of a file also by If-Modified-Since.", headers };
     if (isDownload(route)) responses[206] = { ...ok, description: "The range that was asked for." };
   }
   const byStatus = new Map<number, ErrorCode[]>();

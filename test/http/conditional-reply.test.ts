@@ -48,7 +48,9 @@ t.test("which bytes a Range asks for", async (t) => {
     ["bytes=10-11", 10, "unsatisfiable"],
     ["bytes=-0", 10, "unsatisfiable"],
     ["bytes=0-", 0, "unsatisfiable"],
-    ["bytes=-1", 0, "unsatisfiable"],
+    ["bytes=-0", 0, "unsatisfiable"],
+    ["bytes=-1", 0, undefined],
+    ["bytes=-500", 0, undefined],
     ["bytes=5-2", 10, undefined],
     ["bytes=0-1,3-4", 10, undefined],
     ["bytes=-", 10, undefined],
@@ -145,6 +147,9 @@ onEveryFront(t, "a download whole, in part, by HEAD and under conditions", async
   t.match(outside.json(), { code: "range_not_satisfiable", params: { field: "range", value: "bytes=1000000-" } });
   t.equal((await get(["Range: bytes=0-"], "GET", "/empty")).status, 416);
   t.equal((await get([], "GET", "/empty")).headers["content-length"], "0");
+  const end = await get(["Range: bytes=-500"], "GET", "/empty");
+  t.match({ status: end.status, headers: end.headers }, { status: 200, headers: { "content-length": "0" } });
+  t.equal(end.headers["content-range"], undefined, "the end of nothing is all of it");
 
   for (const headers of [
     [`If-None-Match: ${ETAG}`],

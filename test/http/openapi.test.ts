@@ -26,39 +26,39 @@ interface Document {
 
 /** The endpoints of the interface that this release serves, by hand. */
 const PATHS: Record<string, string> = {
-  "/runs": "200 304 400 401 411 413 421 422 500 503",
-  "/runs/active": "200 304 400 401 411 413 421 500 503",
-  "/runs/{run_id}": "200 304 400 401 404 411 413 421 500 503",
-  "/programs/{program_id}/runs": "200 304 400 401 404 411 413 421 422 500 503",
-  "/programs": "200 304 400 401 411 413 421 422 500 503",
-  "/programs/{program_id}": "200 304 400 401 404 411 413 421 500 503",
-  "/runs/{run_id}/quality-report": "200 304 400 401 404 411 413 421 500 503",
-  "/runs/{run_id}/defects": "200 304 400 401 404 411 413 421 500 503",
-  "/runs/{run_id}/files": "200 304 400 401 404 411 413 421 500 503",
-  "/runs/{run_id}/files/{name}": "200 206 304 400 401 404 410 411 413 416 421 500 503",
-  "/sensor/frames/{frame_id}": "200 304 400 401 404 411 413 421 500 503",
-  "/sensor/frames/{frame_id}/files": "200 304 400 401 404 411 413 421 500 503",
-  "/sensor/frames/{frame_id}/file.npy": "200 206 304 400 401 404 411 413 416 421 500 503",
-  "/sensor/frames/{frame_id}/file.ply": "200 206 304 400 401 404 411 413 416 421 500 503",
-  "/sensor/frames/{frame_id}/file.raw.ply": "200 206 304 400 401 404 411 413 416 421 500 503",
-  "/sensor/frames/{frame_id}/file.png": "200 206 304 400 401 404 411 413 416 421 500 503",
-  "/sensor/frames/{frame_id}/file.luminance.png": "200 206 304 400 401 404 411 413 416 421 500 503",
-  "/runs/{run_id}/steps/{step_index}/cl_sweep.csv": "200 206 304 400 401 404 411 413 416 421 422 500 503",
-  "/webhooks": "200 304 400 401 411 413 421 500 503",
+  "/runs": "200 304 400 401 411 412 413 421 422 500 503",
+  "/runs/active": "200 304 400 401 411 412 413 421 500 503",
+  "/runs/{run_id}": "200 304 400 401 404 411 412 413 421 500 503",
+  "/programs/{program_id}/runs": "200 304 400 401 404 411 412 413 421 422 500 503",
+  "/programs": "200 304 400 401 411 412 413 421 422 500 503",
+  "/programs/{program_id}": "200 304 400 401 404 411 412 413 421 500 503",
+  "/runs/{run_id}/quality-report": "200 304 400 401 404 411 412 413 421 500 503",
+  "/runs/{run_id}/defects": "200 304 400 401 404 411 412 413 421 500 503",
+  "/runs/{run_id}/files": "200 304 400 401 404 411 412 413 421 500 503",
+  "/runs/{run_id}/files/{name}": "200 206 304 400 401 404 410 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}": "200 304 400 401 404 411 412 413 421 500 503",
+  "/sensor/frames/{frame_id}/files": "200 304 400 401 404 411 412 413 421 500 503",
+  "/sensor/frames/{frame_id}/file.npy": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/file.ply": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/file.raw.ply": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/file.png": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/file.luminance.png": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/runs/{run_id}/steps/{step_index}/cl_sweep.csv": "200 206 304 400 401 404 411 412 413 416 421 422 500 503",
+  "/webhooks": "200 304 400 401 411 412 413 421 500 503",
   "POST /webhooks": "201 400 401 403 411 413 415 421 422 500 503",
-  "/webhooks/{webhook_id}": "200 304 400 401 404 411 413 421 500 503",
+  "/webhooks/{webhook_id}": "200 304 400 401 404 411 412 413 421 500 503",
   "PATCH /webhooks/{webhook_id}": "200 400 401 403 404 411 413 415 421 422 500 503",
   "DELETE /webhooks/{webhook_id}": "204 400 401 403 404 411 413 421 500 503",
   "POST /webhooks/{webhook_id}/test": "200 400 401 403 404 411 413 421 500 503",
-  "/webhooks/{webhook_id}/deliveries": "200 304 400 401 404 411 413 421 422 500 503",
-  "/webhook-deliveries/{delivery_id}": "200 304 400 401 404 411 413 421 500 503",
+  "/webhooks/{webhook_id}/deliveries": "200 304 400 401 404 411 412 413 421 422 500 503",
+  "/webhook-deliveries/{delivery_id}": "200 304 400 401 404 411 412 413 421 500 503",
   "POST /webhook-deliveries/{delivery_id}/retry": "200 400 401 403 404 409 411 413 421 500 503",
-  "/health": "200 304 400 401 411 413 421 500 503",
-  "/system/version": "200 304 400 401 411 413 421 500 503",
-  "/openapi.json": "200 304 400 401 411 413 421 500 503",
-  "/metrics": "200 304 400 401 411 413 421 500 503",
-  "/docs": "200 304 400 401 411 413 421 500 503",
-  "/livez": "200 304 400 411 413 421 500 503",
+  "/health": "200 304 400 401 411 412 413 421 500 503",
+  "/system/version": "200 304 400 401 411 412 413 421 500 503",
+  "/openapi.json": "200 304 400 401 411 412 413 421 500 503",
+  "/metrics": "200 304 400 401 411 412 413 421 500 503",
+  "/docs": "200 304 400 401 411 412 413 421 500 503",
+  "/livez": "200 304 400 411 412 413 421 500 503",
 };
 
 /** What their answers of success are, by hand: what they hold is held against these. */
@@ -164,8 +164,10 @@ t.test("the served document describes every route", async (t) => {
 t.test("the document's server is what links start with", async (t) => {
   const cell = new RecordedCell();
   t.teardown(() => cell.close());
-  const serversOf = async (port: number) =>
-    ((await rawRequest(port, "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"))?.json() as { servers: unknown }).servers;
+  const serversOf = async (port: number) => {
+    const response = await rawRequest(port, "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
+    return (response?.json() as { servers?: unknown } | undefined)?.servers;
+  };
   t.same(await serversOf(await cell.listen()), [{ url: "/" }]);
   const baseUrl = "https://mes.example/inspection";
   t.same(
