@@ -91,6 +91,20 @@ export function addressFault(address: string, port: number, policy: AddressPolic
   return undefined;
 }
 
+/**
+ * Why nothing can be delivered to a URL whose host is an address; undefined where something may, and for a name, which is judged when it is
+ * connected to. The URL's parser has read the address in any notation (0x7f.1, 2130706433), and writes it in the usual one.
+ * @param policyOf the policy for a port
+ */
+export function urlAddressFault(url: URL, policyOf: (port: number) => AddressPolicy): string | undefined {
+  const { hostname, protocol } = url;
+  const address = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  // A name that ends in a number would have been read as an address.
+  if (!/^[\d.]+$/.test(address) && !address.includes(":")) return undefined;
+  const port = Number(url.port || (protocol === "https:" ? 443 : 80));
+  return addressFault(address, port, policyOf(port));
+}
+
 /** ipaddr.js reads an IPv4-compatible address with dots as an IPv4-mapped one. */
 function parsed(text: string): Address {
   const [, ipv4] = /^::(\d+\.\d+\.\d+\.\d+)$/.exec(text) ?? [];

@@ -1,3 +1,4 @@
+import { type AddressPolicy, urlAddressFault } from "./address-policy.js";
 import { LIMITS } from "./limits.js";
 import { EVENT_NAMES, type EventName, ON_FAILURE_MODES, WEBHOOK_DEFAULTS, type WebhookSettings } from "./webhook.js";
 import { isUsableSecret } from "./webhook-signature.js";
@@ -10,7 +11,7 @@ const name = { type: "string", minLength: 1, maxLength: LIMITS.nameCharacters };
 const url = {
   type: "string",
   maxLength: LIMITS.webhookUrlCharacters,
-  description: "http or https, without user info and fragment.",
+  description: "http or https, without user info and fragment. An address that is never delivered to is refused.",
 };
 const subscribedEvents = {
   type: "array",
@@ -46,17 +47,26 @@ function orNull(properties: Properties): Properties {
 
 const required: Properties = { name, url, subscribed_events: subscribedEvents };
 
+/** Of an answer that is sent back. */
+const ignored: Properties = Object.fromEntries(
+  ["id", "has_secret", "created_at", "updated_at"].map((field) => [
+    field,
+    { readOnly: true, description: "Ignored, so that what GET gave can be sent back." },
+  ]),
+);
+
 export const WEBHOOK_REQUEST_SCHEMAS = {
+  /** Null for an optional field is the same as leaving it out. */
   CreateWebhookRequest: {
     type: "object",
-    properties: { ...required, ...options, secret } as Properties,
+    properties: { ...required, ...orNull(options), secret } as Properties,
     required: ["name", "url", "subscribed_events"],
     additionalProperties: false,
   },
   /** Null leaves a field unchanged, but for the secret, which it removes. */
   UpdateWebhookRequest: {
     type: "object",
-    properties: { ...orNull({ ...required, ...options }), secret } as Properties,
+    properties: { ...orNull({ ...required, ...options }), secret, ...ignored } as Properties,
     additionalProperties: false,
   },
 };
@@ -93,12 +103,17 @@ export interface WebhookRequestFault {
   allowed: string;
 }
 
-/** Of a body that need not fit its schema otherwise. */
-export function webhookRequestFaults({ url, secret }: Readonly<Record<string, unknown>>): WebhookRequestFault[] {
+/**
+ * Of a body that need not fit its schema otherwise.
+ * @param policyOf which addresses may be delivered to at a port
+ */
+export function webhookRequestFaults(
+  { url, secret }: Readonly<Record<string, unknown>>,
+  policyOf: (port: number) => AddressPolicy,
+): WebhookRequestFault[] {
   const faults: WebhookRequestFault[] = [];
-  if (typeof url === "string" && !isWebhookUrl(url)) {
-    faults.push({ field: "url", value: url, allowed: "an absolute http or https URL without user info and fragment" });
-  }
+  const allowed = typeof url === "string" ? allowedInsteadOf(url, policyOf) : undefined;
+  if (allowed !== undefined) faults.push({ field: "url", value: url as string, allowed });
   if (typeof secret === "string" && !isUsableSecret(secret)) {
     faults.push({ field: "secret", value: null, allowed: "base64 where it follows whsec_" });
   }
@@ -129,6 +144,13 @@ function settingsOf(body: WebhookRequestBody): Partial<WebhookSettings> {
     maxRetries: body.max_retries,
   };
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined && value !== null));
+}
+
+/** What a URL must be that this one is not; undefined when it may be this one. */
+function allowedInsteadOf(url: string, policyOf: (port: number) => AddressPolicy): string | undefined {
+  if (!isWebhookUrl(url)) return "an absolute http or https URL without user info and fragment";
+  const fault = urlAddressFault(new URL(url), policyOf);
+  return fault === undefined ? undefined : `a URL that events may be delivered to: ${fault}`;
 }
 
 /** Whether events can be sent to this address, as far as its text goes. */

@@ -25,7 +25,11 @@ const TRACE_HEADER = {
 };
 
 const ETAG_HEADER = {
-  ETag: { description: "Tells this version from others; for If-None-Match and If-Match. Weak (`W/`) for JSON, strong for files.", schema: { type: "string" } },
+  ETag: {
+    description:
+      "Tells this version from others; for If-None-Match and If-Match. Weak (`W/`) for JSON, strong for files.",
+    schema: { type: "string" },
+  },
 };
 
 const ERROR_SCHEMA: JsonSchema = { ...RESPONSE_SCHEMAS.ErrorResponse, examples: [ERROR_EXAMPLE] };
@@ -171,7 +175,10 @@ function responsesOf(route: Route): JsonSchema {
   if (route.method === "GET" && ok !== undefined) {
     ok.headers = { ...TRACE_HEADER, ...ETAG_HEADER };
     const headers = ok.headers;
-    responses[304] = { description: "The client has it already, by If-None-Match; of a file also by If-Modified-Since.", headers };
+    responses[304] = {
+      description: "The client has it already, by If-None-Match; of a file also by If-Modified-Since.",
+      headers,
+    };
     if (isDownload(route)) responses[206] = { ...ok, description: "The range that was asked for." };
   }
   const byStatus = new Map<number, ErrorCode[]>();

@@ -115,7 +115,8 @@ function faultOf({ keyword, params, instancePath, data, parentSchema, message }:
     case "required":
       return at(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
     case "additionalProperties": {
-      const known = Object.keys((parentSchema?.properties ?? {}) as object);
+      const properties = (parentSchema?.properties ?? {}) as Record<string, { readOnly?: boolean }>;
+      const known = Object.keys(properties).filter((field) => properties[field]?.readOnly !== true);
       const name = String(params.additionalProperty);
       return at(
         `${instancePath}/${pointerPart(name).slice(0, SHOWN_CHARACTERS)}`,

@@ -1,3 +1,4 @@
+import type { AddressPolicy } from "../core/address-policy.js";
 import type { ComponentRow } from "../core/health.js";
 import type { View } from "../storage/view.js";
 import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
@@ -32,16 +33,18 @@ export interface ServiceRouteOptions {
   baseUrl?: string | undefined;
   /** A write about webhooks: resolves when it is committed and the view has it. */
   request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
+  /** Which addresses webhooks may be delivered to at a port. */
+  receiverPolicy(this: void, port: number): AddressPolicy;
 }
 
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
-  const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request } = options;
+  const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES), new RunPages(view, RUN_PAGE_CACHE_BYTES)),
     ...programRoutes(view),
     ...fileRoutes(view, { open: openStoredSlices, made: madeFiles }),
-    ...webhookRoutes(view, request),
+    ...webhookRoutes(view, request, receiverPolicy),
     ...deliveryRoutes(view, request),
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),

@@ -10,6 +10,7 @@ import { SnapshotReader } from "../storage/snapshot-reader.js";
 import { StorageError } from "../storage/storage-error.js";
 import { View } from "../storage/view.js";
 import { SYSTEM_TIMERS } from "../workers/artefacts/artefact-pool.js";
+import { receiverPolicy, receiverRanges } from "../workers/dispatcher/receiver-policy.js";
 import { RecorderError, startRecorder } from "../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
 import type { AllowedHosts } from "./allowed-hosts.js";
@@ -169,6 +170,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       artefacts: () => artefacts.figures(),
       madeBytes: () => madeFiles.keptBytes,
     });
+    const ranges = receiverRanges(recorderOptions.receivers);
     const routes = serviceRoutes({
       metrics,
       view,
@@ -181,6 +183,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       serviceVersion: recorderOptions.serviceVersion,
       baseUrl: options.baseUrl,
       request: (request, gone) => recorder.request(request, gone),
+      receiverPolicy: (port) => receiverPolicy(ranges, server?.port ?? null, port),
     });
     const scheme = tls === undefined ? "http" : "https";
     const pipeline = new RequestPipeline({

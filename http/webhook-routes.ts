@@ -1,3 +1,4 @@
+import type { AddressPolicy } from "../core/address-policy.js";
 import { ServiceError } from "../core/service-errors.js";
 import type { Webhook } from "../core/webhook.js";
 import {
@@ -31,14 +32,12 @@ export function webhookNotFound(id: string): ServiceError {
   });
 }
 
-function bodyOf(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS, description: string): RequestBodyDeclaration {
-  return {
+/** @param receiverPolicy which addresses may be delivered to at a port */
+export function webhookRoutes(view: View, request: Request, receiverPolicy: (port: number) => AddressPolicy): Route[] {
+  const bodyOf = (name: keyof typeof WEBHOOK_REQUEST_SCHEMAS, description: string): RequestBodyDeclaration => ({
     ...{ name, description, schema: WEBHOOK_REQUEST_SCHEMAS[name], validate: validators[name] },
-    furtherFaults: webhookRequestFaults,
-  };
-}
-
-export function webhookRoutes(view: View, request: Request): Route[] {
+    furtherFaults: (body) => webhookRequestFaults(body, receiverPolicy),
+  });
   const requireWebhook = (id: string): Webhook => {
     const webhook = view.webhook(id);
     if (webhook === undefined) throw webhookNotFound(id);
@@ -97,7 +96,10 @@ export function webhookRoutes(view: View, request: Request): Route[] {
         "Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes.",
       pathParameters: { webhook_id: WEBHOOK_ID },
       query: {},
-      body: bodyOf("UpdateWebhookRequest", "What is to change."),
+      body: bodyOf(
+        "UpdateWebhookRequest",
+        "What is to change; the fields of the answer that cannot change are ignored.",
+      ),
       responses: { 200: jsonResponse("WebhookResponse", "The webhook as it is now.") },
       errors: [],
       scope: "manage",

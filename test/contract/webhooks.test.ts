@@ -193,7 +193,7 @@ t.test("a bad body changes nothing: every refusal, on create and on update", asy
       "the body is looked at first",
     );
   }
-  for (const field of ["on_failure_mode", "enabled", "max_retries", "name"]) {
+  for (const field of ["name", "url", "subscribed_events"]) {
     const refusal = await client.rawJson("POST", "/webhooks", { ...good, [field]: null });
     t.match(
       [refusal.status, refusal.json()],
@@ -655,18 +655,33 @@ t.test("a secret is nowhere but in the log's own bytes", async (t) => {
   t.match(run("inspect"), /"has_?[sS]ecret":true/);
 });
 
+const TO = { name: "x", subscribed_events: ["WebhookTest"] satisfies EventName[] };
+
+/** What is said of a URL whose host is an address: when a webhook is made of it, and when one is changed to it. */
+async function refusalOf(t: Test, client: ContractClient, url: string): Promise<string> {
+  const other = await client.post("/webhooks", { body: { ...TO, url: "http://name.invalid/" } });
+  const path = { webhook_id: other.id };
+  const made = await client.refusal("post", "/webhooks", 422, "invalid_parameter", { body: { ...TO, url } });
+  const asked = { path, body: { url, name: "y" } };
+  const changed = await client.refusal("patch", "/webhooks/{webhook_id}", 422, "invalid_parameter", asked);
+  for (const { params } of [made, changed]) t.match(params, { field: "url", in: "body", value: url });
+  t.equal(changed.message, made.message, url);
+  t.same(await client.get("/webhooks/{webhook_id}", { path }), other, "nothing of it is applied");
+  return made.message;
+}
+
 t.test("the service itself, link-local and the lists are refused as receivers", async (t) => {
   const { service, client } = await start(t, ["--webhook-deny", "127.0.0.9,10.0.0.0/8"]);
-  const errorOf = async (url: string): Promise<string | null> => {
-    const hook = await client.post("/webhooks", {
-      body: { name: "x", url, subscribed_events: ["WebhookTest"] },
-    });
-    return (await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } })).error;
-  };
+  const errorOf = (url: string) => refusalOf(t, client, url);
   t.match(await errorOf(`http://127.0.0.1:${service.port}/webhooks`), /the service itself/);
-  t.match(await errorOf(`http://localhost:${service.port}/`), /the service itself/);
+  t.match(await errorOf(`http://0x7f.1:${service.port}/webhooks`), /the service itself/);
   t.match(await errorOf("http://169.254.169.254/latest/meta-data"), /never allowed/);
+  t.match(await errorOf("http://[::ffff:169.254.169.254]/"), /never allowed/);
   t.match(await errorOf("http://127.0.0.9/"), /--webhook-deny/);
+  t.match(await errorOf("http://[::ffff:10.1.2.3]/"), /--webhook-deny/);
+  const named = await client.post("/webhooks", { body: { ...TO, url: `http://localhost:${service.port}/` } });
+  const tested = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: named.id } });
+  t.match(tested.error, /the service itself/, "a name is judged when it is connected to");
   const external = Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])
     .find(({ internal }) => !internal);
@@ -684,12 +699,36 @@ t.test(
   async (t) => {
     const { client } = await start(t, ["--webhook-allow", "127.0.0.1,10.0.0.0/8"]);
     const target = await receiver(t);
-    const errorOf = async (url: string): Promise<string | null> => {
-      const hook = await client.post("/webhooks", { body: { name: "x", url, subscribed_events: ["WebhookTest"] } });
-      return (await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } })).error;
-    };
-    t.equal(await errorOf(target.url), null);
+    const errorOf = (url: string) => refusalOf(t, client, url);
+    const hook = await client.post("/webhooks", { body: { ...TO, url: target.url } });
+    t.equal((await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } })).error, null);
     t.match(await errorOf("http://127.0.0.2/"), /--webhook-allow/);
     t.match(await errorOf("http://[2606:4700::5efe:a00:1]/"), /--webhook-allow/);
   },
 );
+
+t.test("what GET gave, with one field changed, can be sent back; a POST takes null as absent", async (t) => {
+  const { client } = await start(t);
+  const made = await client.post("/webhooks", {
+    body: {
+      ...{ name: "mes", url: "http://10.0.0.1/hook", subscribed_events: ["ProgramCompleted"], secret: SECRET },
+      ...{ on_failure_mode: null, enabled: null, max_retries: null },
+      ...{ delivery_timeout_seconds: null, retry_backoff_seconds: null },
+    },
+  });
+  t.match(made, { on_failure_mode: "IGNORE", enabled: true, delivery_timeout_seconds: 3, max_retries: 3 });
+  t.match(made, { retry_backoff_seconds: 1, has_secret: true });
+  const path = { webhook_id: made.id };
+  const got = await client.get("/webhooks/{webhook_id}", { path });
+  const changed = await client.patch("/webhooks/{webhook_id}", { path, body: { ...got, max_retries: 0 } });
+  t.same(changed, { ...got, max_retries: 0, updated_at: changed.updated_at });
+  t.ok(changed.updated_at > got.updated_at);
+  const odd = { id: "x", has_secret: false, created_at: "1970-01-01T00:00:00.000000Z", updated_at: 1, name: "other" };
+  const renamed = await client.rawJson("PATCH", `/webhooks/${made.id}`, odd);
+  t.equal(renamed.status, 200);
+  t.match(renamed.json(), { id: made.id, has_secret: true, created_at: made.created_at, name: "other" });
+  const unknown = await client.rawJson("PATCH", `/webhooks/${made.id}`, { ...got, name: "z", has_secrets: true });
+  t.equal(unknown.status, 422);
+  t.match(unknown.json(), { code: "invalid_parameter", params: { field: "has_secrets" } });
+  t.match(await client.get("/webhooks/{webhook_id}", { path }), { name: "other", max_retries: 0 });
+});

@@ -1,4 +1,5 @@
 import t from "tap";
+import type { AddressPolicy } from "../../core/address-policy.js";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import {
   createdWebhook,
@@ -45,6 +46,8 @@ const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
 };
 const REQUIRED = ["name", "url", "subscribed_events"];
 
+const POLICY: AddressPolicy = { allow: null, deny: [], own: [], ownPort: 8000 };
+
 /** As the routes take a body: by its schema, then by what a schema cannot say. */
 function parser(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS): RequestBodyParser {
   return new RequestBodyParser({
@@ -52,7 +55,7 @@ function parser(name: keyof typeof WEBHOOK_REQUEST_SCHEMAS): RequestBodyParser {
     description: "",
     schema: WEBHOOK_REQUEST_SCHEMAS[name],
     validate: validators[name],
-    furtherFaults: webhookRequestFaults,
+    furtherFaults: (body) => webhookRequestFaults(body, () => POLICY),
   });
 }
 const createParser = parser("CreateWebhookRequest");
@@ -121,11 +124,10 @@ t.test("every field takes what it may, and a wrong one is named", async (t) => {
       t.equal(errorOf(parseCreateWebhook, { ...MINIMAL, [field]: value }), undefined, `create, ${shown}`);
       t.equal(errorOf(parseUpdateWebhook, { [field]: value }), undefined, `update, ${shown}`);
     }
-    const isNullable = field === "secret";
     for (const [parse, body] of [
       ...bad.map((value) => [parseCreateWebhook, { ...MINIMAL, [field]: value }] as const),
       ...bad.map((value) => [parseUpdateWebhook, { [field]: value }] as const),
-      ...(isNullable ? [] : [[parseCreateWebhook, { ...MINIMAL, [field]: null }] as const]),
+      ...(REQUIRED.includes(field) ? [[parseCreateWebhook, { ...MINIMAL, [field]: null }] as const] : []),
     ]) {
       const error = errorOf(parse, body);
       t.match(error, { code: "invalid_parameter", params: { in: "body" } }, `${field}: ${JSON.stringify(body)}`);
@@ -133,7 +135,75 @@ t.test("every field takes what it may, and a wrong one is named", async (t) => {
       t.ok(String(error?.params.allowed).length > 0);
     }
   }
-  t.equal(errorOf(parseCreateWebhook, { ...MINIMAL, secret: null }), undefined, "no secret");
+});
+
+t.test("null for an optional field of a new webhook is the same as leaving it out", async (t) => {
+  const optional = Object.keys(FIELDS).filter((field) => !REQUIRED.includes(field));
+  t.equal(optional.length, 6);
+  for (const field of optional) {
+    t.same(parseCreateWebhook({ ...MINIMAL, [field]: null }), parseCreateWebhook(MINIMAL), field);
+  }
+  const nulls = Object.fromEntries(optional.map((field) => [field, null]));
+  t.same(parseCreateWebhook({ ...MINIMAL, ...nulls }), parseCreateWebhook(MINIMAL));
+});
+
+t.test("an update ignores what only answers have, whatever it is; other fields are refused", async (t) => {
+  const change = { max_retries: 1 };
+  for (const value of ["x", 1, null, true, [], {}]) {
+    const ignored = { id: value, has_secret: value, created_at: value, updated_at: value };
+    t.same(parseUpdateWebhook({ ...change, ...ignored }), parseUpdateWebhook(change), JSON.stringify(value));
+    for (const field of Object.keys(ignored)) {
+      const error = errorOf(parseCreateWebhook, { ...MINIMAL, [field]: value });
+      t.match(error, { params: { field, allowed: /^absent/ } }, "a new webhook takes none of them");
+    }
+  }
+  const error = errorOf(parseUpdateWebhook, { id: "x", hassecret: true, created: 1 });
+  t.match(error?.message, /hassecret must be absent/);
+  t.match(error?.message, /created must be absent: the fields are name, url, [a-z_, ]+, secret(;|$)/);
+  t.notMatch(error?.message, /updated_at/);
+});
+
+t.test("an address that is never delivered to is refused, in every notation; a name is not looked at", async (t) => {
+  const refused: [url: string, reason: RegExp][] = [
+    ["http://169.254.169.254/latest", /link-local/],
+    ["http://2852039166/", /link-local/],
+    ["http://0xa9fea9fe/", /link-local/],
+    ["http://0xA9.0376.43518/", /link-local/],
+    ["http://169.254.43518./", /link-local/],
+    ["http://%31%36%39.254.1.1/", /link-local/],
+    ["http://\uff11\uff16\uff19.254.1.1/", /link-local/],
+    ["http://[::ffff:169.254.169.254]/", /link-local/],
+    ["http://[0:0:0:0:0:FFFF:A9FE:1]/", /link-local/],
+    ["http://[64:ff9b::a9fe:a9fe]/", /link-local/],
+    ["http://[2002:a9fe:a9fe::1]/", /link-local/],
+    ["https://[fe80::1]/", /link-local/],
+    ["http://[fd00:ec2::254]/", /metadata/],
+    ["http://100.100.100.200/", /metadata/],
+    ["http://0/", /unspecified/],
+    ["http://0.0.0.0:9000/", /unspecified/],
+    ["http://[::]/", /unspecified/],
+    ["http://224.0.0.1/", /multicast/],
+    ["http://[ff02::1]/", /multicast/],
+    ["http://255.255.255.255/", /broadcast/],
+    ["http://127.0.0.1:8000/", /the service itself/],
+    ["http://0x7f.1:8000/", /the service itself/],
+    ["http://2130706433:8000", /the service itself/],
+    ["https://[::1]:8000/", /the service itself/],
+    ["https://[::ffff:127.0.0.9]:08000/", /the service itself/],
+  ];
+  for (const [url, reason] of refused) {
+    for (const error of [errorOf(parseCreateWebhook, { ...MINIMAL, url }), errorOf(parseUpdateWebhook, { url })]) {
+      t.match(error, { code: "invalid_parameter", params: { field: "url", in: "body", value: url } }, url);
+      t.match(error?.params.allowed, /^a URL that events may be delivered to: /, url);
+      t.match(error?.params.allowed, reason, url);
+    }
+  }
+  for (const url of [
+    ...["http://127.0.0.1/", "http://0x7f.1/", "http://[::1]:8001/", "http://10.0.0.1:8000/", "http://192.168.1.5/"],
+    ...["http://localhost:8000/", "http://metadata.google.internal/", "http://169.254.169.254.nip.io/", "http://a1/"],
+  ]) {
+    t.equal(errorOf(parseCreateWebhook, { ...MINIMAL, url }), undefined, url);
+  }
 });
 
 t.test("all wrong fields are named at once, with what is allowed", async (t) => {

@@ -162,6 +162,7 @@ export class RecordedCell {
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
       baseUrl: options.baseUrl,
+      receiverPolicy: () => ({ allow: null, deny: [], own: [], ownPort: null }),
       request: (request, gone) => this.request(request, gone),
     });
     const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });

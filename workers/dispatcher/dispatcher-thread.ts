@@ -1,6 +1,5 @@
 /** The dispatcher thread's entry: `workerData` is `DispatcherOptions`, the messages are those of dispatcher-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
-import { type AddressRange, parseAddressRange } from "../../core/address-policy.js";
 import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
@@ -14,6 +13,7 @@ import { startLookupProcess } from "./lookup-process.js";
 import { NameLookups } from "./name-lookups.js";
 import { ReceiverConnections } from "./receiver-connections.js";
 import { receiverConnector } from "./receiver-connector.js";
+import { receiverRanges } from "./receiver-policy.js";
 
 const port = parentPort;
 if (port === null) throw new Error("dispatcher-thread is a worker's entry");
@@ -30,8 +30,7 @@ const lookups = new NameLookups({ start: startLookupProcess, timers, nowMs });
 let ownPort: number | null = null;
 const connections = new ReceiverConnections(
   receiverConnector({
-    allow: options.allow.length === 0 ? null : options.allow.map(rangeOf),
-    deny: options.deny.map(rangeOf),
+    ...receiverRanges(options),
     extraCa: options.extraCa,
     ownPort: () => ownPort,
     lookUp: (hostname, callback) => lookups.lookUp(hostname, callback),
@@ -56,12 +55,6 @@ const dispatcher = new Dispatcher({
 function flush(): void {
   if (reports.length > 0) send({ kind: "reports", reports });
   reports = [];
-}
-
-function rangeOf(text: string): AddressRange {
-  const range = parseAddressRange(text);
-  if (range === undefined) throw new Error(`${text} is no address range`);
-  return range;
 }
 
 port.on("message", (message: RecorderToDispatcher) => {

@@ -1,19 +1,17 @@
 import { isIP } from "node:net";
-import { networkInterfaces } from "node:os";
 import { rootCertificates } from "node:tls";
 import { buildConnector } from "undici";
-import { type AddressPolicy, type AddressRange, addressFault } from "../../core/address-policy.js";
+import { addressFault } from "../../core/address-policy.js";
 import { LIMITS } from "../../core/limits.js";
 import type { LookupCallback } from "./name-lookups.js";
+import { type ReceiverRanges, receiverPolicy } from "./receiver-policy.js";
 
 /** The address is not one that deliveries may go to; nothing was sent. */
 export class AddressRefusedError extends Error {
   override name = "AddressRefusedError";
 }
 
-export interface ReceiverConnectorOptions {
-  allow: readonly AddressRange[] | null;
-  deny: readonly AddressRange[];
+export interface ReceiverConnectorOptions extends ReceiverRanges {
   extraCa: string | null;
   /** Null before the service serves. */
   ownPort(): number | null;
@@ -30,13 +28,7 @@ const ANOTHER_PORT = -1;
  * connected socket is judged once more, by its own word, before a byte of the event is sent.
  */
 export function receiverConnector(options: ReceiverConnectorOptions): buildConnector.connector {
-  const policy = (port: number): AddressPolicy => {
-    const ownPort = options.ownPort();
-    // Asked anew for each connection to that port: addresses come and go. For another port they do not matter.
-    const interfaces = port === ownPort ? Object.values(networkInterfaces()) : [];
-    const own = interfaces.flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
-    return { allow: options.allow, deny: options.deny, own, ownPort };
-  };
+  const policy = (port: number) => receiverPolicy(options, options.ownPort(), port);
   const connectorTo = (isOwnPort: boolean): buildConnector.connector =>
     buildConnector({
       timeout: LIMITS.dispatchWindowMs,

@@ -28,7 +28,11 @@ t.test("there is a most of webhooks; a deleted one makes room", async (t) => {
 
 t.test("all that writes or sends needs the scope to manage, and what only reads does not", async (t) => {
   const routes = [
-    ...webhookRoutes({} as View, () => Promise.reject()),
+    ...webhookRoutes(
+      {} as View,
+      () => Promise.reject(),
+      () => ({ allow: null, deny: [], own: [], ownPort: null }),
+    ),
     ...deliveryRoutes({} as View, () => Promise.reject()),
   ];
   t.equal(routes.length, 9);
