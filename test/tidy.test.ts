@@ -161,7 +161,7 @@ t.test("node:fs outside its seam fails", async (t) => {
 
 t.test("a second importer of a server or the pool fails", async (t) => {
   const importers = {
-    "uWebSockets.js": ['import uws from "uWebSockets.js";', 'const u = require("uWebSockets.js");'],
+    "uWebSockets.js": ['import uws from "uWebSockets.js";', 'const u = require("@btc-vision/uwebsockets.js");'],
     piscina: ['import { Piscina } from "piscina";', 'import type { Piscina } from "piscina";'],
     "node:http": ['import { createServer } from "node:http";', 'import * as h from "http"; h.createServer();'],
   };

@@ -77,7 +77,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["serve", ...data, "--host", "::"], /--open/],
     [["serve", ...data, "--host", "127.0.0.1.example.com"], /--open/],
     [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
-    [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of uws, node/],
+    [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of auto, uws, node/],
     [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key belong together/],
     [["serve", ...data, "--api-keys", join(folder, "absent.json")], /--api-keys: .*ENOENT/],
     [["serve", ...data, "--api-keys", notJson], /--api-keys: .*not-json\.json is not JSON/],
@@ -147,7 +147,7 @@ t.test("on node:http it serves without the native binary, and over TLS", async (
   const environment = { UWS_USE_FALLBACK: "1" };
   const args = ["serve", "--front", "node", "--tls-cert", certPath, "--tls-key", keyPath];
   const service = await start(t, { args, environment });
-  t.match(service.stdout, /^listening on https:\/\/127\.0\.0\.1:\d+\n$/);
+  t.match(service.stdout, /^listening on https:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
   const connection = await RawConnection.open(service.port, TEST_CERTIFICATE);
   connection.send("GET /system/version HTTP/1.1\r\nHost: x\r\n\r\n");
   t.equal((await connection.response())?.status, 200);
@@ -156,7 +156,7 @@ t.test("on node:http it serves without the native binary, and over TLS", async (
 
 t.test("it says where it listens in one line on stdout, and logs JSON lines to stderr", async (t) => {
   const service = await start(t, { args: ["serve", "--log-level", "debug"] });
-  t.match(service.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
+  t.match(service.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
   const response = await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
   const { stdout, stderr } = await service.end();
   t.equal(stdout.trim().split("\n").length, 1);
@@ -202,7 +202,7 @@ t.test("options come from the environment and the file too", async (t) => {
 
 t.test("--open serves on every address", async (t) => {
   const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open"] });
-  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+\n$/);
+  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+ \(front: .+\)\n$/);
   await new ContractClient(t, service.port).get("/livez");
 });
 
@@ -215,5 +215,5 @@ t.test("an IPv6 loopback", async (t) => {
     t.match((error as Error).message, /cannot listen on ::1/);
     return;
   }
-  t.match(service.stdout, /^listening on http:\/\/\[::1\]:\d+\n$/);
+  t.match(service.stdout, /^listening on http:\/\/\[::1\]:\d+ \(front: .+\)\n$/);
 });

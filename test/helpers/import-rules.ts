@@ -153,9 +153,11 @@ export function fileSystemBreaches(files: SourceFiles): string[] {
   return breaches;
 }
 
+const UWS_PACKAGES = ["uWebSockets.js", "@btc-vision/uwebsockets.js", "@trufflesuite/uws-js-unofficial"];
+
 /** What only one file of the product may import. A client of node:http is not its server. */
 const SOLE_IMPORTS: Record<string, (reference: Reference, text: string) => boolean> = {
-  "uWebSockets.js": ({ specifier }) => specifier === "uWebSockets.js",
+  "uWebSockets.js": ({ specifier }) => UWS_PACKAGES.includes(specifier),
   piscina: ({ specifier }) => specifier === "piscina",
   "node:http's server": ({ specifier, names }, text) =>
     ["http", "https", "http2"].includes(builtinOf(specifier)) &&
