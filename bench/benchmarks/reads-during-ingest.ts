@@ -10,7 +10,7 @@ const RUNS = { smoke: 60, full: 2_000 };
 /** Of one contestant before the next one has its turn, and how often each has its turn in a round. */
 const SLICE_SECONDS = { smoke: 0.25, full: 0.75 };
 const SLICES = { smoke: 1, full: 3 };
-/** A capture that begins or ends does more than stream: what it does then is not measured. */
+/** After the captures before are processed, until it is quiet. */
 const SETTLE_MS = 100;
 const DETAILS = 64;
 const STEPS = 8;
@@ -50,9 +50,12 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     head = capturing;
     const measureSlice = async (name: Pace, slices: ReadSlices): Promise<void> => {
       const pace = PACES[name];
-      if (pace !== null) await capturing.begin(pace);
-      else await whenProcessed(service.url);
-      await sleep(SETTLE_MS);
+      if (pace === null) {
+        await whenProcessed(service.url);
+        await sleep(SETTLE_MS);
+      } else {
+        await capturing.begin(pace);
+      }
       await slices.read(service.url, detailIds, count);
       if (pace === null) return;
       const { megabytes, seconds } = await capturing.end();
