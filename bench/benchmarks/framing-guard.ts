@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findUws, fullReason } from "../../http/uws-binary.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { loadEnd, measureHttpLoad } from "../load/http-load.js";
 import { startServer } from "../load/server-process.js";
@@ -11,6 +12,11 @@ const SECONDS = 3;
 const BODY_BYTES = 4_000;
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const found = findUws();
+  if (!("uws" in found)) {
+    const missing = ["guarded", "bare"].map((name) => ({ name, why: fullReason(found) }));
+    return { runners: {}, missing, notes: [], close: async () => {} };
+  }
   const file = join(context.directory, "body.json");
   writeFileSync(file, "x".repeat(BODY_BYTES));
   const start = (...options: string[]) =>

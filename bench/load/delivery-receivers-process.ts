@@ -4,7 +4,10 @@
  * answers `ReceiverFigures`. Every POST is read whole, counted, timed from the `timestamp` in its first bytes, and answered with 204.
  */
 
-import { requireUws } from "../../http/uws-binary.js";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { findUws, type UwsModule } from "../../http/uws-binary.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import type { ReceiverFigures } from "./delivery-receivers.js";
 
@@ -28,31 +31,59 @@ function arrived(receiver: number, body: Buffer): void {
   lastMs = nowMs;
 }
 
-const { uws } = requireUws();
-const app = uws.App();
-app.post("/*", (response, request) => {
-  const receiver = Number(request.getUrl().slice(1));
-  let head: Buffer | undefined;
-  response.onAborted(() => {});
-  response.onData((chunk, isLast) => {
-    head ??= Buffer.from(chunk.slice(0, HEAD_BYTES));
-    if (!isLast) return;
-    arrived(receiver, head);
-    response.writeStatus("204 No Content").endWithoutBody();
-  });
-});
-app.get("/*", (response) => {
-  const figures: ReceiverFigures = {
-    ...{ ports, total, lastMs, latency: latency.toData() },
-    ...{ fewest: Math.min(...counts), most: Math.max(...counts) },
-  };
-  response.end(JSON.stringify(figures));
-});
-for (let i = 0; i <= count; i++) {
-  app.listen("127.0.0.1", 0, (socket) => {
-    if (socket === false) throw new Error("no port to listen on");
-    ports.push(uws.us_socket_local_port(socket));
-  });
+function figures(): string {
+  const latencies = { latency: latency.toData(), fewest: Math.min(...counts), most: Math.max(...counts) };
+  return JSON.stringify({ ports, total, lastMs, ...latencies } satisfies ReceiverFigures);
 }
+
+function listenOnUws(uws: UwsModule): number[] {
+  const app = uws.App();
+  app.post("/*", (response, request) => {
+    const receiver = Number(request.getUrl().slice(1));
+    let head: Buffer | undefined;
+    response.onAborted(() => {});
+    response.onData((chunk, isLast) => {
+      head ??= Buffer.from(chunk.slice(0, HEAD_BYTES));
+      if (!isLast) return;
+      arrived(receiver, head);
+      response.writeStatus("204 No Content").endWithoutBody();
+    });
+  });
+  app.get("/*", (response) => {
+    response.end(figures());
+  });
+  const listening: number[] = [];
+  for (let i = 0; i <= count; i++) {
+    app.listen("127.0.0.1", 0, (socket) => {
+      if (socket === false) throw new Error("no port to listen on");
+      listening.push(uws.us_socket_local_port(socket));
+    });
+  }
+  return listening;
+}
+
+async function listenOnNode(): Promise<number[]> {
+  const answer: RequestListener = (request, response) => {
+    if (request.method === "GET") {
+      response.end(figures());
+      return;
+    }
+    let head: Buffer = Buffer.alloc(0);
+    request.on("data", (chunk: Buffer) => {
+      if (head.length === 0) head = chunk.subarray(0, HEAD_BYTES);
+    });
+    request.on("end", () => {
+      arrived(Number(request.url?.slice(1)), head);
+      response.writeHead(204).end();
+    });
+  };
+  const servers = Array.from({ length: count + 1 }, () => createServer(answer).listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  return servers.map((server) => (server.address() as AddressInfo).port);
+}
+
+// On uWebSockets.js they take less of the cores, which they share with the service; it does not load everywhere.
+const found = findUws();
+ports.push(...("uws" in found ? listenOnUws(found.uws) : await listenOnNode()));
 process.stdout.write(`listening on http://127.0.0.1:${ports.pop()}\n`);
 process.on("SIGTERM", () => process.exit(0));

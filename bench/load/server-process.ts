@@ -6,6 +6,8 @@ export interface ServerProcess {
   /** `http://host:port`, without a slash at its end. */
   url: string;
   pid: number;
+  /** What the service says that it serves on; undefined for other servers. */
+  front?: string | undefined;
   /** Ends it by SIGTERM, after 15 s by SIGKILL; rejects when it did not end cleanly. */
   stop(): Promise<void>;
 }
@@ -16,21 +18,25 @@ const STOP_TIMEOUT_MS = 15_000;
 
 /**
  * Starts `node <arguments>` and waits for its line `listening on http://…` on stdout. With `profileDirectory` the process
- * writes CPU profiles of all its threads there when it ends.
+ * writes CPU profiles of all its threads there when it ends. `environment` is added to that of this process.
  */
 export async function startServer(
   name: string,
   args: string[],
   profileDirectory: string | null,
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<ServerProcess> {
   const profiling = profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDirectory}`];
-  const child: ChildProcess = spawn(process.execPath, [...profiling, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child: ChildProcess = spawn(process.execPath, [...profiling, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let lastOutput = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     lastOutput = (lastOutput + chunk.toString()).slice(-4096);
   });
   const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
-  const url = await new Promise<string>((resolve, reject) => {
+  const { url, front } = await new Promise<{ url: string; front: string | undefined }>((resolve, reject) => {
     const fail = (why: string): void => {
       child.kill("SIGKILL");
       reject(new Error(`${name} ${why}; its last words:\n${lastOutput}`));
@@ -43,14 +49,15 @@ export async function startServer(
     });
     if (child.stdout === null) return fail("has no stdout");
     createInterface(child.stdout).on("line", (line) => {
-      const match = /listening on (http:\/\/\S+?)\/?(?: \(front: .*\))?$/.exec(line);
+      const match = /listening on (http:\/\/\S+?)\/?(?: \(front: (.*)\))?$/.exec(line);
       if (match === null) return;
       clearTimeout(timer);
-      resolve(match[1] as string);
+      resolve({ url: match[1] as string, front: match[2] });
     });
   });
   return {
     url,
+    front,
     pid: child.pid as number,
     async stop() {
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");

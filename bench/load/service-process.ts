@@ -20,19 +20,21 @@ export function startService(context: BenchmarkContext): Promise<ServiceProcess>
   return serveStore(context, join(context.directory, "store"));
 }
 
-/** As `startService`, on a data directory that may hold a store; `options` are further ones of `serve`. */
+/** As `startService`, on a data directory that may hold a store; `options` are further ones of `serve`, `environment` further variables. */
 export async function serveStore(
   context: BenchmarkContext,
   dataDirectory: string,
   options: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<ServiceProcess> {
   const socketPath = join(context.socketDirectory, "cell.sock");
   const refusals: string[] = [];
   const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath, ...options];
-  const server = await startServer("the service", args, context.profileDirectory);
+  const server = await startServer("the service", args, context.profileDirectory, environment);
   return {
     url: server.url,
     pid: server.pid,
+    front: server.front,
     socketPath,
     async connect(producer) {
       const client = new ProducerClient({

@@ -59,6 +59,29 @@ function figures(result: BenchmarkResult): string {
   return values + more;
 }
 
+function contestantFigures(result: BenchmarkResult): string {
+  const { metric } = result;
+  const valueGoal = result.goals.find(({ goal }) => goal.kind === "value")?.goal;
+  return [
+    figures(result),
+    `<h3>${escapeHtml(metric.name)}, every round (${metric.better} is better)</h3>`,
+    stripPlot(
+      result.contestants.map(
+        ({ name, rounds, spread }, series): StripRow => ({
+          label: name,
+          series,
+          values: rounds.map((r) => r.value),
+          spread,
+        }),
+      ),
+      `${metric.name}, ${metric.unit}`,
+      valueGoal?.kind === "value"
+        ? { value: valueGoal.value, label: `goal ${formatFigure(valueGoal.value)}` }
+        : undefined,
+    ),
+  ].join("\n");
+}
+
 function benchmarkSection(result: BenchmarkResult): string {
   const { metric } = result;
   const parts = [
@@ -82,25 +105,8 @@ function benchmarkSection(result: BenchmarkResult): string {
   for (const goal of result.unjudged ?? []) {
     parts.push(`<p>${escapeHtml(`not judged: ${describeGoal(goal, metric.unit)}`)}</p>`);
   }
-  const valueGoal = result.goals.find(({ goal }) => goal.kind === "value")?.goal;
-  parts.push(
-    figures(result),
-    `<h3>${escapeHtml(metric.name)}, every round (${metric.better} is better)</h3>`,
-    stripPlot(
-      result.contestants.map(
-        ({ name, rounds, spread }, series): StripRow => ({
-          label: name,
-          series,
-          values: rounds.map((r) => r.value),
-          spread,
-        }),
-      ),
-      `${metric.name}, ${metric.unit}`,
-      valueGoal?.kind === "value"
-        ? { value: valueGoal.value, label: `goal ${formatFigure(valueGoal.value)}` }
-        : undefined,
-    ),
-  );
+  // Without any, all of them are missing.
+  if (result.contestants.length > 0) parts.push(contestantFigures(result));
   if (result.pairs.length > 0) {
     const ratioGoal = result.goals.find(({ goal }) => goal.kind === "ratio")?.goal;
     parts.push(

@@ -102,7 +102,8 @@ export function benchmarkText(result: BenchmarkResult): string {
   ];
   if (result.error !== null) return [...parts, `   FAILED: ${result.error}`].join("\n");
   for (const { name, description } of result.contestants) parts.push(wrap(`- ${name}: ${description}`, "   "));
-  parts.push("", contestantTable(result));
+  // Without any, all of them are missing.
+  if (result.contestants.length > 0) parts.push("", contestantTable(result));
   const details = detailTable(result);
   if (details !== null) parts.push("", details);
   if (result.pairs.length > 0) {
