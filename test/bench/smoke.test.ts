@@ -28,8 +28,21 @@ const MAY_BE_MISSING = [
   ...(allUws().length < 1 ? [/^bare-uws|^bare$|^guarded$/] : []),
 ];
 
-async function runBench(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, ["dist/bench/main.js", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+interface BenchRun {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+function runBench(...args: string[]): Promise<BenchRun> {
+  return runBenchWith({}, ...args);
+}
+
+async function runBenchWith(environment: Record<string, string>, ...args: string[]): Promise<BenchRun> {
+  const child = spawn(process.execPath, ["dist/bench/main.js", ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk: Buffer) => {
@@ -106,6 +119,24 @@ t.test("every benchmark completes at smoke size, and leaves a valid result, a pa
   t.match(page, /^<!doctype html>[\s\S]*<\/html>\n$/);
   t.notMatch(page, /NaN|undefined|Infinity|<script|<link|src=/);
   for (const { name } of CHOSEN) t.ok(page.includes(`<h2 id="${name}">`), `${name} is on the page`);
+});
+
+t.test("where no build of uWebSockets.js loads, what needs one is missing and the rest is measured", async (t) => {
+  const json = join(t.testdir(), "result.json");
+  const names = ["run-detail-hot", "framing-guard", "webhook-deliveries"];
+  const args = ["--size", "smoke", "--json", json, "--only", ...names];
+  const { code, stdout } = await runBenchWith({ UWS_PACKAGE: "none" }, ...args);
+  t.equal(code, 0);
+  t.match(stdout, /service serves on node:http/);
+  const { benchmarks } = parseReport(readFileSync(json, "utf8"), json);
+  t.strictSame(
+    benchmarks.map(({ name, error, contestants }) => [name, error, contestants.map((contestant) => contestant.name)]),
+    [
+      ["run-detail-hot", null, ["service"]],
+      ["framing-guard", null, []],
+      ["webhook-deliveries", null, ["service", "plain-loop"]],
+    ],
+  );
 });
 
 t.test("wrong arguments end at once with a message and without measuring", async (t) => {
