@@ -4,6 +4,7 @@ import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
 import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
 import { FRONT_CHOICES, type FrontChoice } from "./front-name.js";
+import { LOG_FORMATS, type LogFormat } from "./log-format.js";
 import { LOG_LEVELS, type LogLevel } from "./log-level.js";
 
 /** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
@@ -270,6 +271,11 @@ export const SERVE_OPTIONS = {
   }),
   "cell-token-file": path("file with the token that producers send over TCP", null),
   "log-level": choice<LogLevel>("least level of log lines on stderr", LOG_LEVELS, "info"),
+  "log-format": choice<LogFormat>(
+    "log lines as JSON or as people read them; auto: that on a terminal",
+    LOG_FORMATS,
+    "auto",
+  ),
   config: path("JSON file with options by their long names", null),
 } as const satisfies OptionDeclarations;
 

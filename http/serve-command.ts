@@ -31,7 +31,7 @@ export async function startServing(options: ServeOptions): Promise<Service> {
   letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
-  const log = createServiceLog(options["log-level"], SERVICE_VERSION);
+  const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"]);
   const service = await startService({
     recorder: await recorderOptions(options),
     host: options.host.replace(/^\[(.*)\]$/, "$1"),

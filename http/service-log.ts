@@ -2,24 +2,30 @@ import pino from "pino";
 import { withCanonicalUuids } from "../core/identifiers.js";
 import { withoutKeys } from "./api-keys.js";
 import { LogDestination } from "./log-destination.js";
+import { type LogFormat, logLook } from "./log-format.js";
 import type { LogLevel } from "./log-level.js";
+import { readableLine } from "./readable-log.js";
 import { standardError } from "./standard-error.js";
 
 export type ServiceLog = pino.Logger;
 
 /**
- * The service's log: JSON lines to stderr. Written beside the event loop, since a client can have a line written with every bad request
+ * The service's log: JSON lines to stderr, or lines that people read. Written beside the event loop, since a client can have a line written with every bad request
  * and stderr may be a pipe that nobody reads: no answer waits for it. What waits when the process ends is written then, as far as it is taken.
  */
-export function createServiceLog(level: LogLevel, version: string): ServiceLog {
+export function createServiceLog(level: LogLevel, version: string, format: LogFormat = "json"): ServiceLog {
+  const { isReadable, hasColours } = logLook(format);
+  const look = (json: string) => (isReadable ? readableLine(json, hasColours) : json);
   const base = { service_version: version };
   const timestamp = pino.stdTimeFunctions.isoTime;
   const destination = new LogDestination(standardError(), (lines) => {
     const warning = { level: pino.levels.values.warn, ...base, dropped: lines };
-    return `${JSON.stringify(warning).slice(0, -1)}${timestamp()},"msg":"log lines were dropped: stderr took none"}\n`;
+    return look(
+      `${JSON.stringify(warning).slice(0, -1)}${timestamp()},"msg":"log lines were dropped: stderr took none"}\n`,
+    );
   });
   process.on("exit", () => destination.flushSync());
-  return pino({ level, base, timestamp }, destination);
+  return pino({ level, base, timestamp }, { write: (json) => destination.write(look(json)) });
 }
 
 /** A path or a query for a log line: no API key stands in it, and its ids are spelled as everywhere else in the log. */

@@ -50,6 +50,7 @@ t.test(
       "cell-listen",
       "cell-token-file",
       "log-level",
+      "log-format",
       "config",
     ]) {
       t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);

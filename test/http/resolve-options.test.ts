@@ -42,6 +42,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "cell-listen": null,
     "cell-token-file": null,
     "log-level": "info",
+    "log-format": "auto",
     config: null,
   });
   t.match(await resolveOptions(DEMO_OPTIONS, sources()), { data: "demo-data", runs: null, captures: null });
@@ -147,6 +148,7 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
     ["cell-listen", "7000", /HOST:PORT/],
     ["cell-listen", "x:70000", /HOST:PORT/],
     ["log-level", "loud", /one of trace/],
+    ["log-format", "text", /one of auto, json, pretty/],
   ];
   for (const [name, text, allowed] of cases) {
     await t.rejects(resolve({ [name]: text }), { name: "UsageError", message: allowed }, `${name} ${text}`);

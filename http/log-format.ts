@@ -1,0 +1,17 @@
+import { isatty } from "node:tty";
+
+/** `auto`: readable on a terminal, JSON elsewhere. */
+export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+const STDERR = 2;
+
+/** How lines on stderr are to look. Colours are for terminals, without NO_COLOR (no-color.org). */
+export function logLook(format: LogFormat): { isReadable: boolean; hasColours: boolean } {
+  const isTerminal = isatty(STDERR);
+  const { NO_COLOR, TERM } = process.env;
+  return {
+    isReadable: format === "pretty" || (format === "auto" && isTerminal),
+    hasColours: isTerminal && TERM !== "dumb" && (NO_COLOR ?? "") === "",
+  };
+}

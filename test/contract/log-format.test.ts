@@ -1,0 +1,73 @@
+import { execFile, spawnSync } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import t, { type Test } from "tap";
+import { rawRequest } from "../helpers/raw-http.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+
+const CLEAR_SCREEN = "GET /runs?limit=\u009b2J HTTP/1.1\r\nHost: x\r\n\r\n";
+
+async function stderrWith(t: Test, ...args: string[]): Promise<string> {
+  const service = await ServiceProcess.start({ args: ["serve", ...args] });
+  t.teardown(() => service.dispose());
+  await rawRequest(service.port, CLEAR_SCREEN);
+  return (await service.end()).stderr;
+}
+
+t.test("--log-format json, and auto where stderr is no terminal: JSON lines", async (t) => {
+  for (const args of [[], ["--log-format", "auto"], ["--log-format", "json"]]) {
+    const lines = (await stderrWith(t, ...args)).trim().split("\n");
+    t.ok(lines.length > 1);
+    for (const line of lines) t.match(JSON.parse(line), { service_version: /./, msg: /./ });
+  }
+});
+
+t.test("--log-format pretty: lines to read, without colours where stderr is no terminal", async (t) => {
+  const stderr = await stderrWith(t, "--log-format", "pretty");
+  t.match(stderr, /^\d\d:\d\d:\d\d {2}info {3}opened the log {2}/);
+  t.match(stderr, /^\d\d:\d\d:\d\d {2}info {3}request {2}trace_id=\S+ method=GET path=\/runs query=\S+ status=4\d\d /m);
+  t.notMatch(stderr, /[^\P{Cc}\n]/u);
+});
+
+t.test("--log-format pretty: a disk that is full behind stderr keeps no answer and no end waiting", async (t) => {
+  const stderrFd = openSync("/dev/full", "w");
+  t.teardown(() => closeSync(stderrFd));
+  const service = await ServiceProcess.start({ args: ["serve", "--log-format", "pretty"], stderrFd });
+  t.teardown(() => service.dispose());
+  for (let n = 0; n < 100; n++) t.equal((await rawRequest(service.port, CLEAR_SCREEN))?.status, 422);
+  t.equal((await service.end()).code, 0);
+});
+
+/** Runs the command with a terminal for its stderr until it has said its first line on stdout, and prints what came to the terminal. */
+const AT_TERMINAL = `
+import os, pty, subprocess, sys
+terminal, stderr = pty.openpty()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=stderr)
+child.stdout.readline()
+child.terminate()
+child.wait()
+os.close(stderr)
+try:
+    while piece := os.read(terminal, 4096): sys.stdout.buffer.write(piece)
+except OSError: pass # Linux's way to say that it has ended.
+`;
+
+const withTerminal =
+  spawnSync("python3", ["-c", "import pty"]).status === 0 ? {} : { skip: "no python3 with its module pty" };
+
+t.test("auto on a terminal: lines to read, in colours unless NO_COLOR says otherwise", withTerminal, async (t) => {
+  const data = mkdtempSync(join(tmpdir(), "inspection-terminal-"));
+  t.teardown(() => rmSync(data, { recursive: true }));
+  const shown = async (environment: Record<string, string>, ...args: string[]): Promise<string> => {
+    const command = [process.execPath, "dist/http/main.js", "serve", "--port", "0", "--data", data, ...args];
+    const { stdout } = await promisify(execFile)("python3", ["-c", AT_TERMINAL, ...command], {
+      env: { ...process.env, TERM: "xterm", NO_COLOR: "", ...environment },
+    });
+    return stdout.replaceAll("\u001b", "ESC");
+  };
+  t.match(await shown({}), /^\d\d:\d\d:\d\d {2}ESC\[32minfo ESC\[0m {2}opened the log/m);
+  t.match(await shown({ NO_COLOR: "1" }), /^\d\d:\d\d:\d\d {2}info {3}opened the log/m);
+  t.match(await shown({}, "--log-format", "json"), /^\{"level":30,/m);
+});
