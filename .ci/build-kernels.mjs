@@ -35,7 +35,7 @@ function readSource(name, baseDirectory) {
     .replaceAll(/(from "\.[^"]*)\.js"/g, '$1"');
 }
 
-export async function buildKernels() {
+async function buildKernels() {
   const digest = sourceDigest();
   if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return true;
   const { default: asc } = await import("assemblyscript/asc");
@@ -71,3 +71,5 @@ export async function buildKernels() {
   writeFileSync(stamp, digest);
   return true;
 }
+
+process.exit((await buildKernels()) ? 0 : 1);

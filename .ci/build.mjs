@@ -1,10 +1,11 @@
-// Compiles everything into dist/. A file removed from the sources is removed from dist too: a stale test or module
-// there would still run.
-import { spawnSync } from "node:child_process";
+// Compiles into dist/: everything, or with `product` the service alone, without tests and benchmarks. A file removed from the sources is
+// removed from dist too: a stale test or module there would still run.
+import "../http/check-node.mjs";
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { buildKernels } from "./build-kernels.mjs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { buildAllValidators, VALIDATORS } from "./build-validators.mjs";
+import { runQuietly, stage } from "./stage.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
@@ -22,10 +23,28 @@ function removeStale(directory) {
   }
 }
 
-removeStale("");
-const result = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], {
-  stdio: ["ignore", 2, 2],
-});
-if (result.status !== 0) process.exit(result.status ?? 1);
-await buildAllValidators();
-process.exit((await buildKernels()) ? 0 : 1);
+/** Of .ci/compilers: tests read sources by another version, whose interface the native one does not have. */
+function findTypescript() {
+  try {
+    return dirname(createRequire(import.meta.resolve("./compilers/package.json")).resolve("typescript/package.json"));
+  } catch {
+    console.error("the compilers are not installed: `npm install` installs them, and builds");
+    process.exit(1);
+  }
+}
+
+async function compile() {
+  removeStale("");
+  const project = process.argv[2] === "product" ? ".ci/tsconfig.json" : "tsconfig.json";
+  const kernels = runQuietly(process.execPath, [".ci/build-kernels.mjs"]);
+  const modules = await runQuietly(process.execPath, [join(typescript, "bin/tsc"), "-p", project]);
+  if (modules.ok) await buildAllValidators();
+  return [modules, await kernels];
+}
+
+// `npx` in a clone links it into npm's cache, and runs `prepare` of it: unseen, and where that fails the link stays broken.
+if (process.env.npm_lifecycle_event === "prepare" && process.env.npm_command === "exec") process.exit(0);
+const typescript = findTypescript();
+const results = await stage("compiling", compile);
+for (const { output } of results) process.stderr.write(output);
+process.exit(results.every(({ ok }) => ok) ? 0 : 1);

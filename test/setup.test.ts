@@ -1,0 +1,81 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import t, { type Test } from "tap";
+
+/** What a fresh clone has of what is run before anything is built. */
+function freshClone(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-clone-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, "http"));
+  for (const path of ["package.json", "package-lock.json", "http/check-node.mjs", "http/inspection-service.mjs"]) {
+    cpSync(path, join(folder, path));
+  }
+  cpSync(".ci", join(folder, ".ci"), { recursive: true, filter: (path) => !path.includes("node_modules") });
+  return folder;
+}
+
+/** @param version what Node is to say that it is */
+function runNode(folder: string, args: readonly string[], version = process.versions.node) {
+  const said = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } });`;
+  const preload = ["--import", `data:text/javascript,${encodeURIComponent(said)}`];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...preload, ...args], {
+    cwd: folder,
+    encoding: "utf8",
+  });
+  return { status, stdout, stderr };
+}
+
+t.test("a Node that is too old is told so in one line, before anything is installed or built", async (t) => {
+  const folder = freshClone(t);
+  for (const version of ["12.22.12", "18.20.8", "20.14.0"]) {
+    const stderr = `inspection-service needs Node 20.15 or newer; this is Node ${version}.\n`;
+    for (const args of [
+      [".ci/setup.mjs", "product"],
+      [".ci/setup.mjs"],
+      [".ci/build.mjs"],
+      ["http/inspection-service.mjs", "serve"],
+    ]) {
+      t.same(runNode(folder, args, version), { status: 1, stdout: "", stderr }, `${version}: ${args.join(" ")}`);
+    }
+  }
+  t.equal(existsSync(join(folder, "node_modules")), false);
+  t.match(
+    runNode(folder, ["http/inspection-service.mjs"], "20.15.0").stderr,
+    /not built yet/,
+    "the oldest that it runs on",
+  );
+  const { engines } = JSON.parse(readFileSync("package.json", "utf8")) as { engines: { node: string } };
+  t.equal(engines.node, ">=20.15");
+});
+
+t.test("the command in a clone where nothing is built says what to do, in one line", async (t) => {
+  const { status, stdout, stderr } = runNode(freshClone(t), ["http/inspection-service.mjs", "serve"]);
+  t.equal(status, 1);
+  t.equal(stdout, "");
+  t.match(stderr, /^inspection-service is not built yet: .*`npm install`.*\n$/);
+});
+
+t.test("the command is executable: npx in a clone runs the file as git has it", async (t) => {
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+  t.equal(spawnSync("http/inspection-service.mjs", ["--version"], { encoding: "utf8" }).stdout, `${version}\n`);
+});
+
+t.test("npm start compiles the product alone", async (t) => {
+  const compilers = createRequire(pathToFileURL(".ci/compilers/package.json"));
+  const tsc = compilers.resolve("typescript/package.json").replace("package.json", "bin/tsc");
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", ".ci/tsconfig.json", "--listFilesOnly"], {
+    encoding: "utf8",
+  });
+  const files = stdout.trim().split("\n");
+  t.ok(files.some((path) => path.endsWith("/http/main.ts")));
+  t.same(
+    files.filter((path) =>
+      /\/(test|bench)\/|node_modules\/(@types\/autocannon|openapi-|tap\/)/.test(path.replace(process.cwd(), "")),
+    ),
+    [],
+  );
+});
