@@ -282,6 +282,11 @@ export const SERVE_OPTIONS = {
 export const DEMO_OPTIONS = {
   ...SERVE_OPTIONS,
   data: path("data directory; created if missing", "demo-data", "demo-data"),
+  "retain-bytes": {
+    ...SERVE_OPTIONS["retain-bytes"],
+    fallback: undefined as number | null | undefined,
+    shownFallback: "2147483648 (2 GiB); off in a store that the demo did not make",
+  },
   runs: integer<number | null>("stop producing after so many runs", 1, 1_000_000, null, "keep producing"),
   seed: integer("seed of what the cell makes up", 0, 0xffff_ffff, 1, "1"),
   captures: path("folder of height maps to replay instead of made-up surfaces", null),

@@ -1,155 +1,153 @@
 import { once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
-import { FRAME_FORMATS, frameFileName, sweepFileName } from "../core/manifest.js";
+import { isatty } from "node:tty";
 import type { DemoCellReport } from "../workers/demo-cell/demo-cell-messages.js";
-import { startDemoCell } from "../workers/demo-cell/demo-cell-process.js";
+import { type DemoCellProcess, startDemoCell } from "../workers/demo-cell/demo-cell-process.js";
 import { startDemoReceiver } from "../workers/demo-cell/demo-receiver.js";
+import { SCENES } from "../workers/demo-cell/scenes.js";
 import type { DemoOptions } from "./command-options.js";
+import { type EndedRun, guide, runLine } from "./demo-guide.js";
+import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
+import { type DemoWebhookIds, registerReceivers } from "./demo-webhooks.js";
 import { startServing, stopGracefully, untilSignal } from "./serve-command.js";
+import { standardOutput } from "./standard-error.js";
 
 /** The demo cell could not go on. */
 export class DemoCellError extends Error {
   override name = "DemoCellError";
 }
 
+const STDOUT = 1;
+const RETAINED_BYTES = 2 * 1024 ** 3;
+
 /**
- * `demo`: the service, beside it a process that is a cell, over the real cell link, and a receiver of its webhooks. The service goes on
- * when the cell has made all its runs; a signal ends all.
+ * `demo`: the service, beside it a process that is a cell, over the real cell link, and receivers of its webhooks. The service goes on
+ * when the cell has made all its runs; a signal ends all, and so does a stdout or stderr whose reader is gone.
  * @throws DemoCellError when the cell ended by an error, once the service has ended too
  */
 export async function demo(options: DemoOptions): Promise<void> {
-  const signal = untilSignal();
+  let leave = (): void => {};
+  const left = new Promise<"left">((resolve) => (leave = () => resolve("left")));
+  const stopped = Promise.race([untilSignal(), left]);
+  const say = standardOutput(leave);
+  const owner = await storeOwner(options.data);
   const receiver = await startDemoReceiver();
-  const service = await startServing(options).catch((error: unknown) => {
+  const plan = demoPlan(options, owner);
+  const service = await startServing(plan.serveOptions, {
+    say,
+    onLogGone: leave,
+    async beforeOpening(recorder) {
+      // What keeps this store from being opened keeps the service from it too, which says so.
+      if (plan.hasOpeningRun) await makeOpeningRun(recorder, options.seed, stopped).catch(() => {});
+    },
+  }).catch((error: unknown) => {
     receiver.close();
     throw error;
   });
-  const webhookId = await registerReceiver(service.url, receiver.url);
+  if (owner === "new") await markStore(options.data).catch(() => {});
+  say(`open ${service.url}/docs first: every request of the interface, with a button to try it`);
+  for (const note of plan.notes) say(note);
+  const webhooks = await registerReceivers(service.url, receiver).catch((error: unknown) => {
+    say(`no receiver of webhooks is registered: ${(error as Error).message}`);
+    return undefined;
+  });
   let reason = "";
-  let shown: Promise<void> | undefined;
   const ending = new AbortController();
-  const cell = startDemoCell(
-    {
-      socketPath: service.cellSocketPath,
-      seed: options.seed,
-      runs: options.runs ?? 0,
-      ...(options.captures !== null && { capturesDirectory: options.captures }),
-    },
-    (report) => {
-      if (report.kind === "failed") reason = `: ${report.message}`;
-      if (report.kind === "run_ended" && report.ending === "finished") {
-        shown ??= showUrls(service.url, report, webhookId, ending.signal);
-      }
-    },
-  );
+  const { signal } = ending;
+  const teller = new Teller({ url: service.url, webhooks, isEndless: plan.cell.runs === 0, signal, say });
+  const onReport = (report: DemoCellReport): void => {
+    if (report.kind === "failed") reason = `: ${report.message}`;
+    if (report.kind === "run_ended") teller.runEnded(report);
+    if (report.kind === "ended") teller.cellEnded();
+  };
+  const cell = startDemoCell({ ...plan.cell, socketPath: service.cellSocketPath }, onReport);
   try {
-    const code = await Promise.race([signal, cell.exited]);
-    // Its last words may still be on their way when it has ended.
-    if (typeof code === "number" && cell.child.connected) await once(cell.child, "disconnect");
-    // A terminal's Ctrl-C goes to the cell as well: it can be gone before our own signal is here.
-    if (code === 0) await signal;
-    else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason}`);
-    else if (code === null) throw new DemoCellError(`the demo cell was killed${reason}`);
+    await untilStopped(cell, stopped, () => reason);
   } finally {
     ending.abort();
     await cell.stop();
-    await shown;
+    await teller.told;
     // Open, the receiver would keep the process from ending.
     await stopGracefully(service).finally(() => receiver.close());
   }
 }
 
-const RECEIVER_NAME = "demo receiver";
+/** What the options mean in a store of this owner. Nothing of another's store is removed unless a bound is given. */
+export function demoPlan(options: DemoOptions, owner: StoreOwner) {
+  const asked = options["retain-bytes"];
+  const retainBytes = asked === undefined ? (owner === "other" ? null : RETAINED_BYTES) : asked;
+  const runs = options.runs ?? 0;
+  // The last scene, though the first in time: with few runs the others come before it. Who keeps all captures has none removed.
+  const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
+  const isGuest = owner === "other";
+  const notes = isGuest
+    ? ["the demo did not make this store: the cell's name, units and components in it stay as they are"]
+    : [];
+  if (isGuest && asked === undefined) {
+    notes.push("and no captures are removed: --retain-bytes bounds what they take, about 5 GB an hour");
+  }
+  const remaining = hasOpeningRun && runs > 0 ? runs - 1 : runs;
+  const cell = {
+    seed: options.seed,
+    runs: remaining,
+    isGuest,
+    ...(options.captures !== null && { capturesDirectory: options.captures }),
+  };
+  return { serveOptions: { ...options, "retain-bytes": retainBytes }, hasOpeningRun, notes, cell };
+}
+
+/** Resolves when the demo is to end; the cell may have made all its runs before. @throws DemoCellError */
+async function untilStopped(cell: DemoCellProcess, stopped: Promise<unknown>, reason: () => string): Promise<void> {
+  const code = await Promise.race([stopped.then(() => undefined), cell.exited]);
+  // Its last words may still be on their way when it has ended.
+  if (typeof code === "number" && cell.child.connected) await once(cell.child, "disconnect");
+  // A terminal's Ctrl-C goes to the cell as well: it can be gone before our own signal is here.
+  if (code === 0) await stopped;
+  else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason()}`);
+  else if (code === null) throw new DemoCellError(`the demo cell was killed${reason()}`);
+}
+
+interface TellerOptions {
+  url: string;
+  webhooks: DemoWebhookIds | undefined;
+  /** The cell goes on without end. */
+  isEndless: boolean;
+  signal: AbortSignal;
+  say(line: string): void;
+}
 
 /**
- * Registers the receiver as a client does, in place of that of an earlier start. Gives the webhook's id; undefined where the interface
- * does not take it from here (API keys, a certificate of one's own): the demo goes on without.
+ * Says a line for each run, and behind the last scene what there is to look at. On a terminal that stays in view: no lines follow. Elsewhere they
+ * go on, so that a reader that is gone is noticed.
  */
-async function registerReceiver(base: string, url: string): Promise<string | undefined> {
-  const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
-    const response = await fetch(base + path, {
-      method,
-      ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
+class Teller {
+  /** Resolves when nothing is being said any more. Never rejects. */
+  told: Promise<void> = Promise.resolve();
+  readonly #options: TellerOptions;
+  readonly #runs: EndedRun[] = [];
+  #isGuideDue = true;
+
+  constructor(options: TellerOptions) {
+    this.#options = options;
+  }
+
+  runEnded(run: EndedRun): void {
+    if (this.#isGuideDue || !isatty(STDOUT)) this.#options.say(runLine(run));
+    if (this.#isGuideDue) this.#runs.push(run);
+    if (this.#runs.length === SCENES.length) this.#giveGuide();
+  }
+
+  cellEnded(): void {
+    if (this.#runs.length > 0) this.#giveGuide();
+  }
+
+  #giveGuide(): void {
+    if (!this.#isGuideDue) return;
+    this.#isGuideDue = false;
+    const { url, webhooks, signal, say, isEndless } = this.#options;
+    this.told = guide(url, this.#runs, webhooks, signal).then((lines) => {
+      if (lines === undefined) return;
+      const rest = `${isEndless ? "the cell" : "the service"} goes on, Ctrl-C ends it`;
+      say([`what to look at, in a browser or with curl (${rest}):`, ...lines].join("\n"));
     });
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}`);
-    return response.json();
-  };
-  try {
-    const webhooks = (await send("GET", "/webhooks")) as { id: string; name: string }[];
-    const earlier = webhooks.find(({ name }) => name === RECEIVER_NAME);
-    const events = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"];
-    const settings = { name: RECEIVER_NAME, url, subscribed_events: events };
-    const webhook =
-      earlier === undefined
-        ? await send("POST", "/webhooks", settings)
-        : await send("PATCH", `/webhooks/${earlier.id}`, settings);
-    return (webhook as { id: string }).id;
-  } catch (error) {
-    console.log(`no receiver of webhooks is registered: ${(error as Error).message}`);
-    return undefined;
   }
-}
-
-/** Between two looks at whether the first run's formats are made. */
-const LOOK_MS = 100;
-
-interface ListedFile {
-  name: string;
-  step_index: number | null;
-}
-
-/**
- * What is listed of the run once it has ended: every format of its captures, and all of them answer then. Undefined where the interface does not
- * answer from here (API keys, a certificate of one's own), or the demo ends.
- */
-async function listedFiles(base: string, runId: string, signal: AbortSignal): Promise<ListedFile[] | undefined> {
-  const read = async (path: string): Promise<unknown> => {
-    const response = await fetch(base + path, { signal });
-    if (!response.ok) throw new Error(`GET ${path} answered ${response.status}`);
-    return response.json();
-  };
-  try {
-    // The front may show a run as running still whose end the cell has been told of.
-    while (/^(running|finalizing)$/.test(((await read(`/runs/${runId}`)) as { status: string }).status)) {
-      await pause(LOOK_MS, undefined, { signal });
-    }
-    return (await read(`/runs/${runId}/files`)) as ListedFile[];
-  } catch {
-    return undefined;
-  }
-}
-
-/** Prints URLs of the first run as soon as all of them answer; none any more once the demo ends. Never rejects. */
-async function showUrls(
-  base: string,
-  { runId, frameIds }: Extract<DemoCellReport, { kind: "run_ended" }>,
-  webhookId: string | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const [frameId] = frameIds;
-  const listed = await listedFiles(base, runId, signal);
-  if (signal.aborted) return;
-  const names = new Set(listed?.map(({ name }) => name));
-  const formats = FRAME_FORMATS.filter((format) =>
-    // What needs no processing is there in any case.
-    listed === undefined ? format === "npy" : names.has(frameFileName(String(frameId), format)),
-  );
-  const sweeps = (listed ?? []).filter(({ name, step_index: step }) => step !== null && name === sweepFileName(step));
-  const pages = [
-    "/runs",
-    `/runs/${runId}`,
-    `/runs/${runId}/quality-report`,
-    `/runs/${runId}/files`,
-    ...(frameId === undefined ? [] : [`/sensor/frames/${frameId}/files`]),
-    ...(webhookId === undefined ? [] : [`/webhooks/${webhookId}/deliveries`]),
-    "/health",
-  ];
-  const downloads = [
-    ...(frameId === undefined ? [] : formats.map((format) => `/sensor/frames/${frameId}/file.${format}`)),
-    ...sweeps.map(({ step_index: step }) => `/runs/${runId}/steps/${step}/cl_sweep.csv`),
-    ...[...names].map((name) => `/runs/${runId}/files/${encodeURIComponent(name)}`),
-  ];
-  // Under their own names: most are nothing for a terminal.
-  const lines = [...pages.map((path) => `curl ${base}${path}`), ...downloads.map((path) => `curl -OJ ${base}${path}`)];
-  console.log(`the first run is there; try:\n${lines.map((line) => `  ${line}`).join("\n")}`);
 }

@@ -26,6 +26,7 @@ export interface LineSink {
 export class LogDestination {
   readonly #sink: LineSink;
   readonly #droppedLine: (lines: number) => string;
+  readonly #onGone: () => void;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   /** What is being written. */
@@ -34,10 +35,14 @@ export class LogDestination {
   #dropped = 0;
   #isGone = false;
 
-  /** @param droppedLine what to write, once there is room, of so many lines that were dropped */
-  constructor(sink: LineSink, droppedLine: (lines: number) => string) {
+  /**
+   * @param droppedLine what to write, once there is room, of so many lines that were dropped
+   * @param onGone called once a write has found that nobody takes anything any more
+   */
+  constructor(sink: LineSink, droppedLine: (lines: number) => string, onGone: () => void = () => {}) {
     this.#sink = sink;
     this.#droppedLine = droppedLine;
+    this.#onGone = onGone;
   }
 
   write(line: string): void {
@@ -98,6 +103,7 @@ export class LogDestination {
       if (error !== null && GONE.has(error.code ?? "")) {
         this.#isGone = true;
         this.#waiting = [];
+        this.#onGone();
         return;
       }
       if (error === null) {

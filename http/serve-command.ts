@@ -15,12 +15,23 @@ import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
 import { createServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
+import { standardOutput } from "./standard-error.js";
 
 /** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
 const STOP_GRACE_MS = 7_000;
 
-/** Starts the service by its options and says on stdout where it listens. @throws UsageError for options that do not fit together */
-export async function startServing(options: ServeOptions): Promise<Service> {
+/** What a command does around the service. */
+export interface ServingHooks {
+  /** Takes a line for stdout. */
+  say(line: string): void;
+  /** Nobody reads stderr any more. */
+  onLogGone?(): void;
+  /** Called when the options are known to fit together, before the store is opened by these. */
+  beforeOpening?(recorder: RecorderOptions): Promise<void>;
+}
+
+/** Starts the service by its options and says where it listens. @throws UsageError for options that do not fit together */
+export async function startServing(options: ServeOptions, hooks: ServingHooks): Promise<Service> {
   const keysPath = options["api-keys"];
   if (!options.open && keysPath === null && !isLoopback(options.host)) {
     throw new UsageError(
@@ -31,14 +42,17 @@ export async function startServing(options: ServeOptions): Promise<Service> {
   letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
-  const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"]);
+  const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"], hooks.onLogGone);
+  const recorder = await recorderOptions(options);
+  const tls = tlsFiles(options);
+  await hooks.beforeOpening?.(recorder);
   const service = await startService({
-    recorder: await recorderOptions(options),
+    recorder,
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
     artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism()),
-    tls: tlsFiles(options),
+    tls,
     baseUrl: options["base-url"],
     apiKeys: keys,
     crossOrigin: new CrossOrigin(options["cors-origin"]),
@@ -46,18 +60,18 @@ export async function startServing(options: ServeOptions): Promise<Service> {
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
-  console.log(`listening on ${service.url} (front: ${service.front})`);
+  hooks.say(`listening on ${service.url} (front: ${service.front})`);
   return service;
 }
 
-/** Resolves when the process is asked to end; a second signal ends it at once. */
+/** Resolves when the process is asked to end, by a terminal that closes (SIGHUP) too; a second signal ends it at once. */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       process.on(signal, () => {
-        // Nothing acknowledged is lost by it: that is on the disk already.
-        if (asked) process.exit(1);
+        // Nothing acknowledged is lost by it: that is on the disk already. A closing terminal sends its signal twice, through the shell too.
+        if (asked && signal !== "SIGHUP") process.exit(1);
         asked = true;
         resolve(signal);
       });
@@ -65,10 +79,10 @@ export function untilSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** `serve`: until a signal asks it to end. */
+/** `serve`: until a signal asks it to end. It goes on where nobody reads what it says: a supervisor may close both streams. */
 export async function serve(options: ServeOptions): Promise<void> {
   const signal = untilSignal();
-  const service = await startServing(options);
+  const service = await startServing(options, { say: standardOutput(() => {}) });
   await signal;
   await service.stop(STOP_GRACE_MS);
 }

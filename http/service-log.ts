@@ -12,18 +12,26 @@ export type ServiceLog = pino.Logger;
 /**
  * The service's log: JSON lines to stderr, or lines that people read. Written beside the event loop, since a client can have a line written with every bad request
  * and stderr may be a pipe that nobody reads: no answer waits for it. What waits when the process ends is written then, as far as it is taken.
+ *
+ * @param onGone called once a line has found that nobody reads stderr any more
  */
-export function createServiceLog(level: LogLevel, version: string, format: LogFormat = "json"): ServiceLog {
+export function createServiceLog(
+  level: LogLevel,
+  version: string,
+  format: LogFormat = "json",
+  onGone?: () => void,
+): ServiceLog {
   const { isReadable, hasColours } = logLook(format);
   const look = (json: string) => (isReadable ? readableLine(json, hasColours) : json);
   const base = { service_version: version };
   const timestamp = pino.stdTimeFunctions.isoTime;
-  const destination = new LogDestination(standardError(), (lines) => {
+  const droppedLine = (lines: number): string => {
     const warning = { level: pino.levels.values.warn, ...base, dropped: lines };
     return look(
       `${JSON.stringify(warning).slice(0, -1)}${timestamp()},"msg":"log lines were dropped: stderr took none"}\n`,
     );
-  });
+  };
+  const destination = new LogDestination(standardError(), droppedLine, onGone);
   process.on("exit", () => destination.flushSync());
   return pino({ level, base, timestamp }, { write: (json) => destination.write(look(json)) });
 }

@@ -1,18 +1,34 @@
 import { openPipeAgain, writeToDescriptor, writeToDescriptorSync } from "../storage/file-system.js";
-import type { LineSink } from "./log-destination.js";
+import { type LineSink, LogDestination } from "./log-destination.js";
 
+const STDOUT = 1;
 const STDERR = 2;
 
-/**
- * stderr. A pipe is opened once more so that writing to it never waits: a thread that waits in a write could not be ended. Files are written
- * beside the event loop, since a disk may keep a write waiting.
- */
+/** stderr, see `streamSink`. */
 export function standardError(): LineSink {
-  const pipe = openPipeAgain(STDERR);
+  return streamSink(STDERR);
+}
+
+/**
+ * stdout, for lines that people read. It may be full, or its reader gone: nothing of the service waits for it or ends by it.
+ * @param onGone called once a write has found that nobody reads it any more
+ */
+export function standardOutput(onGone: () => void): (text: string) => void {
+  const output = new LogDestination(streamSink(STDOUT), (lines) => `(${lines} lines were dropped)\n`, onGone);
+  process.on("exit", () => output.flushSync());
+  return (text) => output.write(`${text}\n`);
+}
+
+/**
+ * An output stream of the process. A pipe is opened once more so that writing to it never waits: a thread that waits in a write could not
+ * be ended. Files are written beside the event loop, since a disk may keep a write waiting.
+ */
+function streamSink(descriptor: number): LineSink {
+  const pipe = openPipeAgain(descriptor);
   if (pipe === undefined) {
     return {
-      write: (bytes, done) => writeToDescriptor(STDERR, bytes, done),
-      writeNow: (bytes) => writeToDescriptorSync(STDERR, bytes),
+      write: (bytes, done) => writeToDescriptor(descriptor, bytes, done),
+      writeNow: (bytes) => writeToDescriptorSync(descriptor, bytes),
     };
   }
   return {

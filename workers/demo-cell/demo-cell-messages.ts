@@ -1,3 +1,5 @@
+import type { ReportStatus } from "../../core/quality.js";
+
 /** What the demo cell's process is started with (as JSON in its first argument), and what it and its parent say to each other. */
 export interface DemoCellOptions {
   /** The service's cell socket. */
@@ -6,6 +8,10 @@ export interface DemoCellOptions {
   seed: number;
   /** Ends after so many runs; 0 goes on until it is stopped. */
   runs: number;
+  /** Number of the first run, which decides its scene and what is drawn for it. Default 1. */
+  firstNumber?: number;
+  /** The store is somebody else's: the cell leaves its serial number, its display units and its components as they are. */
+  isGuest?: boolean;
   /** Replays the height maps of this folder in place of made ones. */
   capturesDirectory?: string;
   /** Times as fast as a real cell; 0 does not wait at all. Default 1. */
@@ -21,7 +27,7 @@ export type DemoCellReport =
   | { kind: "refused"; code: string; message: string }
   | {
       kind: "run_ended";
-      /** Counts from 1. */
+      /** Counts from 1, or from `firstNumber`. */
       number: number;
       runId: string;
       programId: string;
@@ -30,8 +36,10 @@ export type DemoCellReport =
       /** What the cell said last: finished runs become completed when the service has finalized them. */
       ending: "finished" | "failed" | "cancelled";
       frameIds: string[];
-      failedChecks: number;
-      defects: number;
+      /** What the inspection came to; null for a run that was not finished. */
+      outcome: ReportStatus | null;
+      /** How many defects were reported that have a place. */
+      placedDefects: number;
     }
   /** All runs are done and acknowledged, or a stop was asked for; the process ends with 0. */
   | { kind: "ended"; runs: number }

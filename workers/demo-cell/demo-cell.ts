@@ -5,11 +5,14 @@ import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
 import type { DemoProgram } from "./demo-programs.js";
 import { executeRun } from "./demo-run.js";
 import { CellStoppedError, Pace } from "./pace.js";
+import { batchOf, type Scene, sceneOf } from "./scenes.js";
 
 /** Share of runs that inspect the same part again. */
 const REINSPECTED = 0.06;
 /** Between two runs the part is changed. */
 const CHANGE_PART_MS = 500;
+/** Between two batches the fixture is changed: long enough for the last run to be complete before the display shows other units. */
+const CHANGE_BATCH_MS = 2_000;
 /** What a stopped cell has to cancel its run and see that acknowledged. */
 const STOP_LIMIT_MS = 3_000;
 
@@ -52,25 +55,33 @@ export async function runDemoCell(
   };
   signal.addEventListener("abort", onAbort);
   const pace = new Pace(options.speed ?? 1, signal);
-  let number = 0;
+  const isGuest = options.isGuest ?? false;
+  let runs = 0;
   try {
     await client.welcomed();
-    await introduce(client, programs, options.seed);
+    await introduce(client, programs, options.seed, isGuest);
     const parts = new PartCounter(programs);
-    while (!signal.aborted && (options.runs === 0 || number < options.runs)) {
-      number++;
+    while (!signal.aborted && (options.runs === 0 || runs < options.runs)) {
+      const number = (options.firstNumber ?? 1) + runs++;
       const random = createRandom(Math.imul(options.seed, 0x9e3779b1) ^ number);
-      await changeReaderState(client, random);
-      // In turn, so that a short demo shows every program.
-      const program = programs[(number - 1) % programs.length] as DemoProgram;
-      const serialNumber = parts.next(program, random);
+      const batch = batchOf(number);
+      if (!isGuest) {
+        if (batch.isNew) await client.deliver({ type: "cell.put", unit_system: batch.unitSystem });
+        await changeReaderState(client, random);
+      }
+      const scene = sceneOf(number);
+      // Behind the scenes in turn.
+      const program = programs[(scene?.program ?? number - 1) % programs.length] as DemoProgram;
+      const serialNumber = parts.next(program, random, scene, number);
       try {
-        report(await executeRun(client, pace, { number, program, serialNumber, random }));
+        report(await executeRun(client, pace, { number, program, serialNumber, random, scene, batch }));
       } catch (error) {
         // Reported by onRefused; the cell goes on with the next part.
         if (!(error instanceof MessageRefusedError)) throw error;
       }
-      if (options.runs === 0 || number < options.runs) await pace.work(CHANGE_PART_MS);
+      if (options.runs === 0 || runs < options.runs) {
+        await pace.work(batchOf(number + 1).isNew ? CHANGE_BATCH_MS : CHANGE_PART_MS);
+      }
     }
     await client.close();
   } catch (error) {
@@ -81,13 +92,20 @@ export async function runDemoCell(
     clearTimeout(stopTimer);
     client.destroy();
   }
-  return number;
+  return runs;
 }
 
-async function introduce(client: ProducerClient, programs: readonly DemoProgram[], seed: number): Promise<void> {
-  const kiosk = `DEMO-${String(Math.abs(seed) % 10_000).padStart(4, "0")}`;
-  await client.deliver({ type: "cell.put", kiosk_serial_number: kiosk, unit_system: "metric" });
-  for (const component of COMPONENTS) await client.deliver(component);
+async function introduce(
+  client: ProducerClient,
+  programs: readonly DemoProgram[],
+  seed: number,
+  isGuest: boolean,
+): Promise<void> {
+  if (!isGuest) {
+    const kiosk = `DEMO-${String(Math.abs(seed) % 10_000).padStart(4, "0")}`;
+    await client.deliver({ type: "cell.put", kiosk_serial_number: kiosk, unit_system: "metric" });
+    for (const component of COMPONENTS) await client.deliver(component);
+  }
   for (const { document } of programs) await client.deliver({ type: "program.put", program: document });
 }
 
@@ -106,10 +124,13 @@ class PartCounter {
     for (const program of programs) this.#counts.set(program, 0);
   }
 
-  next(program: DemoProgram, random: Random): string {
+  next(program: DemoProgram, random: Random, scene: Scene | undefined, number: number): string {
     const last = this.#counts.get(program) ?? 0;
-    const again = random.chance(REINSPECTED) && last > 0;
-    const count = again ? last : last + 1;
+    // Drawn for every run, so that what follows does not depend on the scene.
+    const drawn = random.chance(REINSPECTED);
+    const isAgain = scene === undefined ? drawn : scene.isAgain === true;
+    // Run 0 is of a start before this one: its part comes before the first.
+    const count = number === 0 ? 0 : isAgain && last > 0 ? last : last + 1;
     this.#counts.set(program, count);
     const capture = program.document.metadata?.capture;
     const middle = typeof capture === "string" ? `${capture}-` : "";

@@ -27,9 +27,12 @@ export interface PartKind {
   encoding: HeightEncoding;
   sensor: SensorModel;
   dimensions: Dimension[];
-  /** One part of this kind: its dimensions deviate from the nominal ones as a process lets them. */
-  draw(random: Random): PartForm;
+  /** One part of this kind. `deviate` says how far each dimension is off its nominal one; by default as a process lets it be. */
+  draw(random: Random, deviate?: Deviate): PartForm;
 }
+
+/** A deviation in mm of a dimension with this threshold. */
+export type Deviate = (thresholdMm: number) => number;
 
 const DEGREES = Math.PI / 180;
 const sensor = (noiseMm: number, invalidShare: number): SensorModel => ({
@@ -39,9 +42,9 @@ const sensor = (noiseMm: number, invalidShare: number): SensorModel => ({
   invalidShare,
 });
 
-/** A deviation that the threshold seldom cuts off: about one part in a hundred is out of tolerance. */
-function deviation(random: Random, thresholdMm: number): number {
-  return (random.normal() * thresholdMm) / 2.6;
+/** Deviations that the threshold seldom cuts off: about one dimension in a hundred is out of tolerance. */
+export function usualDeviation(random: Random): Deviate {
+  return (thresholdMm) => (random.normal() * thresholdMm) / 2.6;
 }
 
 const at = (xMm: number, yMm: number, outerMm: number, innerMm = 0): Region => ({ xMm, yMm, innerMm, outerMm });
@@ -57,7 +60,7 @@ const housingCover: PartKind = {
     { name: "pocket_left_depth", of: at(-23, 2, 5), over: at(-23, 15.5, 1.2), nominalMm: -1.2, thresholdMm: 0.05 },
     { name: "pocket_right_depth", of: at(23, 2, 5), over: at(23, 15.5, 1.2), nominalMm: -1.2, thresholdMm: 0.05 },
   ],
-  draw(random) {
+  draw(random, deviate = usualDeviation(random)) {
     const block = { yMm: 2, widthMm: 15, lengthMm: 21, radiusMm: 3, chamferMm: 0.5 };
     const holes: Feature[] = [-1, 1].flatMap((sx) =>
       [-1, 1].map(
@@ -86,10 +89,10 @@ const housingCover: PartKind = {
       roughnessMm: 0.003,
       markPitchMm: 0.9,
       features: [
-        { kind: "disc", xMm: 0, yMm: 2, radiusMm: 9, heightMm: 2.4 + deviation(random, 0.06), chamferMm: 0.8 },
+        { kind: "disc", xMm: 0, yMm: 2, radiusMm: 9, heightMm: 2.4 + deviate(0.06), chamferMm: 0.8 },
         { kind: "disc", xMm: 0, yMm: 2, radiusMm: 4, heightMm: -1.9, chamferMm: 0.3 },
-        { ...block, kind: "block", xMm: -23, heightMm: -1.2 + deviation(random, 0.05) },
-        { ...block, kind: "block", xMm: 23, heightMm: -1.2 + deviation(random, 0.05) },
+        { ...block, kind: "block", xMm: -23, heightMm: -1.2 + deviate(0.05) },
+        { ...block, kind: "block", xMm: 23, heightMm: -1.2 + deviate(0.05) },
         ...holes,
         ...ribs,
       ],
@@ -110,10 +113,10 @@ const connectorTray: PartKind = {
     nominalMm: -0.9,
     thresholdMm: 0.04,
   })),
-  draw(random) {
+  draw(random, deviate = usualDeviation(random)) {
     const cell = { yMm: 0, widthMm: 9, lengthMm: 20, radiusMm: 1.2, chamferMm: 0.3 };
     const features: Feature[] = [-1, 0, 1].flatMap((n): Feature[] => [
-      { ...cell, kind: "block", xMm: n * 11.5, heightMm: -0.9 + deviation(random, 0.04) },
+      { ...cell, kind: "block", xMm: n * 11.5, heightMm: -0.9 + deviate(0.04) },
       { kind: "dome", xMm: n * 11.5, yMm: 6.5, radiusMm: 1.6, heightMm: 0.6 },
       { ...cell, kind: "block", xMm: n * 11.5, yMm: -6.5, widthMm: 3, lengthMm: 3, radiusMm: 0.4, heightMm: 0.5 },
     ]);
@@ -146,7 +149,7 @@ const weldedLid: PartKind = {
     nominalMm: 0.62,
     thresholdMm: 0.15,
   })),
-  draw(random) {
+  draw(random, deviate = usualDeviation(random)) {
     const step = { xMm: 0, widthMm: 90, radiusMm: 0.5, chamferMm: 0.4 };
     return {
       widthMm: 90,
@@ -166,7 +169,7 @@ const weldedLid: PartKind = {
           kind: "bead",
           yMm: 3,
           widthMm: 4.4,
-          heightMm: 0.7 + deviation(random, 0.15),
+          heightMm: 0.7 + deviate(0.15),
           rippleMm: 0.05,
           rippleLengthMm: 1.1,
         },

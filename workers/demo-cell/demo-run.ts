@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { CellMessage } from "../../core/cell-message.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json.js";
+import type { ProgramStep } from "../../core/program.js";
 import { reportStatus } from "../../core/quality.js";
 import type { Random } from "../../core/random.js";
 import { MessageRefusedError, type ProducerClient } from "../cell-link/producer-client.js";
@@ -11,6 +12,7 @@ import { CellStoppedError, type Pace } from "./pace.js";
 import type { Inspection } from "./part-source.js";
 import { protocolText, reportJson } from "./report-files.js";
 import { type RunContext, StepFaultError } from "./run-context.js";
+import type { Batch, Scene } from "./scenes.js";
 import { STEP_ACTIONS } from "./step-actions.js";
 
 export interface DemoRunPlan {
@@ -18,6 +20,9 @@ export interface DemoRunPlan {
   program: DemoProgram;
   serialNumber: string;
   random: Random;
+  /** Undefined: everything is left to the seed. */
+  scene: Scene | undefined;
+  batch: Batch;
 }
 
 type RunEnded = Extract<DemoCellReport, { kind: "run_ended" }>;
@@ -27,12 +32,14 @@ const CREATE_ATTEMPTS = 5;
 
 /** Executes one run over the link, from run.create to its acknowledged end. Rejects with the first refusal of a message. */
 export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoRunPlan): Promise<RunEnded> {
-  const { program, serialNumber, random } = plan;
+  const { program, serialNumber, random, scene } = plan;
   const { document, parts } = program;
   const steps = document.steps.filter((step) => step.enabled !== false);
+  // Drawn for every run, so that what follows does not depend on them.
   const luck = random.next();
-  // Drawn for every run, so that what follows does not depend on the luck.
   const unluckyStep = random.integer(1, steps.length);
+  const ending = scene === undefined ? endingBy(luck) : scene.ending;
+  const endingStep = scene === undefined ? unluckyStep : stepOfScene(steps);
   const runId = await createRun(client, plan);
 
   const answers: Promise<void>[] = [];
@@ -51,25 +58,27 @@ export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoR
       return lastId;
     },
     inspect() {
-      inspection ??= parts.inspect(random);
+      inspection ??= parts.inspect(random, { outcome: scene?.outcome, isFlawed: scene?.isFlawed ?? false });
       return inspection;
     },
     frameIds: [],
     checks: [],
     defects: [],
-    faultyStep: luck < 0.03 ? unluckyStep : undefined,
+    isSteady: scene !== undefined,
+    faultyStep: ending === "failed" ? endingStep : undefined,
   };
-  const cancelledStep = luck >= 0.03 && luck < 0.05 ? unluckyStep : undefined;
+  const cancelledStep = ending === "cancelled" ? endingStep : undefined;
   const note = (event_type: string, data: JsonObject) =>
     run.say({ type: "event.add", run_id: runId, event_type, data });
   const end = async (ending: RunEnded["ending"], message: CellMessage): Promise<RunEnded> => {
     await run.say(message);
     await Promise.all(answers);
-    const failedChecks = run.checks.filter((check) => check.status === "failed").length;
     const { id: programId, name: programName } = document;
-    const { frameIds, defects } = run;
-    const summary = { runId, programId, programName, serialNumber, ending, frameIds, failedChecks };
-    return { kind: "run_ended", number: plan.number, ...summary, defects: defects.length };
+    const { frameIds } = run;
+    const outcome = ending === "finished" ? reportStatus(run.checks) : null;
+    const placedDefects = run.defects.filter((defect) => defect.region_3d).length;
+    const summary = { runId, programId, programName, serialNumber, ending, frameIds, outcome, placedDefects };
+    return { kind: "run_ended", number: plan.number, ...summary };
   };
 
   try {
@@ -99,10 +108,21 @@ export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoR
   }
 }
 
+/** Seldom a machine has a fault, or the operator gives up. */
+function endingBy(luck: number): Scene["ending"] {
+  if (luck < 0.03) return "failed";
+  return luck < 0.05 ? "cancelled" : undefined;
+}
+
+/** Index, from 1, of the first step that moves the robot: where a scene's run ends early. The first step where none does. */
+function stepOfScene(steps: readonly ProgramStep[]): number {
+  return Math.max(1, steps.findIndex(({ type }) => type === "move_robot") + 1);
+}
+
 async function createRun(client: ProducerClient, plan: DemoRunPlan): Promise<string> {
-  const { program, serialNumber, number, random } = plan;
+  const { program, serialNumber, batch, random } = plan;
   const metadata = {
-    batch: `B${String(1 + Math.floor(number / 50)).padStart(4, "0")}`,
+    batch: `B${String(batch.number).padStart(4, "0")}`,
     shift: random.pick(["early", "late"]),
   };
   for (let attempt = 1; ; attempt++) {

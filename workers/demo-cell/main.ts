@@ -1,6 +1,6 @@
 /**
  * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`, started by the `demo` command with an IPC channel, or by hand
- * without one. It ends when its runs are done, at SIGTERM, SIGINT or a stop, and when its parent goes away.
+ * without one. It ends when its runs are done, at SIGTERM, SIGINT, SIGHUP or a stop, and when its parent goes away.
  */
 import { nodeFileSystem, readWholeFile } from "../../storage/file-system.js";
 import { runDemoCell } from "./demo-cell.js";
@@ -20,7 +20,7 @@ function codeOf(error: unknown): string {
 }
 
 const stop = new AbortController();
-for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => stop.abort());
 process.on("disconnect", () => stop.abort());
 process.on("message", (message: DemoCellStop) => {
   if (message.kind === "stop") stop.abort();

@@ -35,6 +35,8 @@ export interface PartForm {
   roughnessMm: number;
   markPitchMm: number;
   features: Feature[];
+  /** Drops of oil on the face: they mirror the laser away, so that nothing is measured there. */
+  oil?: { xMm: number; yMm: number; radiusMm: number }[];
 }
 
 export interface Grid {

@@ -1,5 +1,5 @@
 import { generateUuidV7 } from "../../core/identifiers.js";
-import type { Defect, QualityCheck } from "../../core/quality.js";
+import type { Defect, QualityCheck, ReportStatus } from "../../core/quality.js";
 import { createRandom, type Random } from "../../core/random.js";
 import type { Capture } from "./capture.js";
 
@@ -11,11 +11,18 @@ export interface Inspection {
   defects(frameId: string): Defect[];
 }
 
+/** What the next part must be like. */
+export interface PartWish {
+  /** What its inspection comes to; undefined: as it comes. */
+  outcome?: ReportStatus | undefined;
+  isFlawed?: boolean;
+}
+
 /** Where the parts of a program come from. */
 export interface PartSource {
   serialPrefix: string;
-  /** The next part under the sensor; undefined for a program without captures. */
-  inspect(random: Random): Promise<Inspection | undefined>;
+  /** The next part under the sensor, as wished for as far as the source can; undefined for a program without captures. */
+  inspect(random: Random, wish: PartWish): Promise<Inspection | undefined>;
 }
 
 /** A number from a text, the same everywhere (FNV-1a, 32 bits). */

@@ -13,7 +13,8 @@ export function protocolText(report: RunReport): Uint8Array {
   for (const { name, status, value, nominal, threshold, canonical_units: units } of report.checks) {
     const unit = units === "mm" ? " mm" : "";
     const measured = typeof value === "number" ? `${value}${unit}` : "-";
-    const target = typeof nominal === "number" ? ` (nominal ${nominal} +/- ${threshold ?? "-"}${unit})` : "";
+    const atLeast = typeof threshold === "number" ? ` (at least ${threshold}${unit})` : "";
+    const target = typeof nominal === "number" ? ` (nominal ${nominal} +/- ${threshold ?? "-"}${unit})` : atLeast;
     lines.push(`  ${status.padEnd(14)}${name.padEnd(24)}${measured}${target}`);
   }
   lines.push("", report.defects.length === 0 ? "No findings" : "Findings (informational)");

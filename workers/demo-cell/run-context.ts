@@ -19,7 +19,9 @@ export interface RunContext {
   /** Everything found, for the report file. */
   checks: QualityCheck[];
   defects: Defect[];
-  /** The step at which a run of bad luck stops by a fault of the machine; undefined for most runs. */
+  /** What the run shows is settled: nothing else goes wrong in it by chance. */
+  isSteady: boolean;
+  /** The step at which a fault of the machine stops the run; undefined for most runs. */
   faultyStep: number | undefined;
 }
 

@@ -37,7 +37,8 @@ async function runCamera(run: RunContext, step: ProgramStep, index: number): Pro
   await run.pace.work(run.random.integer(80, 160));
   fault(run, index, "camera iv4-1 does not answer");
   const threshold = Number(step.params?.threshold ?? 70);
-  const value = Math.min(99, Math.round(91 + 5 * run.random.normal() - (run.random.chance(0.03) ? 35 : 0)));
+  const drawn = Math.round(91 + 5 * run.random.normal() - (run.random.chance(0.03) ? 35 : 0));
+  const value = Math.min(99, run.isSteady ? Math.max(drawn, threshold) : drawn);
   const check: QualityCheck = {
     name: `iv4_${String(step.params?.program_number)}_score`,
     status: value >= threshold ? "passed" : "failed",

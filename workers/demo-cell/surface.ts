@@ -2,7 +2,7 @@ import type { Planes } from "../../core/capture.js";
 import type { Random } from "../../core/random.js";
 import type { Capture } from "./capture.js";
 import { applyFlaws, type Flaw } from "./part-flaws.js";
-import { formHeights, type Grid, gridOrigin, type PartForm } from "./part-form.js";
+import { forEachPoint, formHeights, type Grid, gridOrigin, type PartForm } from "./part-form.js";
 import { measure, type SensorModel } from "./sensor-model.js";
 
 /** How the head encodes heights: u16 counts with 0 as invalid, or i32 in hundredths of a micrometre with codes at the bottom. */
@@ -29,6 +29,13 @@ export function captureSurface(
     tableBelowMm: -form.thicknessMm * 0.8,
   };
   const measured = measure(zMm, grid, texture, sensor, random);
+  for (const { xMm, yMm, radiusMm } of form.oil ?? []) {
+    forEachPoint(grid, { xMm, yMm, halfXMm: radiusMm, halfYMm: radiusMm }, (i, x, y) => {
+      if (Math.hypot(x - xMm, y - yMm) > radiusMm) return;
+      measured.zMm[i] = Number.NaN;
+      measured.luminance[i] = 0;
+    });
+  }
   const { planes, height } = encoding === "u16" ? encodeU16(measured.zMm) : encodeI32(measured.zMm, random);
   const origin = gridOrigin(grid);
   return {

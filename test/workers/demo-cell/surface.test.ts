@@ -83,7 +83,7 @@ t.test("a boss throws its shadow away from the camera, as long as its height and
 });
 
 t.test("a flaw is pressed in where it is said to be, and seen in the luminance", async (t) => {
-  const place = { xMm: 5, yMm: -4, angleRad: 0 };
+  const place = { xMm: 5, yMm: -4, zMm: 0, angleRad: 0 };
   const dent: Flaw = { ...place, type: "dent", lengthMm: 4, widthMm: 3, depthMm: 0.3 };
   const capture = captureSurface(flat, [dent], grid, quiet, "u16", createRandom(seed));
   const zMm = heightsMm(capture);

@@ -1,0 +1,57 @@
+import type { ReportStatus } from "../../core/quality.js";
+
+/** What one run of the demo shows. What a scene leaves open comes as the seed has it. */
+export interface Scene {
+  /** Which of the programs, from 0; with fewer programs it starts again from the first. */
+  program: number;
+  /** What the inspection comes to. */
+  outcome?: ReportStatus;
+  /** The part has at least one flaw. */
+  isFlawed?: boolean;
+  /** The last part of this program comes again: same serial number, next revision. */
+  isAgain?: boolean;
+  /** How the run ends instead of being finished. */
+  ending?: "failed" | "cancelled";
+}
+
+/** The first runs, in this order whatever the seed: after them a cell has shown all that it can do. */
+export const SCENES: readonly Scene[] = [
+  { program: 0, outcome: "passed", isFlawed: true },
+  { program: 1, outcome: "failed" },
+  // Reworked, and inspected again.
+  { program: 1, outcome: "passed", isAgain: true },
+  { program: 2, outcome: "indeterminate" },
+  { program: 0, ending: "failed" },
+  { program: 1, ending: "cancelled" },
+  // The first part of the batch that is shown in inches.
+  { program: 0, outcome: "passed", isFlawed: true },
+  { program: 3, outcome: "passed" },
+];
+
+/** Of run number 0, which only a new store of the demo has (see `firstNumber`): retention has removed its captures. */
+const OPENING_SCENE: Scene = { program: 1, outcome: "passed" };
+
+/** The scene of a run, counted from 1; undefined behind the last scene: then everything is left to the seed. */
+export function sceneOf(number: number): Scene | undefined {
+  return number === 0 ? OPENING_SCENE : SCENES[number - 1];
+}
+
+const BATCH_RUNS = 6;
+
+/** Runs come in batches, each for one customer. Every other customer reads inches: the cell's display is set to them meanwhile. */
+export interface Batch {
+  /** Counts from 1. */
+  number: number;
+  unitSystem: "metric" | "imperial";
+  /** The run is the first of it. */
+  isNew: boolean;
+}
+
+export function batchOf(number: number): Batch {
+  const before = Math.floor((Math.max(1, number) - 1) / BATCH_RUNS);
+  return {
+    number: before + 1,
+    unitSystem: before % 2 === 0 ? "metric" : "imperial",
+    isNew: number % BATCH_RUNS === 1,
+  };
+}
