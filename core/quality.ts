@@ -45,7 +45,10 @@ export interface Defect {
   metadata?: JsonObject;
 }
 
-export type ReportStatus = "passed" | "failed" | "indeterminate";
+export const REPORT_STATUSES = ["passed", "failed", "indeterminate"] as const;
+export type ReportStatus = (typeof REPORT_STATUSES)[number];
+/** How lists are asked for runs without a report. */
+export const NO_REPORT = "none";
 
 export interface QualityReport {
   status: ReportStatus;
@@ -59,6 +62,13 @@ export function reportStatus(checks: readonly QualityCheck[]): ReportStatus {
   if (checks.some((check) => check.status === "failed")) return "failed";
   if (checks.some((check) => check.status === "not_evaluated" || check.status === "error")) return "indeterminate";
   return "passed";
+}
+
+const FROM_BEST_TO_WORST = [null, "passed", "indeterminate", "failed"] as const;
+
+/** The outcome of two lists of checks together, by the outcome of each; null: a list without checks. */
+export function worseStatus(a: ReportStatus | null, b: ReportStatus | null): ReportStatus | null {
+  return FROM_BEST_TO_WORST.indexOf(a) > FROM_BEST_TO_WORST.indexOf(b) ? a : b;
 }
 
 /** The report over what counts of a run; null without checks. */

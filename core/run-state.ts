@@ -3,7 +3,7 @@ import type { EmittedEvent } from "./emitted-event.js";
 import type { JsonObject } from "./json.js";
 import type { FileType } from "./manifest.js";
 import type { ProgramStep } from "./program.js";
-import type { Defect, QualityCheck } from "./quality.js";
+import { type Defect, type QualityCheck, type ReportStatus, reportStatus } from "./quality.js";
 
 export const RUN_STATUSES = ["pending", "running", "finalizing", "completed", "failed", "cancelled"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
@@ -117,6 +117,8 @@ export interface RunSummary {
   programId: string;
   programName: string;
   status: RunStatus;
+  /** Status of the quality report as it stands; null without one. */
+  qualityStatus: ReportStatus | null;
   serialNumber: string | null;
   revision: number;
   metadata: JsonObject | null;
@@ -146,12 +148,20 @@ export function runProgress(steps: readonly RunStep[]): RunProgress {
   return { totalSteps: steps.length, completedSteps, currentStep };
 }
 
-export function summarizeRun(run: RunState): RunSummary {
+/** Status of the run's quality report as it stands: null without checks, and for a run that failed or was cancelled. */
+export function qualityStatusOf({ status, checks }: Pick<RunState, "status" | "checks">): ReportStatus | null {
+  if (status === "failed" || status === "cancelled" || checks.length === 0) return null;
+  return reportStatus(checks);
+}
+
+/** @param qualityStatus of the run, where it is known already */
+export function summarizeRun(run: RunState, qualityStatus = qualityStatusOf(run)): RunSummary {
   return {
     id: run.id,
     programId: run.programId,
     programName: run.programName,
     status: run.status,
+    qualityStatus,
     serialNumber: run.serialNumber,
     revision: run.revision,
     metadata: run.metadata,

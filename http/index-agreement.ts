@@ -3,8 +3,8 @@ import type { Change, RunEnded } from "../core/change.js";
 import type { EmittedEvent } from "../core/emitted-event.js";
 import { storedEnd } from "../core/run-files.js";
 import { foldRun } from "../core/run-fold.js";
-import { type RunSummary, summarizeRun } from "../core/run-state.js";
-import { RECORD_TYPE, type RecordIndex } from "../storage/record-index.js";
+import { summarizeRun } from "../core/run-state.js";
+import { RECORD_TYPE, type RecordIndex, type StoredSummary } from "../storage/record-index.js";
 import type { IndexedEvent } from "../storage/webhook-record.js";
 
 /** What both say, by name; as it can be compared. */
@@ -41,7 +41,8 @@ function endFault(
     frames: run.frames.map(({ id }) => id),
     events: saidOfEvents(run.emitted ?? []),
   };
-  // A record of before retention does not say it.
+  // Records of before do not say these two.
+  if (summary.qualityStatus === undefined) delete meant.qualityStatus;
   if (captures.bytes !== null) {
     said.captures = [captures.bytes, captures.removedAtUs];
     meant.captures = [storedEnd(run, "captures"), run.capturesRemovedAtUs];
@@ -50,7 +51,7 @@ function endFault(
 }
 
 /** An index section has 0 in place of a time that is null. */
-function saidOfRun(summary: RunSummary): Said {
+function saidOfRun(summary: StoredSummary): Said {
   return { ...summary, startedAtUs: summary.startedAtUs || null, completedAtUs: summary.completedAtUs || null };
 }
 

@@ -61,11 +61,11 @@ export class RunPages {
 
 /** No two queries share it: the texts stand last, behind their lengths. */
 function keyOf(query: RunListQuery, baseUrl: string): string {
-  const { programId, status, serialNumber, updatedSinceUs, limit, offset } = query;
+  const { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset } = query;
   const numbers = `${limit} ${offset} ${updatedSinceUs ?? ""}`;
-  if (programId === undefined && status === undefined && serialNumber === undefined) return `${numbers}  ${baseUrl}`;
-  const lengths = `${programId?.length ?? ""} ${status?.length ?? ""} ${serialNumber?.length ?? ""}`;
-  return `${numbers} ${lengths} ${programId ?? ""}${status ?? ""}${serialNumber ?? ""}${baseUrl}`;
+  const texts = [programId, status, qualityStatus, serialNumber];
+  if (texts.every((text) => text === undefined)) return `${numbers}  ${baseUrl}`;
+  return `${numbers} ${texts.map((text) => text?.length ?? "").join(" ")} ${texts.join("")}${baseUrl}`;
 }
 
 /** In memory of its own: a part of a shared piece would keep all of that piece. */

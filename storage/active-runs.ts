@@ -6,6 +6,7 @@
  * for a run that is asked for, they are folded.
  */
 import type { RunChange } from "../core/change.js";
+import { type QualityCheck, type ReportStatus, reportStatus, worseStatus } from "../core/quality.js";
 import { foldRun } from "../core/run-fold.js";
 import type { RunState } from "../core/run-state.js";
 import { decodeChanges } from "./change-record.js";
@@ -19,6 +20,13 @@ interface ActiveRun {
   /** Undefined until the first record, run_created, is folded. */
   state: RunState | undefined;
   pending: RunRecord[];
+  /** What the first `judgedChecks` of its checks amount to: a run may have thousands, and another record after each. */
+  qualityStatus: ReportStatus | null;
+  judgedChecks: number;
+}
+
+function newRun(pending: RunRecord[]): ActiveRun {
+  return { state: undefined, pending, qualityStatus: null, judgedChecks: 0 };
 }
 
 export class ActiveRuns {
@@ -40,7 +48,7 @@ export class ActiveRuns {
   }
 
   create(id: string, record: RunRecord): void {
-    this.#runs.set(id, { state: undefined, pending: [] });
+    this.#runs.set(id, newRun([]));
     this.add(id, record);
   }
 
@@ -66,7 +74,7 @@ export class ActiveRuns {
   async loadSnapshot(source: SnapshotSource): Promise<void> {
     for (const { runId, ...record } of unpackRecords(await source.read("viewKeptRecords"))) {
       const run = this.#runs.get(runId);
-      if (run === undefined) this.#runs.set(runId, { state: undefined, pending: [record] });
+      if (run === undefined) this.#runs.set(runId, newRun([record]));
       else run.pending.push(record);
     }
   }
@@ -93,6 +101,15 @@ export class ActiveRuns {
     return run.state;
   }
 
+  /** Status of the run's quality report as of the last record that was folded; null without one, and for a run that is not there. */
+  qualityStatus(id: string): ReportStatus | null {
+    return this.#runs.get(id)?.qualityStatus ?? null;
+  }
+
+  ids(): Iterable<string> {
+    return this.#runs.keys();
+  }
+
   /** Folds what was kept; from here on records are folded as they come. */
   foldEagerly(): void {
     this.#eager = true;
@@ -109,9 +126,17 @@ export class ActiveRuns {
     for (const change of decodeChanges(record.type, record.body)) {
       try {
         run.state = foldRun(run.state, change as RunChange, record.timeUs);
+        judge(run, run.state.checks);
       } catch {
         this.#skippedRecords++;
       }
     }
   }
+}
+
+function judge(run: ActiveRun, checks: readonly QualityCheck[]): void {
+  const added = checks.slice(run.judgedChecks);
+  if (added.length === 0) return;
+  run.judgedChecks = checks.length;
+  run.qualityStatus = worseStatus(run.qualityStatus, reportStatus(added));
 }

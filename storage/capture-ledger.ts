@@ -1,6 +1,5 @@
-import type { RunSummary } from "../core/run-state.js";
 import type { RecordLocation } from "./log-batch.js";
-import type { CapturesIndex } from "./record-index.js";
+import type { CapturesIndex, StoredSummary } from "./record-index.js";
 import type { SegmentMoves } from "./segment-moves.js";
 
 /**
@@ -22,7 +21,7 @@ export interface KeptCaptures {
 
 /** What the consolidated record of a run says, by its index section. */
 export function keptCaptures(
-  { summary, captures }: { summary: RunSummary; captures: CapturesIndex },
+  { summary, captures }: { summary: StoredSummary; captures: CapturesIndex },
   location: RecordLocation,
 ): KeptCaptures {
   const { createdAtUs, completedAtUs, updatedAtUs } = summary;

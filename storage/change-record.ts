@@ -16,9 +16,10 @@ import type { CellChange, Change, RunChange, RunEnded } from "../core/change.js"
 import type { EmittedEvent } from "../core/emitted-event.js";
 import { isUuidV7 } from "../core/identifiers.js";
 import { isPlainObject } from "../core/json.js";
+import type { QualityCheck } from "../core/quality.js";
 import type { Refusal } from "../core/refusal.js";
 import { storedEnd } from "../core/run-files.js";
-import { type RunState, summarizeRun } from "../core/run-state.js";
+import { qualityStatusOf, type RunState, type RunSummary, summarizeRun } from "../core/run-state.js";
 import { decodeMessagePack, messagePackField, messagePackParts } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
 import {
@@ -30,6 +31,7 @@ import {
   RECORD_TYPE,
   RecordDecodeError,
   type RecordType,
+  type StoredSummary,
 } from "./record-index.js";
 
 const encoder = new MessagePackEncoder();
@@ -116,6 +118,22 @@ export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
     const emitted = messagePackField(body, ["run", "emitted"]);
     return emitted === undefined ? [] : messagePackParts(emitted)?.map(decodeEvent);
   });
+}
+
+/**
+ * The summary of a run's end. What the quality report says stands in the body alone where the record is of before; null if that cannot be read: whoever
+ * asks for the run is told so.
+ */
+export function endedSummary(stored: StoredSummary, body: Uint8Array): RunSummary {
+  const { status, qualityStatus } = stored;
+  if (qualityStatus !== undefined) return { ...stored, qualityStatus };
+  try {
+    const bytes = messagePackField(body, ["run", "checks"]);
+    const checks = bytes === undefined ? [] : (decodeMessagePack(bytes) as QualityCheck[]);
+    return { ...stored, qualityStatus: qualityStatusOf({ status, checks }) };
+  } catch {
+    return { ...stored, qualityStatus: null };
+  }
 }
 
 function decodeEvent(bytes: Uint8Array): EmittedEvent {

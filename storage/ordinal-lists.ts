@@ -3,9 +3,9 @@
  *
  * Short lists, by the million, cost no object: per key the newest ordinal and a count, per run the previous ordinal of
  * its list: 8 bytes a key, 4 a run. A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position
- * by arithmetic, rank by binary search) and status bitmaps over its positions: some 6 bytes a run of a long list.
+ * by arithmetic, rank by binary search) and bitmaps of states over its positions: some 10 bytes a run of a long list.
  */
-import { StatusBitmaps } from "./status-bitmaps.js";
+import { StateBitmaps } from "./state-bitmaps.js";
 import { TypedColumn } from "./typed-column.js";
 
 /** Short enough to be walked link by link in microseconds, long enough that a long list's objects weigh little. */
@@ -15,13 +15,13 @@ const LONG_LIST_CHUNK = 512;
 /** What a Map entry and the objects of a long list weigh beside their arrays; an estimate, for the accounting. */
 const LONG_LIST_OVERHEAD_BYTES = 600;
 
-/** A list with its ordinals, ascending, and its statuses by position in the list. */
+/** A list with its ordinals, ascending, and its states by position in the list. */
 export class LongList {
   readonly ordinals = new TypedColumn(Uint32Array, LONG_LIST_CHUNK);
-  readonly statuses = new StatusBitmaps();
+  readonly states = new StateBitmaps();
 
   get bytesUsed(): number {
-    return this.ordinals.bytesUsed + this.statuses.bytesUsed + LONG_LIST_OVERHEAD_BYTES;
+    return this.ordinals.bytesUsed + this.states.bytesUsed + LONG_LIST_OVERHEAD_BYTES;
   }
 
   /** How many of the list's ordinals are below `ordinal`: the ordinal's own position, if it is in the list. */
@@ -63,9 +63,9 @@ export class OrdinalLists {
 
   /**
    * Appends the next run, whose ordinal is the number of runs appended before it, to the key's list, or to none.
-   * @param statusOf the status of any run up to this one, asked when a list becomes long.
+   * @param stateOf the state of any run up to this one, asked when a list becomes long.
    */
-  append(key: number | undefined, statusOf: (ordinal: number) => number): void {
+  append(key: number | undefined, stateOf: (ordinal: number) => number): void {
     const ordinal = this.#previous.length;
     if (key === undefined) {
       this.#previous.push(0);
@@ -85,11 +85,11 @@ export class OrdinalLists {
       list = new LongList();
       this.#longLists.set(key, list);
       for (const member of this.ascending(key)) {
-        list.statuses.set(list.ordinals.length, statusOf(member));
+        list.states.set(list.ordinals.length, stateOf(member));
         list.ordinals.push(member);
       }
     } else {
-      list.statuses.set(count - 1, statusOf(ordinal));
+      list.states.set(count - 1, stateOf(ordinal));
       list.ordinals.push(ordinal);
     }
   }
@@ -98,7 +98,7 @@ export class OrdinalLists {
    * Takes these lists in place of what it held, as `append` run by run would make them.
    * @param keys by ordinal, below `keyCount`; any other stands for no list.
    */
-  load(keys: Uint32Array, keyCount: number, statuses: Uint8Array): void {
+  load(keys: Uint32Array, keyCount: number, states: Uint8Array): void {
     const newest = new Uint32Array(keyCount);
     const counts = new Uint32Array(keyCount);
     const previous = new Uint32Array(keys.length);
@@ -117,20 +117,20 @@ export class OrdinalLists {
       if (counts[key]! < LONG_LIST_LENGTH) continue;
       const list = new LongList();
       const ordinals = this.ascending(key);
-      const listStatuses = new Uint8Array(ordinals.length);
+      const listStates = new Uint8Array(ordinals.length);
       for (let position = 0; position < ordinals.length; position++) {
-        listStatuses[position] = statuses[ordinals[position]!]!;
+        listStates[position] = states[ordinals[position]!]!;
       }
       list.ordinals.load(ordinals);
-      list.statuses.load(listStatuses);
+      list.states.load(listStates);
       this.#longLists.set(key, list);
     }
   }
 
-  /** Tells a long list that one of its runs changed status; a short list keeps none. */
-  moveStatus(key: number, ordinal: number, from: number, to: number): void {
+  /** Tells a long list that one of its runs changed state; a short list keeps none. */
+  moveState(key: number, ordinal: number, from: number, to: number): void {
     const list = this.#longLists.get(key);
-    list?.statuses.move(list.rank(ordinal), from, to);
+    list?.states.move(list.rank(ordinal), from, to);
   }
 
   /** All ordinals of the key's list, ascending: O(length). */

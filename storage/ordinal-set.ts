@@ -47,7 +47,7 @@ export class BitmapOrdinals implements OrdinalSet {
   }
 }
 
-/** The runs of a long list, or those of one status among them. */
+/** The runs of a long list, or those among them that match a filter by state. */
 export class ListedOrdinals implements OrdinalSet {
   readonly #list: LongList;
   readonly #positions: OrdinalSet;

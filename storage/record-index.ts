@@ -25,7 +25,7 @@
  * |---|---|---|
  * | 0 | 16 | run id |
  * | 16 | 16 | program id |
- * | 32 | 1 | status |
+ * | 32 | 1 | low four bits: status; high four: status of the quality report, its place in QUALITY_CODES, 0 in records of before |
  * | 33 | 4 | revision |
  * | 37 | 4 x 8 | created, updated, started, completed at |
  * | 69 | 3 x 4 | steps in all, steps completed, current step (0: null) |
@@ -49,6 +49,7 @@ import type { Delivery } from "../core/delivery.js";
 import type { EmittedEvent } from "../core/emitted-event.js";
 import { readUuid, writeUuid } from "../core/identifiers.js";
 import type { JsonObject } from "../core/json.js";
+import { REPORT_STATUSES, type ReportStatus } from "../core/quality.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
 import { RecentUuids } from "./recent-uuids.js";
 import { RecordDecodeError } from "./record-decode-error.js";
@@ -90,15 +91,18 @@ export interface CapturesIndex {
   isOpen: boolean;
 }
 
+/** A summary as it is stored: records of before do not say what the quality report says. */
+export type StoredSummary = Omit<RunSummary, "qualityStatus"> & { qualityStatus: ReportStatus | null | undefined };
+
 /** What the index section tells, without the body. */
 export type RecordIndex =
   | { type: typeof RECORD_TYPE.cellChanges; origin: Origin | null }
   | { type: typeof RECORD_TYPE.refusal; origin: Origin | null }
-  | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: RunSummary }
+  | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: StoredSummary }
   | {
       type: typeof RECORD_TYPE.runEnded;
       origin: Origin | null;
-      summary: RunSummary;
+      summary: StoredSummary;
       frameIds: string[];
       captures: CapturesIndex;
       /** All events of the run; absent when webhooks were told of none. */
@@ -153,6 +157,9 @@ const CAPTURES_BYTES = 16;
 /** Of the high half of the bytes, which are below 2^53. */
 const OPEN_BIT = 0x8000_0000;
 
+/** Undefined: not said. */
+const QUALITY_CODES = [undefined, null, ...REPORT_STATUSES] as const;
+
 const DELTA_BYTES = 34;
 
 const NO_EVENTS = {};
@@ -196,7 +203,7 @@ export function isRecordOf(
  * The summary of a run's end alone, of which its frames and events may be thousands: what a list takes of a record whose CRC was checked.
  * @throws {RecordDecodeError}
  */
-export function decodeEndedSummary(index: Uint8Array): RunSummary {
+export function decodeEndedSummary(index: Uint8Array): StoredSummary {
   const reader = new IndexReader(index);
   reader.origin();
   return reader.summary(false).summary;
@@ -257,7 +264,7 @@ function writeOrigin(origin: Origin | null): number {
 /** @param captures null for a run that has not ended */
 export function encodeSummary(
   head: Uint8Array,
-  summary: RunSummary,
+  summary: StoredSummary,
   frameIds: readonly string[],
   captures: (CapturesIndex & { bytes: number }) | null,
   events: readonly EmittedEvent[] = [],
@@ -284,7 +291,7 @@ export function encodeSummary(
   SUMMARY_HEAD.write(writer, {
     runId,
     programId,
-    status: RUN_STATUSES.indexOf(summary.status),
+    status: RUN_STATUSES.indexOf(summary.status) + 16 * QUALITY_CODES.indexOf(summary.qualityStatus),
     revision: summary.revision,
     createdAtLow: summary.createdAtUs % HIGH,
     createdAtHigh: Math.floor(summary.createdAtUs / HIGH),
@@ -404,7 +411,7 @@ class IndexReader {
     };
   }
 
-  summary(withFrames = true): { summary: RunSummary; frameIds: string[] } {
+  summary(withFrames = true): { summary: StoredSummary; frameIds: string[] } {
     const at = this.#take(SUMMARY_HEAD_BYTES);
     const createdAtUs = this.#u53(at + 37);
     const updatedAtUs = this.#u53(at + 45);
@@ -423,7 +430,8 @@ class IndexReader {
         id: readUuid(this.#bytes, at),
         programId: readUuid(this.#bytes, at + 16),
         programName,
-        status: statusOf(this.#bytes[at + 32] as number),
+        status: statusOf((this.#bytes[at + 32] as number) & 15),
+        qualityStatus: qualityStatusOf((this.#bytes[at + 32] as number) >>> 4),
         serialNumber,
         revision: this.#u32(at + 33),
         metadata: metadata === null ? null : parseMetadata(metadata),
@@ -515,6 +523,11 @@ function parseMetadata(text: string): JsonObject {
   } catch {
     throw new RecordDecodeError("metadata that is not JSON");
   }
+}
+
+function qualityStatusOf(code: number): StoredSummary["qualityStatus"] {
+  if (code >= QUALITY_CODES.length) throw new RecordDecodeError(`code ${code} of a quality report's status`);
+  return QUALITY_CODES[code];
 }
 
 function statusOf(code: number): RunStatus {

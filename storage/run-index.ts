@@ -2,16 +2,16 @@
  * Answers the list queries over runs: exact totals and any offset, newest created first, while runs come and change.
  *
  * It knows no ids and no domain: a run is its ordinal (0, 1, 2, … in creation order), a program a small integer, a
- * status one of a few small integers, a time a number. All state lies in typed arrays.
+ * status and an outcome one of a few small integers each (state-bitmaps.ts), a time a number. All state lies in typed arrays.
  *
- * What a query costs, with n runs:
+ * What a query costs, with n runs; a state is a status, an outcome or both:
  *
  * | filters | cost of total and page |
  * |---|---|
  * | none | O(1) |
- * | status, program, serial number, each alone | O(log n) |
- * | program + status, serial number + status | O(log n); a list below 512 runs is walked whole instead |
- * | serial number + program (+ status) | as without the program, while the serial number's runs are all of one program; else the shorter of the two lists is walked |
+ * | state, program, serial number, each alone | O(log n) |
+ * | program + state, serial number + state | O(log n); a list below 512 runs is walked whole instead |
+ * | serial number + program (+ state) | as without the program, while the serial number's runs are all of one program; else the shorter of the two lists is walked |
  * | updated_since | n/1024 comparisons, and a binary search for each block of 1,024 runs that straddles the mark |
  * | updated_since + any other | that, and a walk over the smaller of: the straddling blocks' runs updated since, the runs that match the rest |
  *
@@ -19,7 +19,15 @@
  */
 import { LONG_LIST_LENGTH, OrdinalLists } from "./ordinal-lists.js";
 import { AllOrdinals, BitmapOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "./ordinal-set.js";
-import { StatusBitmaps } from "./status-bitmaps.js";
+import {
+  isAnyState,
+  matchesState,
+  outcomeOf,
+  packState,
+  StateBitmaps,
+  type StateFilter,
+  statusOf,
+} from "./state-bitmaps.js";
 import { TextTable } from "./text-table.js";
 import { TypedColumn } from "./typed-column.js";
 import { BLOCK_RUNS, UpdatedTimes } from "./updated-times.js";
@@ -29,17 +37,18 @@ export interface RunEntry {
   readonly programOrdinal: number;
   /** Null for a run without one: no filter finds it. */
   readonly serialNumber: string | null;
-  /** A small integer. */
+  /** 0 to 7. */
   readonly status: number;
+  /** 0 to 3. */
+  readonly outcome: number;
   /** When the run was last updated. */
   readonly timeUs: number;
 }
 
 /** Filters, all of which must hold; one left out holds for every run. */
-export interface RunQuery {
+export interface RunQuery extends StateFilter {
   readonly programOrdinal?: number;
   readonly serialNumber?: string;
-  readonly status?: number;
   /** Only runs updated after this, strictly. */
   readonly updatedSinceUs?: number;
   readonly offset: number;
@@ -57,7 +66,8 @@ export interface RunPage {
 export interface RunColumns {
   programs: Uint32Array;
   serials: Uint32Array;
-  statuses: Uint8Array;
+  /** Statuses and outcomes, packed (state-bitmaps.ts). */
+  states: Uint8Array;
   timesUs: Float64Array;
   /** The serial numbers as UTF-8, end to end, and where each ends. */
   serialBytes: Uint8Array;
@@ -78,16 +88,16 @@ export class RunIndex {
   readonly #programOfSerial = new TypedColumn(Uint32Array);
   readonly #programs = new TypedColumn(Uint32Array);
   readonly #serialOrdinals = new TypedColumn(Uint32Array);
-  readonly #statuses = new TypedColumn(Uint8Array);
-  readonly #byStatus = new StatusBitmaps();
+  readonly #states = new TypedColumn(Uint8Array);
+  readonly #byState = new StateBitmaps();
   readonly #byProgram = new OrdinalLists();
   readonly #bySerial = new OrdinalLists();
   readonly #updated = new UpdatedTimes();
-  readonly #statusOf = (ordinal: number): number => this.#statuses.get(ordinal);
+  readonly #stateOf = (ordinal: number): number => this.#states.get(ordinal);
 
   /** How many runs there are. */
   get size(): number {
-    return this.#statuses.length;
+    return this.#states.length;
   }
 
   /** Bytes of all arrays, spare room included. */
@@ -97,8 +107,8 @@ export class RunIndex {
       this.#programOfSerial,
       this.#programs,
       this.#serialOrdinals,
-      this.#statuses,
-      this.#byStatus,
+      this.#states,
+      this.#byState,
       this.#byProgram,
       this.#bySerial,
       this.#updated,
@@ -106,28 +116,29 @@ export class RunIndex {
   }
 
   /** Adds the next run and returns its ordinal. */
-  addRun({ programOrdinal, serialNumber, status, timeUs }: RunEntry): number {
-    const ordinal = this.#statuses.length;
-    this.#statuses.push(status);
-    this.#byStatus.set(ordinal, status);
+  addRun({ programOrdinal, serialNumber, status, outcome, timeUs }: RunEntry): number {
+    const ordinal = this.#states.length;
+    const state = packState(status, outcome);
+    this.#states.push(state);
+    this.#byState.set(ordinal, state);
     this.#programs.push(programOrdinal);
-    this.#byProgram.append(programOrdinal, this.#statusOf);
+    this.#byProgram.append(programOrdinal, this.#stateOf);
     if (serialNumber === null) {
       this.#serialOrdinals.push(NO_SERIAL);
-      this.#bySerial.append(undefined, this.#statusOf);
+      this.#bySerial.append(undefined, this.#stateOf);
     } else {
       const serial = this.#serials.findOrAdd(serialNumber);
       if (serial === this.#programOfSerial.length) this.#programOfSerial.push(programOrdinal);
       else if (this.#programOfSerial.get(serial) !== programOrdinal) this.#programOfSerial.set(serial, SEVERAL);
       this.#serialOrdinals.push(serial);
-      this.#bySerial.append(serial, this.#statusOf);
+      this.#bySerial.append(serial, this.#stateOf);
     }
     this.#updated.push(timeUs);
     return ordinal;
   }
 
   /** Takes these runs in place of what it held. O(n), in tight loops. */
-  load({ programs, serials, statuses, timesUs, serialBytes, serialEnds }: RunColumns): void {
+  load({ programs, serials, states, timesUs, serialBytes, serialEnds }: RunColumns): void {
     const programOfSerial = new Uint32Array(serialEnds.length).fill(UNSEEN);
     let programCount = 0;
     for (let ordinal = 0; ordinal < programs.length; ordinal++) {
@@ -142,10 +153,10 @@ export class RunIndex {
     this.#programOfSerial.load(programOfSerial);
     this.#programs.load(programs);
     this.#serialOrdinals.load(serials);
-    this.#statuses.load(statuses);
-    this.#byStatus.load(statuses);
-    this.#byProgram.load(programs, programCount, statuses);
-    this.#bySerial.load(serials, serialEnds.length, statuses);
+    this.#states.load(states);
+    this.#byState.load(states);
+    this.#byProgram.load(programs, programCount, states);
+    this.#bySerial.load(serials, serialEnds.length, states);
     this.#updated.load(timesUs);
   }
 
@@ -154,24 +165,28 @@ export class RunIndex {
     return {
       programs: this.#programs.parts(),
       serials: this.#serialOrdinals.parts(),
-      statuses: this.#statuses.parts(),
+      states: this.#states.parts(),
       timesUs: this.#updated.timeParts(),
       serialBytes: this.#serials.byteParts(),
       serialEnds: this.#serials.endParts(),
     };
   }
 
-  /** Notes that a run was updated, and its status if that changed. */
-  update(ordinal: number, { status, timeUs }: { readonly status?: number; readonly timeUs: number }): void {
-    const previous = this.#statuses.get(ordinal);
-    if (status !== undefined && status !== previous) {
-      this.#statuses.set(ordinal, status);
-      this.#byStatus.move(ordinal, previous, status);
-      this.#byProgram.moveStatus(this.#programs.get(ordinal), ordinal, previous, status);
-      const serial = this.#serialOrdinals.get(ordinal);
-      if (serial !== NO_SERIAL) this.#bySerial.moveStatus(serial, ordinal, previous, status);
-    }
+  /** Notes that a run was updated, with its status and its outcome where they changed. */
+  update(ordinal: number, { timeUs, ...changed }: StateFilter & { readonly timeUs: number }): void {
+    this.changeState(ordinal, changed);
     this.#updated.set(ordinal, timeUs);
+  }
+
+  changeState(ordinal: number, { status, outcome }: StateFilter): void {
+    const previous = this.#states.get(ordinal);
+    const state = packState(status ?? statusOf(previous), outcome ?? outcomeOf(previous));
+    if (state === previous) return;
+    this.#states.set(ordinal, state);
+    this.#byState.move(ordinal, previous, state);
+    this.#byProgram.moveState(this.#programs.get(ordinal), ordinal, previous, state);
+    const serial = this.#serialOrdinals.get(ordinal);
+    if (serial !== NO_SERIAL) this.#bySerial.moveState(serial, ordinal, previous, state);
   }
 
   /** What the index knows of a run. */
@@ -180,7 +195,8 @@ export class RunIndex {
     return {
       programOrdinal: this.#programs.get(ordinal),
       serialNumber: serial === NO_SERIAL ? null : this.#serials.text(serial),
-      status: this.#statuses.get(ordinal),
+      status: this.status(ordinal),
+      outcome: this.outcome(ordinal),
       timeUs: this.#updated.timeUs(ordinal),
     };
   }
@@ -191,7 +207,11 @@ export class RunIndex {
   }
 
   status(ordinal: number): number {
-    return this.#statuses.get(ordinal);
+    return statusOf(this.#states.get(ordinal));
+  }
+
+  outcome(ordinal: number): number {
+    return outcomeOf(this.#states.get(ordinal));
   }
 
   /** How many runs a program has: O(1). */
@@ -201,17 +221,18 @@ export class RunIndex {
 
   /** The newest run of a status: O(log n). */
   newestOfStatus(status: number): number | undefined {
-    const bitmap = this.#byStatus.get(status);
+    const bitmap = this.#byState.get({ status });
     return bitmap === undefined || bitmap.count === 0 ? undefined : bitmap.select(bitmap.count - 1);
   }
 
-  query({ programOrdinal, serialNumber, status, updatedSinceUs, offset, limit }: RunQuery): RunPage {
+  query({ programOrdinal, serialNumber, status, outcome, updatedSinceUs, offset, limit }: RunQuery): RunPage {
+    const wanted = { status, outcome };
     const serial = serialNumber === undefined ? undefined : this.#serials.find(serialNumber);
     if (serial === -1) return { total: 0, ordinals: [] };
-    const matching = this.#matching(programOrdinal, serial, status);
+    const matching = this.#matching(programOrdinal, serial, wanted);
     if (updatedSinceUs === undefined) return page(matching, offset, limit);
     return this.#pageUpdatedSince(matching, updatedSinceUs, offset, limit, (ordinal) =>
-      this.#matches(ordinal, programOrdinal, serial, status),
+      this.#matches(ordinal, programOrdinal, serial, wanted),
     );
   }
 
@@ -219,46 +240,46 @@ export class RunIndex {
     ordinal: number,
     programOrdinal: number | undefined,
     serial: number | undefined,
-    status: number | undefined,
+    wanted: StateFilter,
   ): boolean {
     return (
       (programOrdinal === undefined || this.#programs.get(ordinal) === programOrdinal) &&
       (serial === undefined || this.#serialOrdinals.get(ordinal) === serial) &&
-      (status === undefined || this.#statuses.get(ordinal) === status)
+      matchesState(this.#states.get(ordinal), wanted)
     );
   }
 
   /** The runs that match every filter but updated_since. */
-  #matching(programOrdinal: number | undefined, serial: number | undefined, status: number | undefined): OrdinalSet {
+  #matching(programOrdinal: number | undefined, serial: number | undefined, wanted: StateFilter): OrdinalSet {
     if (serial !== undefined && programOrdinal !== undefined) {
       const onlyProgram = this.#programOfSerial.get(serial);
-      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, status);
+      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, wanted);
       if (onlyProgram !== SEVERAL) return EMPTY;
       const [lists, key] =
         this.#bySerial.count(serial) <= this.#byProgram.count(programOrdinal)
           ? [this.#bySerial, serial]
           : [this.#byProgram, programOrdinal];
       return new FoundOrdinals(
-        lists.ascending(key).filter((ordinal) => this.#matches(ordinal, programOrdinal, serial, status)),
+        lists.ascending(key).filter((ordinal) => this.#matches(ordinal, programOrdinal, serial, wanted)),
       );
     }
-    if (serial !== undefined) return this.#listed(this.#bySerial, serial, status);
-    if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, status);
-    if (status === undefined) return new AllOrdinals(this.size);
-    const bitmap = this.#byStatus.get(status);
+    if (serial !== undefined) return this.#listed(this.#bySerial, serial, wanted);
+    if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, wanted);
+    if (isAnyState(wanted)) return new AllOrdinals(this.size);
+    const bitmap = this.#byState.get(wanted);
     return bitmap === undefined ? EMPTY : new BitmapOrdinals(bitmap);
   }
 
-  #listed(lists: OrdinalLists, key: number, status: number | undefined): OrdinalSet {
+  #listed(lists: OrdinalLists, key: number, wanted: StateFilter): OrdinalSet {
     const list = lists.longList(key);
     if (list === undefined) {
       const ordinals = lists.ascending(key);
       return new FoundOrdinals(
-        status === undefined ? ordinals : ordinals.filter((ordinal) => this.#statuses.get(ordinal) === status),
+        isAnyState(wanted) ? ordinals : ordinals.filter((ordinal) => matchesState(this.#states.get(ordinal), wanted)),
       );
     }
-    if (status === undefined) return new ListedOrdinals(list);
-    const positions = list.statuses.get(status);
+    if (isAnyState(wanted)) return new ListedOrdinals(list);
+    const positions = list.states.get(wanted);
     return positions === undefined ? EMPTY : new ListedOrdinals(list, positions);
   }
 

@@ -9,7 +9,7 @@ import { runSummaryResponse } from "../core/run-response.js";
 import type { RunState, RunSummary } from "../core/run-state.js";
 import { ownUtf8 } from "../core/utf8.js";
 import { ByteBudget } from "./byte-budget.js";
-import { decodeChanges, decodeEmitted } from "./change-record.js";
+import { decodeChanges, decodeEmitted, endedSummary } from "./change-record.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { MisplacedRecordError, mayHaveMoved } from "./misplaced-record.js";
 import { isReadDamage } from "./read-damage.js";
@@ -172,7 +172,7 @@ export class RunRecords {
     }
     return records.map((record, at) => {
       if (record === undefined) return undefined;
-      const summary = decodeEndedSummary(record.index);
+      const summary = endedSummary(decodeEndedSummary(record.index), record.body);
       const json = summaryJson(summary, baseUrl);
       this.#keep(runs[at]!.ordinal, summary.updatedAtUs, baseUrl, json);
       return json;

@@ -9,7 +9,7 @@
  * |---|---|---|---|
  * | 0 | 8 | magic | bytes `49 52 53 53 4e 41 50 31` ("IRSSNAP1") |
  * | 8 | 4 | format version | 1: this table |
- * | 12 | 4 | content version | 3: which sections there are, and what they hold |
+ * | 12 | 4 | content version | 4: which sections there are, and what they hold |
  * | 16 | 8 | sequence | the last record that is in it |
  * | 24 | 8 | time_us | the largest time of any record up to there |
  * | 32 | 8 | position | base of the segment that holds that record |
@@ -29,15 +29,15 @@
  * Example: sequence 7 at offset 176 of segment 1, header CRC 0xefbeadde, time 1,700,000,000,000,001 µs, one segment of salt
  * 0x12345678, one section of id 1 with the 4 bytes `01 02 03 04`:
  *
- *     495253534e415031 01000000 03000000 0700000000000000 01401e18240a0600 0100000000000000 b000000000000000
+ *     495253534e415031 01000000 04000000 0700000000000000 01401e18240a0600 0100000000000000 b000000000000000
  *     deadbeef 01000000 01000000 00000000 0100000000000000 78563412
- *     01000000 cdfb3cb6 6800000000000000 0400000000000000 36bf6d15 01020304
+ *     01000000 cdfb3cb6 6800000000000000 0400000000000000 38414669 01020304
  */
 import { crc32 } from "node:zlib";
 
 export const SNAPSHOT_FORMAT_VERSION = 1;
 /** Raised with every change of what a section holds: a snapshot of another version is made anew from the log. */
-export const SNAPSHOT_CONTENT_VERSION = 3;
+export const SNAPSHOT_CONTENT_VERSION = 4;
 export const SNAPSHOT_FIXED_BYTES = 64;
 
 const SEGMENT_BYTES = 12;
@@ -57,7 +57,7 @@ export const SNAPSHOT_SECTIONS = {
   viewRunIds: { id: 1, Type: Uint32Array },
   viewRunPrograms: { id: 2, Type: Uint32Array },
   viewRunSerials: { id: 3, Type: Uint32Array },
-  viewRunStatuses: { id: 4, Type: Uint8Array },
+  viewRunStates: { id: 4, Type: Uint8Array },
   viewRunTimes: { id: 5, Type: Float64Array },
   viewSerialBytes: { id: 6, Type: Uint8Array },
   viewSerialEnds: { id: 7, Type: Uint32Array },

@@ -7,6 +7,7 @@
  * rebuilds the table once with all of them in order.
  */
 import { formatUuidWords } from "../core/identifiers.js";
+import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../core/quality.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../core/run-state.js";
 import type { RecordLocation } from "./log-batch.js";
 import { RecordLocations } from "./record-locations.js";
@@ -14,6 +15,7 @@ import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "./snapshot-reader.js";
+import { outcomeOf, statusOf } from "./state-bitmaps.js";
 import { UuidColumn } from "./uuid-column.js";
 import { UuidTable } from "./uuid-table.js";
 
@@ -23,11 +25,18 @@ export interface RunListQuery {
   readonly serialNumber?: string | undefined;
   /** Any text: a status that no run can have matches none. */
   readonly status?: string | undefined;
+  /** A status of a report, or NO_REPORT; any other text matches no run. */
+  readonly qualityStatus?: string | undefined;
   /** Only runs updated after this, strictly; microseconds since the Unix epoch. */
   readonly updatedSinceUs?: number | undefined;
   readonly offset: number;
   readonly limit: number;
 }
+
+/** How the index numbers what a run's quality report says. */
+const OUTCOMES = [null, ...REPORT_STATUSES] as const;
+/** What the filter calls them: a run without a report is found too. */
+const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
 
 interface LateRun {
   readonly summary: RunSummary;
@@ -64,8 +73,17 @@ export class ViewRuns {
     return true;
   }
 
-  update(ordinal: number, status: RunStatus, timeUs: number): void {
-    this.#index.update(ordinal, { status: RUN_STATUSES.indexOf(status), timeUs });
+  update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
+    this.#index.update(ordinal, {
+      status: RUN_STATUSES.indexOf(status),
+      outcome: OUTCOMES.indexOf(qualityStatus),
+      timeUs,
+    });
+  }
+
+  /** What the fold has found of a run that has not ended. */
+  judge(ordinal: number, qualityStatus: ReportStatus | null): void {
+    this.#index.changeState(ordinal, { outcome: OUTCOMES.indexOf(qualityStatus) });
   }
 
   addFrame(ordinal: number, frameId: string): void {
@@ -85,7 +103,7 @@ export class ViewRuns {
       }
       ordinal = this.#add(summary);
     }
-    this.update(ordinal, summary.status, summary.updatedAtUs);
+    this.update(ordinal, summary.status, summary.qualityStatus, summary.updatedAtUs);
     this.#locations.set(ordinal, location);
     for (const frameId of frameIds) this.addFrame(ordinal, frameId);
     return ordinal;
@@ -133,7 +151,7 @@ export class ViewRuns {
     await sink.write("viewRunIds", this.#ids.parts());
     await sink.write("viewRunPrograms", index.programs);
     await sink.write("viewRunSerials", index.serials);
-    await sink.write("viewRunStatuses", index.statuses);
+    await sink.write("viewRunStates", index.states);
     await sink.write("viewRunTimes", index.timesUs);
     await sink.write("viewSerialBytes", index.serialBytes);
     await sink.write("viewSerialEnds", index.serialEnds);
@@ -152,7 +170,7 @@ export class ViewRuns {
     const columns = {
       programs: await source.read("viewRunPrograms"),
       serials: await source.read("viewRunSerials"),
-      statuses: await source.read("viewRunStatuses"),
+      states: await source.read("viewRunStates"),
       timesUs: await source.read("viewRunTimes"),
       serialBytes: await source.read("viewSerialBytes"),
       serialEnds: await source.read("viewSerialEnds"),
@@ -166,16 +184,17 @@ export class ViewRuns {
     const frameIds = await source.read("viewFrameIds");
     const runsOfFrames = await source.read("viewFrameRuns");
     const programIds = await source.read("viewRunProgramIds");
-    const { programs, serials, statuses, timesUs } = columns;
+    const { programs, serials, states, timesUs } = columns;
     const { segments, offsets, lengths } = locations;
-    assertRows("runs", ids.length / 4, programs, serials, statuses, timesUs, segments, offsets, lengths);
+    assertRows("runs", ids.length / 4, programs, serials, states, timesUs, segments, offsets, lengths);
     assertRows("frames", frameIds.length / 4, runsOfFrames);
     // Rows are built from these: a wrong one would be looked for in places that there are not.
     assertAscendingIds("runs", ids);
     assertTimes("runs", timesUs);
     assertPlaces("programs", programIds.length / 4, programs);
     assertPlaces("serial numbers", columns.serialEnds.length, serials, NO_SERIAL);
-    assertPlaces("statuses", RUN_STATUSES.length, statuses);
+    assertPlaces("statuses", RUN_STATUSES.length, states.map(statusOf));
+    assertPlaces("outcomes", OUTCOMES.length, states.map(outcomeOf));
     assertPlaces("segments", Math.max(1, locations.segmentBases.length), segments);
     assertPlaces("runs", ids.length / 4, runsOfFrames);
     assertEnds("serial numbers", columns.serialEnds, columns.serialBytes);
@@ -204,7 +223,11 @@ export class ViewRuns {
     return RUN_STATUSES[this.#index.status(ordinal)]!;
   }
 
-  /** What the index knows beside the status. */
+  qualityStatus(ordinal: number): ReportStatus | null {
+    return OUTCOMES[this.#index.outcome(ordinal)]!;
+  }
+
+  /** What the index knows beside status and outcome. */
   entry(ordinal: number): { programId: string; serialNumber: string | null; timeUs: number } {
     const { programOrdinal, serialNumber, timeUs } = this.#index.entry(ordinal);
     return { programId: this.#programIds[programOrdinal]!, serialNumber, timeUs };
@@ -263,16 +286,19 @@ export class ViewRuns {
   }
 
   /** Newest first. */
-  query({ programId, serialNumber, status, updatedSinceUs, offset, limit }: RunListQuery): RunPage {
+  query(query: RunListQuery): RunPage {
+    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, offset, limit } = query;
     const programOrdinal = programId === undefined ? undefined : this.#programOrdinals.get(programId);
     const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
-    if (statusCode === -1 || (programId !== undefined && programOrdinal === undefined)) {
+    const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
+    if (statusCode === -1 || outcome === -1 || (programId !== undefined && programOrdinal === undefined)) {
       return { total: 0, ordinals: [] };
     }
     return this.#index.query({
       ...(programOrdinal !== undefined && { programOrdinal }),
       ...(serialNumber !== undefined && { serialNumber }),
-      ...(statusCode !== undefined && { status: statusCode }),
+      status: statusCode,
+      outcome,
       ...(updatedSinceUs !== undefined && { updatedSinceUs }),
       offset,
       limit,
@@ -296,6 +322,7 @@ export class ViewRuns {
       programOrdinal,
       serialNumber: summary.serialNumber,
       status: RUN_STATUSES.indexOf(summary.status),
+      outcome: OUTCOMES.indexOf(summary.qualityStatus),
       timeUs: summary.updatedAtUs,
     });
   }

@@ -19,7 +19,7 @@ import type { ProgramState } from "../core/program.js";
 import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
 import type { Webhook } from "../core/webhook.js";
 import { ActiveRuns } from "./active-runs.js";
-import { decodeChanges } from "./change-record.js";
+import { decodeChanges, endedSummary } from "./change-record.js";
 import { type DeliveryContent, DeliveryRecords } from "./delivery-records.js";
 import {
   type CommittedBatch,
@@ -170,8 +170,8 @@ export class View {
   }
 
   /**
-   * Ends the opening of a store: all that it held has been applied. Until then, runs that have not ended are not decoded, and
-   * runs known only by a late consolidated record are not listed.
+   * Ends the opening of a store: all that it held has been applied. Until then, runs that have not ended are not decoded, so that lists
+   * know no quality report of them, and runs known only by a late consolidated record are not listed.
    */
   finishOpening(): void {
     this.#isLive = true;
@@ -180,6 +180,8 @@ export class View {
     this.#runs.admitLateRuns();
     this.#records.ordinalsChanged();
     this.#activeRuns.foldEagerly();
+    for (const id of this.#activeRuns.ids())
+      this.#runs.judge(this.#runs.ordinal(id), this.#activeRuns.qualityStatus(id));
     this.#deliveries.endPauses();
   }
 
@@ -278,7 +280,8 @@ export class View {
     const runs = ordinals.map((ordinal) => {
       const location = this.#runs.location(ordinal);
       if (location === undefined) {
-        return summaryJson(summarizeRun(this.#activeRuns.state(this.#runs.id(ordinal))), baseUrl);
+        const run = this.#activeRuns.state(this.#runs.id(ordinal));
+        return summaryJson(summarizeRun(run, this.#runs.qualityStatus(ordinal)), baseUrl);
       }
       const updatedAtUs = this.#runs.updatedAtUs(ordinal);
       const cached = this.#records.cachedSummaryJson(ordinal, updatedAtUs, baseUrl);
@@ -303,6 +306,7 @@ export class View {
       programId,
       programName: this.#programs.get(programId)?.document.name ?? "",
       status: this.#runs.status(ordinal),
+      qualityStatus: this.#runs.qualityStatus(ordinal),
       serialNumber,
       revision: 1,
       metadata: null,
@@ -454,27 +458,29 @@ export class View {
         return;
       case RECORD_TYPE.runCreated:
         this.#runsVersion++;
-        if (this.#runs.create(index.summary)) this.#activeRuns.create(index.summary.id, record);
+        if (this.#runs.create({ ...index.summary, qualityStatus: null }))
+          this.#activeRuns.create(index.summary.id, record);
         else this.#skippedRecords++;
         return;
       case RECORD_TYPE.runDelta: {
         this.#runsVersion++;
         const ordinal = this.#runs.ordinal(index.runId);
         // A run that is not there, or has ended, is left alone; the active runs count the record as skipped.
+        this.#activeRuns.add(index.runId, record);
         if (ordinal >= 0 && this.#runs.location(ordinal) === undefined) {
-          this.#runs.update(ordinal, index.statusAfter, record.timeUs);
+          this.#runs.update(ordinal, index.statusAfter, this.#activeRuns.qualityStatus(index.runId), record.timeUs);
           if (index.frameId !== null) this.#runs.addFrame(ordinal, index.frameId);
         }
-        this.#activeRuns.add(index.runId, record);
         if (index.events !== undefined) this.#deliveries.begin(index.runId, index.events);
         return;
       }
       case RECORD_TYPE.runEnded: {
         this.#runsVersion++;
-        const ordinal = this.#runs.end(index.summary, index.frameIds, location);
-        this.#activeRuns.delete(index.summary.id);
-        if (this.#isLive && ordinal >= 0) this.#records.ended(ordinal, index.summary);
-        if (index.events !== undefined) this.#deliveries.begin(index.summary.id, index.events);
+        const summary = endedSummary(index.summary, record.body);
+        const ordinal = this.#runs.end(summary, index.frameIds, location);
+        this.#activeRuns.delete(summary.id);
+        if (this.#isLive && ordinal >= 0) this.#records.ended(ordinal, summary);
+        if (index.events !== undefined) this.#deliveries.begin(summary.id, index.events);
         return;
       }
     }

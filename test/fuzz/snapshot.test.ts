@@ -42,9 +42,8 @@ t.test("the corpus of snapshot files: what is read of each", async (t) => {
     disk.setBytes(path, parts.get("file") ?? new Uint8Array(0));
     return refusal(async () => {
       const reader = await SnapshotReader.open(disk, path);
-      const column = (name: "viewRunIds" | "viewRunStatuses") =>
-        refusal(async () => Array.from(await reader.read(name)));
-      const columns = { viewRunIds: await column("viewRunIds"), viewRunStatuses: await column("viewRunStatuses") };
+      const column = (name: "viewRunIds" | "viewRunStates") => refusal(async () => Array.from(await reader.read(name)));
+      const columns = { viewRunIds: await column("viewRunIds"), viewRunStates: await column("viewRunStates") };
       return { head: reader.head, ...columns };
     });
   });

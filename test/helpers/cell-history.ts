@@ -8,6 +8,7 @@ import type { CellChange, CellIdentity, RunChange } from "../../core/change.js";
 import type { ComponentRow } from "../../core/health.js";
 import { generateUuidV7, uuidV7TimeUs } from "../../core/identifiers.js";
 import type { ProgramDocument, ProgramState } from "../../core/program.js";
+import { CHECK_STATUSES } from "../../core/quality.js";
 import type { Random } from "../../core/random.js";
 import { endRun } from "../../core/run-end.js";
 import { type ArtefactChange, foldRun, withArtefacts } from "../../core/run-fold.js";
@@ -183,7 +184,7 @@ export class CellHistory {
       return { kind: "frame_lines_stored", runId, frameId: open.id, batch };
     }
     if (running > 0 && random.chance(0.4)) {
-      const checks = [{ name: "width", status: random.pick(["passed", "failed"] as const), value: random.next() }];
+      const checks = [{ name: "width", status: random.pick(CHECK_STATUSES), value: random.next() }];
       const status = random.pick(["completed", "failed"] as const);
       return { kind: "step_finished", runId, index: running, status, result: { checks }, error: null };
     }
@@ -213,7 +214,12 @@ export class CellHistory {
     if (random.chance(0.3)) {
       return { kind: "run_finalizing", runId, summary: "done", results: { mean: random.next() } };
     }
-    if (random.chance(0.3)) return { kind: "check_added", runId, check: { name: "height", status: "passed" } };
+    if (random.chance(0.3))
+      return {
+        kind: "check_added",
+        runId,
+        check: { name: "height", status: run.checks.length % 3 === 1 ? "error" : "passed" },
+      };
     return { kind: "event_added", runId, entry: event };
   }
 

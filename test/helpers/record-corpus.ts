@@ -135,6 +135,9 @@ export function recordCorpus(): CorpusEntry[] {
   const before = endOf({ ...(unprocessed as RunState), ...end });
   // Such a one says nothing of processing.
   before.index[before.index.length - 9] = 0;
+  const unsaid = endOf({ ...(unprocessed as RunState), ...end });
+  unsaid.index[9 + (unsaid.index[0] as number) + 32]! &= 15;
+  add("before-quality", "a consolidated record that does not say what the quality report says", unsaid);
   add("before-processing", "a consolidated record of before processing", before);
   add("before-retention", "a consolidated record of before retention", {
     ...before,

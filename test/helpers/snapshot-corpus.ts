@@ -8,10 +8,10 @@ import {
 } from "../../storage/snapshot-format.js";
 import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
-const { viewRunIds, viewRunStatuses } = SNAPSHOT_SECTIONS;
+const { viewRunIds, viewRunStates } = SNAPSHOT_SECTIONS;
 const COLUMNS = [
   { id: viewRunIds.id, bytes: new Uint8Array(Uint32Array.of(1, 2, 3, 4).buffer) },
-  { id: viewRunStatuses.id, bytes: Uint8Array.of(3) },
+  { id: viewRunStates.id, bytes: Uint8Array.of(3) },
 ];
 
 /** The whole head of a file of these sections, in their order. */

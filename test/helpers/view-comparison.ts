@@ -1,7 +1,8 @@
 /** Compares what a view answers with the plain model of the same history. */
+import { REPORT_STATUSES } from "../../core/quality.js";
 import type { Random } from "../../core/random.js";
 import { runSummaryResponse } from "../../core/run-response.js";
-import { RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
+import { qualityStatusOf, RUN_STATUSES, type RunState, summarizeRun } from "../../core/run-state.js";
 import type { RunListQuery, View } from "../../storage/view.js";
 import type { CellHistory } from "./cell-history.js";
 
@@ -14,6 +15,7 @@ function listPlain(history: CellHistory, query: RunListQuery): { total: number; 
       (query.programId === undefined || run.programId === query.programId) &&
       (query.serialNumber === undefined || run.serialNumber === query.serialNumber) &&
       (query.status === undefined || run.status === query.status) &&
+      (query.qualityStatus === undefined || (qualityStatusOf(run) ?? "none") === query.qualityStatus) &&
       (query.updatedSinceUs === undefined || run.updatedAtUs > query.updatedSinceUs),
   );
   return { total: matching.length, runs: matching.slice(query.offset, query.offset + query.limit) };
@@ -25,6 +27,7 @@ function randomQuery(random: Random, history: CellHistory): RunListQuery {
     programId: random.chance(0.3) ? random.pick([...history.programIdsEver, UNKNOWN_ID]) : undefined,
     serialNumber: random.chance(0.3) ? `SN-${random.integer(0, 40)}` : undefined,
     status: random.chance(0.3) ? random.pick([...RUN_STATUSES, "exploded"]) : undefined,
+    qualityStatus: random.chance(0.3) ? random.pick([...REPORT_STATUSES, "none", "null"]) : undefined,
     updatedSinceUs:
       random.chance(0.3) && runs.length > 0 ? random.pick(runs).updatedAtUs - random.integer(0, 1) : undefined,
     offset: random.chance(0.6) ? 0 : random.integer(0, runs.length + 2),

@@ -149,7 +149,10 @@ t.test("an index section that says something else than its body is found, in a d
     ...[{ programName: "another" }, { status: "failed" as const }, { serialNumber: "another" }, { revision: 7 }],
     ...[{ metadata: { a: 1 } }, { updatedAtUs: run.updatedAtUs + 1 }, { startedAtUs: 5 }, { completedAtUs: null }],
     ...[{ errorMessage: "another" }, { steps: [] }, { frames: run.frames.slice(1) }, { emitted: [EVENT] }],
-    { capturesRemovedAtUs: run.updatedAtUs },
+    ...[
+      { capturesRemovedAtUs: run.updatedAtUs },
+      { checks: [...run.checks, { name: "a", status: "failed" as const }] },
+    ],
   ];
   const names = new Set<string>();
   for (const other of others) {
@@ -162,7 +165,7 @@ t.test("an index section that says something else than its body is found, in a d
   }
   t.same([...names].sort(), [
     ...["captures", "completedAtUs", "errorMessage", "events", "frames", "metadata", "programName", "progress"],
-    ...["revision", "serialNumber", "startedAtUs", "status", "updatedAtUs"],
+    ...["qualityStatus", "revision", "serialNumber", "startedAtUs", "status", "updatedAtUs"],
   ]);
   t.same(faultsOf([recordSaying(run, ended({ ...run, metadata: { a: -0, b: "µ", c: [null] } }))]), []);
   const [created] = decodeChanges(RECORD_TYPE.runCreated, (records[0] as LogRecord).body) as [RunChange];

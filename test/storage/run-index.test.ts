@@ -11,6 +11,7 @@ interface PlainRun {
   readonly programOrdinal: number;
   readonly serialNumber: string | null;
   status: number;
+  outcome: number;
   timeUs: number;
 }
 
@@ -22,6 +23,7 @@ function queryPlain(runs: readonly PlainRun[], query: RunQuery): RunPage {
     if (query.programOrdinal !== undefined && run.programOrdinal !== query.programOrdinal) continue;
     if (query.serialNumber !== undefined && run.serialNumber !== query.serialNumber) continue;
     if (query.status !== undefined && run.status !== query.status) continue;
+    if (query.outcome !== undefined && run.outcome !== query.outcome) continue;
     if (query.updatedSinceUs !== undefined && !(run.timeUs > query.updatedSinceUs)) continue;
     matching.push(ordinal);
   }
@@ -80,12 +82,12 @@ const shapes: readonly Shape[] = [
 ];
 
 function reloaded(index: RunIndex): RunIndex {
-  const { programs, serials, statuses, timesUs, serialBytes, serialEnds } = index.parts();
+  const { programs, serials, states, timesUs, serialBytes, serialEnds } = index.parts();
   const again = new RunIndex();
   again.load({
     programs: joinedParts(programs, Uint32Array),
     serials: joinedParts(serials, Uint32Array),
-    statuses: joinedParts(statuses, Uint8Array),
+    states: joinedParts(states, Uint8Array),
     timesUs: joinedParts(timesUs, Float64Array),
     serialBytes: joinedParts(serialBytes, Uint8Array),
     serialEnds: joinedParts(serialEnds, Uint32Array),
@@ -105,16 +107,23 @@ for (const shape of shapes) {
       clockUs += random.integer(1, 5_000);
       if (runs.length === 0 || random.chance(0.4)) {
         const serialNumber = shape.serial(random, runs);
-        const run = { serialNumber, programOrdinal: shape.program(random, serialNumber), status: 0, timeUs: clockUs };
+        const programOrdinal = shape.program(random, serialNumber);
+        const run = { serialNumber, programOrdinal, status: 0, outcome: 0, timeUs: clockUs };
         t.equal(index.addRun(run), runs.length) || t.bailout("ordinals must count up");
         runs.push(run);
       } else {
         const ordinal = runs.length - 1 - random.integer(0, Math.min(shape.reach, runs.length) - 1);
         const run = runs[ordinal]!;
         run.timeUs = clockUs;
-        if (random.chance(0.7)) {
-          run.status = random.integer(0, 5);
-          index.update(ordinal, { status: run.status, timeUs: clockUs });
+        if (random.chance(0.6)) {
+          // Most change one of the two.
+          if (random.chance(0.7)) run.status = random.integer(0, 5);
+          if (random.chance(0.5)) run.outcome = random.integer(0, 3);
+          index.update(ordinal, { status: run.status, outcome: run.outcome, timeUs: clockUs });
+        } else if (random.chance(0.3)) {
+          run.outcome = random.integer(0, 3);
+          index.changeState(ordinal, { outcome: run.outcome });
+          index.update(ordinal, { timeUs: clockUs });
         } else {
           index.update(ordinal, { timeUs: clockUs });
         }
@@ -128,7 +137,8 @@ for (const shape of shapes) {
         ...(random.chance(0.4) && {
           serialNumber: random.chance(0.9) && sample.serialNumber !== null ? sample.serialNumber : "unknown",
         }),
-        ...(random.chance(0.5) && { status: random.integer(0, 6) }),
+        ...(random.chance(0.5) && { status: random.integer(0, 8) }),
+        ...(random.chance(0.5) && { outcome: random.integer(0, 4) }),
         ...(random.chance(0.5) && {
           updatedSinceUs: random.pick([
             0,
@@ -176,7 +186,14 @@ for (const shape of shapes) {
 
 t.test("an empty index answers every query with nothing", async (t) => {
   const index = new RunIndex();
-  for (const query of [{}, { programOrdinal: 0 }, { serialNumber: "a" }, { status: 0 }, { updatedSinceUs: 0 }]) {
+  for (const query of [
+    {},
+    { programOrdinal: 0 },
+    { serialNumber: "a" },
+    { status: 0 },
+    { outcome: 0 },
+    { updatedSinceUs: 0 },
+  ]) {
     t.same(index.query({ ...query, offset: 0, limit: 50 }), { total: 0, ordinals: [] });
     t.same(index.query({ ...query, offset: 5, limit: 1000 }), { total: 0, ordinals: [] });
   }
@@ -185,15 +202,18 @@ t.test("an empty index answers every query with nothing", async (t) => {
 
 t.test("one serial number 10,000 times, all of one program: every filter pages through all of them", async (t) => {
   const index = new RunIndex();
-  for (let i = 0; i < 10_000; i++) index.addRun({ programOrdinal: 0, serialNumber: "SAME", status: 3, timeUs: i });
+  const run = { programOrdinal: 0, serialNumber: "SAME", status: 3, outcome: 2 };
+  for (let i = 0; i < 10_000; i++) index.addRun({ ...run, timeUs: i });
   const newestFirst = Array.from({ length: 10_000 }, (_, i) => 9_999 - i);
   for (const filters of [
     {},
     { programOrdinal: 0 },
     { serialNumber: "SAME" },
     { status: 3 },
+    { outcome: 2 },
+    { status: 3, outcome: 2 },
     { updatedSinceUs: -1 },
-    { programOrdinal: 0, serialNumber: "SAME", status: 3, updatedSinceUs: -1 },
+    { ...run, updatedSinceUs: -1 },
   ]) {
     const walked: number[] = [];
     for (let offset = 0; ; ) {
@@ -214,7 +234,8 @@ t.test("a list answers the same just below, at and above the length where it bec
   const runs: PlainRun[] = [];
   for (let i = 0; i < LONG_LIST_LENGTH + 3; i++) {
     for (const programOrdinal of [0, 1]) {
-      const run = { programOrdinal, serialNumber: `SN-${programOrdinal}`, status: i % 3, timeUs: runs.length };
+      const states = { status: i % 3, outcome: i % 4 };
+      const run = { programOrdinal, serialNumber: `SN-${programOrdinal}`, ...states, timeUs: runs.length };
       runs.push(run);
       index.addRun(run);
     }
@@ -222,6 +243,8 @@ t.test("a list answers the same just below, at and above the length where it bec
     for (const query of [
       { programOrdinal: 1 },
       { serialNumber: "SN-0", status: 2 },
+      { programOrdinal: 0, outcome: 3 },
+      { serialNumber: "SN-1", status: 2, outcome: 1 },
       { programOrdinal: 0, updatedSinceUs: 500 },
     ]) {
       const full = { ...query, offset: 3, limit: 20 };
@@ -232,9 +255,24 @@ t.test("a list answers the same just below, at and above the length where it bec
 
 t.test("updated_since is strict: the run updated at the mark itself is not after it", async (t) => {
   const index = new RunIndex();
-  for (let i = 0; i < 3; i++) index.addRun({ programOrdinal: 0, serialNumber: null, status: 0, timeUs: 100 + i });
+  const run = { programOrdinal: 0, serialNumber: null, status: 0, outcome: 0 };
+  for (let i = 0; i < 3; i++) index.addRun({ ...run, timeUs: 100 + i });
   t.same(index.query({ updatedSinceUs: 101, offset: 0, limit: 50 }), { total: 1, ordinals: [2] });
   index.update(0, { timeUs: 103 });
   t.same(index.query({ updatedSinceUs: 101, offset: 0, limit: 50 }), { total: 2, ordinals: [2, 0] });
   t.same(index.query({ updatedSinceUs: 103, offset: 0, limit: 50 }), { total: 0, ordinals: [] });
+});
+
+t.test("a million runs of a line cost under 200 bytes each beside ids and places", async (t) => {
+  const index = new RunIndex();
+  const count = sized(100_000, 1_000_000);
+  for (let i = 0; i < count; i++) {
+    const ordinal = index.addRun({ programOrdinal: i % 3, serialNumber: `SN-${i}`, status: 0, outcome: 0, timeUs: i });
+    for (const state of [{ status: 1 }, { outcome: 1 + (i % 3) }, { status: 2 }]) index.changeState(ordinal, state);
+    index.update(ordinal, i % 10 === 0 ? { status: 4, outcome: 0, timeUs: i } : { status: 3, timeUs: i });
+  }
+  const bytes = index.bytesUsed / count;
+  t.comment(`${bytes.toFixed(1)} bytes a run at ${count}`);
+  // Ids and places of records take 16 and 12 beside it.
+  t.ok(bytes < 160, `${bytes}`);
 });

@@ -31,7 +31,7 @@ import { isPlainObject } from "../../core/json.js";
 import type { ProgramDocument } from "../../core/program.js";
 import type { Refusal } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
-import type { RunState, RunSummary } from "../../core/run-state.js";
+import type { RunState } from "../../core/run-state.js";
 import type { WebhookChange } from "../../core/webhook-change.js";
 import type { World } from "../../core/world.js";
 import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/capture-ledger.js";
@@ -50,6 +50,7 @@ import {
   type Origin,
   RECORD_TYPE,
   RecordDecodeError,
+  type StoredSummary,
 } from "../../storage/record-index.js";
 import { segmentName } from "../../storage/segment.js";
 import type { SegmentMoves } from "../../storage/segment-moves.js";
@@ -431,7 +432,7 @@ export class RecorderState implements World {
     }
   }
 
-  #replaySummary(summary: RunSummary, status: typeof ACTIVE | typeof ENDED): void {
+  #replaySummary(summary: StoredSummary, status: typeof ACTIVE | typeof ENDED): void {
     this.#addRun(summary.id, status);
     this.#noteRevision(summary.serialNumber, summary.revision);
   }

@@ -64,7 +64,7 @@ async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Prom
   const programs = await source.read("viewRunPrograms");
   const serials = await source.read("viewRunSerials");
   const texts = textsOf(await source.read("viewSerialBytes"), await source.read("viewSerialEnds"));
-  const statuses = await source.read("viewRunStatuses");
+  const states = await source.read("viewRunStates");
   const times = await source.read("viewRunTimes");
   const bases = await source.read("viewSegmentBases");
   const segments = await source.read("viewRecordSegments");
@@ -74,7 +74,7 @@ async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Prom
     const length = lengths[nth] as number;
     const place = length === 0 ? "" : `${bases[segments[nth] as number]}:${offsets[nth]}+${length}`;
     const program = programIds[programs[nth] as number];
-    return `${id} ${statuses[nth]} ${times[nth]} ${program} ${place} ${texts[serials[nth] as number] ?? ""}`;
+    return `${id} ${states[nth]} ${times[nth]} ${program} ${place} ${texts[serials[nth] as number] ?? ""}`;
   });
 }
 
