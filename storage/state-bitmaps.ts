@@ -38,10 +38,12 @@ export function matchesState(state: number, { status, outcome }: StateFilter): b
   );
 }
 
-/** The places of a state's three bitmaps: of both, of its status, of its outcome. */
-function placesOf(state: number): [number, number, number] {
-  return [state, STATES + statusOf(state), STATES + STATUSES + outcomeOf(state)];
-}
+/** By state, the places of its three bitmaps: of both, of its status, of its outcome. */
+const PLACES: readonly (readonly [number, number, number])[] = Array.from({ length: STATES }, (_, state) => [
+  state,
+  STATES + statusOf(state),
+  STATES + STATUSES + outcomeOf(state),
+]);
 
 export class StateBitmaps {
   #bitmaps: (RankedBitmap | undefined)[] = [];
@@ -61,9 +63,8 @@ export class StateBitmaps {
   /** Takes these states, by position, in place of what it held. */
   load(states: Uint8Array): void {
     const bits: (Uint32Array | undefined)[] = [];
-    const places = Array.from({ length: STATES }, (_, state) => placesOf(state));
     for (let position = 0; position < states.length; position++) {
-      for (const place of places[states[position]!]!) {
+      for (const place of PLACES[states[position]!]!) {
         let words = bits[place];
         if (words === undefined) {
           words = new Uint32Array((states.length + 31) >>> 5);
@@ -76,18 +77,24 @@ export class StateBitmaps {
   }
 
   set(position: number, state: number): void {
-    for (const place of placesOf(state)) {
-      let bitmap = this.#bitmaps[place];
-      if (bitmap === undefined) {
-        bitmap = new RankedBitmap();
-        this.#bitmaps[place] = bitmap;
-      }
-      bitmap.set(position);
-    }
+    for (const place of PLACES[state]!) this.#set(position, place);
   }
 
   move(position: number, from: number, to: number): void {
-    for (const place of placesOf(from)) this.#bitmaps[place]?.clear(position);
-    this.set(position, to);
+    const [left, entered] = [PLACES[from]!, PLACES[to]!];
+    for (let nth = 0; nth < entered.length; nth++) {
+      if (left[nth] === entered[nth]) continue;
+      this.#bitmaps[left[nth]!]?.clear(position);
+      this.#set(position, entered[nth]!);
+    }
+  }
+
+  #set(position: number, place: number): void {
+    let bitmap = this.#bitmaps[place];
+    if (bitmap === undefined) {
+      bitmap = new RankedBitmap();
+      this.#bitmaps[place] = bitmap;
+    }
+    bitmap.set(position);
   }
 }
