@@ -1,12 +1,12 @@
 import type { FrameState } from "./capture.js";
 import { uuidV7TimeUs } from "./identifiers.js";
 import { FORMAT_TYPES } from "./manifest.js";
-import type { CapturedFrameResponse, FrameFileInfo } from "./responses.js";
+import type { CapturedFrameResponse, FrameFileInfo, FrameGeometry } from "./responses.js";
 import { availableFormats, formatBytes } from "./run-files.js";
 import type { RunState } from "./run-state.js";
 import { formatTimeUs } from "./timestamps.js";
 
-export function frameResponse(frame: FrameState): CapturedFrameResponse {
+export function frameResponse(run: RunState, frame: FrameState): CapturedFrameResponse {
   const complete = frame.status === "complete";
   const knownLines = complete ? frame.lines : frame.declaredLines;
   return {
@@ -23,6 +23,21 @@ export function frameResponse(frame: FrameState): CapturedFrameResponse {
     capture_timestamp: formatTimeUs(frame.captureTimestampUs),
     metadata: frame.metadata,
     created_at: formatTimeUs(uuidV7TimeUs(frame.id)),
+    run_id: run.id,
+    step_index: frame.stepIndex,
+    sensor_id: frame.sensorId,
+    geometry: geometryResponse(frame),
+  };
+}
+
+function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: FrameState): FrameGeometry {
+  return {
+    x_pitch_mm: xPitchMm,
+    y_pitch_mm: yPitchMm,
+    x_origin_mm: xOriginMm,
+    y_origin_mm: yOriginMm,
+    height: planes.height,
+    luminance: planes.luminance ?? null,
   };
 }
 

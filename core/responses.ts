@@ -1,3 +1,4 @@
+import type { HeightDtype, LuminanceDtype } from "./capture.js";
 import type { DeliveryStatus } from "./delivery.js";
 import type { ComponentStatusValue, SystemStatus } from "./health.js";
 import type { JsonObject } from "./json.js";
@@ -68,6 +69,7 @@ export interface ProgramRunResponse {
   id: string;
   program_id: string;
   status: RunStatus;
+  quality_status: ReportStatus | null;
   trace_id: string | null;
   serial_number: string | null;
   revision: number;
@@ -161,6 +163,7 @@ export interface ProgramRunSummaryResponse {
   program_id: string;
   program_name: string;
   status: RunStatus;
+  quality_status: ReportStatus | null;
   progress: RunProgressResponse;
   serial_number: string | null;
   revision: number;
@@ -177,6 +180,7 @@ export interface QualityReportResponse {
   run_id: string;
   quality_report: {
     status: ReportStatus;
+    final: boolean;
     checks: QualityCheck[];
     defects: Defect[];
     summary: string | null;
@@ -202,6 +206,20 @@ export interface CapturedFrameResponse {
   capture_timestamp: string;
   metadata: JsonObject | null;
   created_at: string;
+  run_id: string;
+  step_index: number;
+  sensor_id: string | null;
+  geometry: FrameGeometry;
+}
+
+/** What turns raw values into millimetres (capture.ts, Planes), as the producer declared it. */
+export interface FrameGeometry {
+  x_pitch_mm: number;
+  y_pitch_mm: number;
+  x_origin_mm: number;
+  y_origin_mm: number;
+  height: { dtype: HeightDtype; scale_mm: number; offset_mm: number; invalid: number[] };
+  luminance: { dtype: LuminanceDtype; bits: number } | null;
 }
 
 export interface FrameFileInfo {

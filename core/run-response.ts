@@ -14,6 +14,7 @@ import type {
 import { manifestOf } from "./run-files.js";
 import {
   type EventLogEntry,
+  qualityStatusOf,
   type RunProgress,
   type RunState,
   type RunStep,
@@ -36,6 +37,7 @@ export function runResponse(
     id: run.id,
     program_id: run.programId,
     status: run.status,
+    quality_status: qualityStatusOf(run),
     trace_id: run.traceId,
     serial_number: run.serialNumber,
     revision: run.revision,
@@ -73,6 +75,7 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string): Progra
     program_id: summary.programId,
     program_name: summary.programName,
     status: summary.status,
+    quality_status: summary.qualityStatus,
     progress: progressResponse(summary.progress),
     serial_number: summary.serialNumber,
     revision: summary.revision,
@@ -92,7 +95,10 @@ export function qualityReportResponse(run: RunState): QualityReportResponse {
   if (report === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise: said explicitly here.
   const checks = report.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
-  return { run_id: run.id, quality_report: { ...report, checks } };
+  const { status, defects, summary } = report;
+  // Until the run is completed it can add checks, and can still fail.
+  const final = run.status === "completed";
+  return { run_id: run.id, quality_report: { status, final, checks, defects, summary } };
 }
 
 /** The QC outcome as it stands; null without checks, and for a run that failed or was cancelled. */

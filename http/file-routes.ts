@@ -17,6 +17,7 @@ import { StorageError } from "../storage/storage-error.js";
 import type { View } from "../storage/view.js";
 import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID, STEP_INDEX } from "./declared-parameters.js";
 import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "./entry-body.js";
+import { NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "./frame-millimetres.js";
 import { downloadReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 import { requireRun } from "./run-routes.js";
@@ -24,10 +25,14 @@ import { requireRun } from "./run-routes.js";
 const BINARY = "application/octet-stream";
 
 /** What each format's route is called, and what it gives. */
-const FORMAT_ROUTES: Record<FrameFormat, { operationId: string; summary: string; response: string }> = {
+const FORMAT_ROUTES: Record<
+  FrameFormat,
+  { operationId: string; summary: string; description?: string; response: string }
+> = {
   npy: {
     operationId: "downloadFrameNpy",
     summary: "The raw height plane as an NPY array of shape (lines, width), values untouched.",
+    description: NPY_IN_MILLIMETRES,
     response: "The array in NPY format 1.0.",
   },
   ply: {
@@ -43,6 +48,7 @@ const FORMAT_ROUTES: Record<FrameFormat, { operationId: string; summary: string;
   png: {
     operationId: "downloadFramePng",
     summary: "The height map as a picture; its text chunks say how samples become millimetres.",
+    description: PNG_IN_MILLIMETRES,
     response: "16-bit greyscale PNG; 0 is no measurement.",
   },
   "luminance.png": {
@@ -156,7 +162,10 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: jsonResponse("CapturedFrameResponse", "The frame.") },
       errors: [],
       scope: "read",
-      handle: async ({ params }) => jsonReply(frameResponse((await requireFrame(params.frame_id as string)).frame)),
+      async handle({ params }) {
+        const { run, frame } = await requireFrame(params.frame_id as string);
+        return jsonReply(frameResponse(run, frame));
+      },
     }),
     defineRoute({
       method: "GET",
@@ -175,13 +184,12 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       },
     }),
     ...FRAME_FORMATS.map((format) => {
-      const { operationId, summary, response } = FORMAT_ROUTES[format];
+      const { response, ...described } = FORMAT_ROUTES[format];
       return defineRoute({
         method: "GET",
         path: `/sensor/frames/{frame_id}/file.${format}`,
-        operationId,
+        ...described,
         tag: "frames",
-        summary,
         pathParameters: { frame_id: FRAME_ID },
         query: {},
         responses: { 200: binaryResponse(FORMAT_TYPES[format].contentType, response) },

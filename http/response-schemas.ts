@@ -1,13 +1,16 @@
+import { HEIGHT_DTYPES, LUMINANCE_DTYPES } from "../core/capture.js";
 import { DELIVERY_STATUSES } from "../core/delivery.js";
 import { COMPONENT_STATUSES } from "../core/health.js";
 import { UUID_V7_PATTERN } from "../core/identifiers.js";
 import { LIMITS } from "../core/limits.js";
 import { FILE_TYPES, FRAME_FORMATS } from "../core/manifest.js";
 import { PROGRAM_STATUSES, STEP_TYPES } from "../core/program.js";
-import { CANONICAL_UNITS, CHECK_STATUSES } from "../core/quality.js";
+import { CANONICAL_UNITS, CHECK_STATUSES, REPORT_STATUSES } from "../core/quality.js";
+import { REGION_2D, REGION_3D, THRESHOLD } from "../core/quality-conventions.js";
 import { RUN_STATUSES, STEP_STATUSES } from "../core/run-state.js";
 import { ERROR_CATALOGUE } from "../core/service-errors.js";
 import { EVENT_NAMES, ON_FAILURE_MODES } from "../core/webhook.js";
+import { FRAME_GEOMETRY } from "./frame-millimetres.js";
 import type { JsonSchema } from "./route.js";
 
 /**
@@ -56,6 +59,15 @@ export function schemaRef(name: keyof typeof RESPONSE_SCHEMAS): JsonSchema {
 function ref(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
+
+function described(schema: JsonSchema, description: string): JsonSchema {
+  return { ...schema, description };
+}
+
+const QUALITY_STATUS = described(
+  nullable(oneOf(REPORT_STATUSES)),
+  "Status of the run's quality report as it stands; null without a report: no checks yet, or the run failed or was cancelled.",
+);
 
 const PAGE = { total: COUNT, limit: { type: "integer", minimum: 1, maximum: 1000 }, offset: COUNT };
 
@@ -205,6 +217,7 @@ export const RESPONSE_SCHEMAS = {
       id: UUID,
       program_id: UUID,
       status: oneOf(RUN_STATUSES),
+      quality_status: QUALITY_STATUS,
       progress: ref("RunProgressResponse"),
       created_at: TIME,
       updated_at: TIME,
@@ -237,6 +250,7 @@ export const RESPONSE_SCHEMAS = {
       program_id: UUID,
       program_name: STRING,
       status: oneOf(RUN_STATUSES),
+      quality_status: QUALITY_STATUS,
       progress: ref("RunProgressResponse"),
       created_at: TIME,
       updated_at: TIME,
@@ -255,26 +269,35 @@ export const RESPONSE_SCHEMAS = {
   ActiveRunResponse: object({ active: BOOLEAN }, { run: nullable(ref("ProgramRunResponse")) }),
 
   QualityCheckModel: object(
-    { name: STRING, status: oneOf(CHECK_STATUSES) },
+    {
+      name: STRING,
+      status: described(
+        oneOf(CHECK_STATUSES),
+        "The producer decides it; the service does not work it out from the numbers.",
+      ),
+    },
     {
       message: nullable(STRING),
       value: nullable(NUMBER),
       nominal: nullable(NUMBER),
-      delta: nullable(NUMBER),
-      threshold: nullable(NUMBER),
+      delta: described(nullable(NUMBER), "value - nominal, in the unit of canonical_units."),
+      threshold: described(nullable(NUMBER), THRESHOLD),
       canonical_units: oneOf(CANONICAL_UNITS),
       metadata: FREE_FORM,
     },
   ),
-  DefectRegion2DModel: object({}, { file: nullable(STRING), bbox: nullable(arrayOf(NUMBER)) }),
+  DefectRegion2DModel: object(
+    {},
+    { file: described(nullable(STRING), REGION_2D.file), bbox: described(nullable(arrayOf(NUMBER)), REGION_2D.bbox) },
+  ),
   DefectRegion3DModel: object(
     {},
     {
-      file: nullable(STRING),
-      location: nullable(arrayOf(NUMBER)),
-      extents: nullable(arrayOf(NUMBER)),
-      orientation: nullable(arrayOf(NUMBER)),
-      frame: nullable(STRING),
+      file: described(nullable(STRING), REGION_3D.file),
+      location: described(nullable(arrayOf(NUMBER)), REGION_3D.location("mm")),
+      extents: described(nullable(arrayOf(NUMBER)), REGION_3D.extents("mm")),
+      orientation: described(nullable(arrayOf(NUMBER)), REGION_3D.orientation),
+      frame: described(nullable(STRING), REGION_3D.frame),
     },
   ),
   DefectModel: object(
@@ -291,7 +314,14 @@ export const RESPONSE_SCHEMAS = {
     },
   ),
   QualityReportModel: object(
-    { status: oneOf(["passed", "failed", "indeterminate"]), checks: arrayOf(ref("QualityCheckModel")) },
+    {
+      status: oneOf(REPORT_STATUSES),
+      final: described(
+        BOOLEAN,
+        "False while the run can still add checks or fail; true once it is completed: the report changes no more.",
+      ),
+      checks: arrayOf(ref("QualityCheckModel")),
+    },
     { defects: arrayOf(ref("DefectModel")), summary: nullable(STRING) },
   ),
   QualityReportResponse: object({ run_id: UUID }, { quality_report: nullable(ref("QualityReportModel")) }),
@@ -311,6 +341,34 @@ export const RESPONSE_SCHEMAS = {
     capture_timestamp: TIME,
     metadata: nullable(FREE_FORM),
     created_at: TIME,
+    run_id: described(UUID, "Id of the run that the frame belongs to."),
+    step_index: described({ type: "integer", minimum: 1 }, "The step that captured it, counted from 1."),
+    sensor_id: described(nullable(STRING), "The sensor that captured it; null where the producer did not say."),
+    geometry: ref("FrameGeometry"),
+  }),
+  FrameGeometry: {
+    ...object({
+      x_pitch_mm: described(NUMBER, "Millimetres from one column to the next."),
+      y_pitch_mm: described(NUMBER, "Millimetres from one line to the next."),
+      x_origin_mm: described(NUMBER, "x of column 0 in mm; 0 where the producer did not say."),
+      y_origin_mm: described(NUMBER, "y of line 0 in mm; 0 where the producer did not say."),
+      height: described(ref("FrameHeight"), "How raw heights become z."),
+      luminance: described(nullable(ref("FrameLuminance")), "Null: the frame has no luminance."),
+    }),
+    description: FRAME_GEOMETRY,
+  },
+  FrameHeight: object({
+    dtype: described(oneOf(HEIGHT_DTYPES), "Type of the raw values; also of the NPY."),
+    scale_mm: described(NUMBER, "Millimetres for a raw step of 1."),
+    offset_mm: described(NUMBER, "z in mm of the raw value 0."),
+    invalid: described(arrayOf(NUMBER), "Raw values that mean no measurement. NaN is none either, listed or not."),
+  }),
+  FrameLuminance: object({
+    dtype: described(oneOf(LUMINANCE_DTYPES), "Type of the raw values."),
+    bits: described(
+      { type: "integer", enum: [8, 10, 12, 16] },
+      "How many of their bits carry signal, the lowest ones.",
+    ),
   }),
   FrameFormatFile: object({ href: STRING, content_type: STRING, size_in_bytes: nullable(COUNT) }),
   FrameFileInfo: object({

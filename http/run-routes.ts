@@ -8,6 +8,7 @@ import {
   limitParameter,
   OFFSET,
   PROGRAM_ID,
+  QUALITY_STATUS,
   RUN_ID,
   SERIAL_NUMBER,
   UPDATED_SINCE,
@@ -50,6 +51,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
           description: "Only runs of this program; its id in upper or lower case.",
         },
         status: { type: "string", description: "Only runs in this state; one that no run can have matches none." },
+        quality_status: QUALITY_STATUS,
         serial_number: SERIAL_NUMBER,
         updated_since: UPDATED_SINCE,
         limit: limitParameter(LIMITS.runsPage),
@@ -63,6 +65,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
           {
             programId: query.program_id,
             status: query.status,
+            qualityStatus: query.quality_status,
             serialNumber: query.serial_number,
             updatedSinceUs: query.updated_since,
             limit: query.limit,
@@ -115,6 +118,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
       pathParameters: { program_id: PROGRAM_ID },
       query: {
+        quality_status: QUALITY_STATUS,
         serial_number: SERIAL_NUMBER,
         updated_since: UPDATED_SINCE,
         limit: limitParameter(LIMITS.programRunsPage),
@@ -129,6 +133,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
         return pages.get(
           {
             programId: id,
+            qualityStatus: query.quality_status,
             serialNumber: query.serial_number,
             updatedSinceUs: query.updated_since,
             limit: query.limit,

@@ -18,8 +18,18 @@ interface Row {
   serial_number: string | null;
   revision: number;
   status: string;
+  quality_status: string | null;
   created_at: string;
   updated_at: string;
+}
+
+const CHECK_STATUSES = ["passed", "failed", "warning", "not_evaluated", "error"] as const;
+
+/** As decisions.md has it, of a run that neither failed nor was cancelled. */
+function outcomeOf(checks: readonly string[]): string | null {
+  if (checks.length === 0) return null;
+  if (checks.includes("failed")) return "failed";
+  return checks.includes("not_evaluated") || checks.includes("error") ? "indeterminate" : "passed";
 }
 
 t.test(`list queries over the wire against a plain model, at changing data (seed ${seed})`, async (t) => {
@@ -58,6 +68,7 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
   const model: Row[] = [];
   const revisions = new Map<string, number>();
   const changed = new Set<Row>();
+  const checksOf = new Map<string, string[]>();
 
   const createRun = async () => {
     const id = producer.nextRunId();
@@ -67,7 +78,7 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
     const revision = serial === null ? 1 : (revisions.get(serial) ?? 0) + 1;
     if (serial !== null) revisions.set(serial, revision);
     const row = { id, program_id: programId, serial_number: serial, revision, created_at: "", updated_at: "" };
-    model.push({ ...row, status: "pending" });
+    model.push({ ...row, status: "pending", quality_status: null });
     changed.add(model.at(-1) as Row);
   };
   const changeRun = async () => {
@@ -75,13 +86,20 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
     if (open.length === 0 || random.chance(0.4)) return createRun();
     const row = random.pick(open);
     changed.add(row);
-    const kind = random.integer(1, 5);
+    const kind = random.integer(1, 8);
     if (kind === 1) {
       await producer.send({ type: "run.cancel", id: row.id });
       row.status = "cancelled";
+      row.quality_status = null;
     } else if (kind === 2) {
       await producer.send({ type: "run.fail", id: row.id, error_message: "bent" });
       row.status = "failed";
+      row.quality_status = null;
+    } else if (kind > 5 && row.status === "running") {
+      const status = random.pick(CHECK_STATUSES);
+      await producer.send({ type: "check.add", run_id: row.id, check: { name: "gap", status } });
+      checksOf.set(row.id, [...(checksOf.get(row.id) ?? []), status]);
+      row.quality_status = outcomeOf(checksOf.get(row.id) as string[]);
     } else if (kind === 3) {
       await producer.send({ type: "event.add", run_id: row.id, event_type: "note", data: {} });
     } else if (row.status === "pending") {
@@ -94,15 +112,22 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
     return undefined;
   };
   /** Waits until the view shows the round, and learns the times that only the service knows. */
+  const wrong: string[] = [];
   const learn = async () => {
     const marker = producer.nextRunId();
     await producer.deliver({ type: "run.create", id: marker, program_id: PROGRAMS[0] as string });
     const row = { id: marker, program_id: PROGRAMS[0] as string, serial_number: null, revision: 1 };
-    model.push({ ...row, status: "pending", created_at: "", updated_at: "" });
+    model.push({ ...row, status: "pending", quality_status: null, created_at: "", updated_at: "" });
     changed.add(model.at(-1) as Row);
     await detailWhen(marker, (run) => run.status === "pending");
     for (const one of changed) {
       const run = await detailWhen(one.id, ({ status }) => status === one.status);
+      if (run.quality_status !== one.quality_status) wrong.push(`${one.id} is ${run.quality_status}`);
+      const { quality_report: report } = (await fetchJson(`/runs/${one.id}/quality-report`)) as {
+        quality_report: { status: string; final: boolean } | null;
+      };
+      if ((report?.status ?? null) !== one.quality_status) wrong.push(`${one.id}: its report is ${report?.status}`);
+      if (report !== null && report.final !== (one.status === "completed")) wrong.push(`${one.id}: ${report.final}`);
       one.created_at = run.created_at as string;
       one.updated_at = run.updated_at as string;
     }
@@ -110,7 +135,6 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
   };
 
   let queries = 0;
-  const wrong: string[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     for (let i = 0; i < CHANGES_A_ROUND; i++) await changeRun();
     await learn();
@@ -123,6 +147,8 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
       const serial = random.chance(0.3) ? `SN ${random.integer(1, 42)}` : undefined;
       const statuses = ["pending", "running", "completed", "failed", "cancelled", "exploded"];
       const status = !ofProgram && random.chance(0.3) ? random.pick(statuses) : undefined;
+      const outcomes = ["passed", "failed", "indeterminate", "none", "null"];
+      const outcome = random.chance(0.3) ? random.pick(outcomes) : undefined;
       const since = random.chance(0.3) ? random.pick(model).updated_at : undefined;
       const offset = random.chance(0.5) ? random.integer(0, model.length + 3) : undefined;
       const limit = random.chance(0.7) ? random.pick([1, 7, 50, 1000]) : undefined;
@@ -130,6 +156,7 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
       if (program !== undefined && !ofProgram) parameters.set("program_id", program);
       if (serial !== undefined) parameters.set("serial_number", serial);
       if (status !== undefined) parameters.set("status", status);
+      if (outcome !== undefined) parameters.set("quality_status", outcome);
       if (since !== undefined) parameters.set("updated_since", since);
       if (offset !== undefined) parameters.set("offset", String(offset));
       if (limit !== undefined) parameters.set("limit", String(limit));
@@ -140,6 +167,7 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
           (program === undefined || row.program_id === program) &&
           (serial === undefined || row.serial_number === serial) &&
           (status === undefined || row.status === status) &&
+          (outcome === undefined || (row.quality_status ?? "none") === outcome) &&
           (since === undefined || row.updated_at > since),
       );
       const usedLimit = limit ?? (ofProgram ? 100 : 50);
@@ -166,6 +194,6 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
 });
 
 function rowText(row: Row): string {
-  const { id, program_id, serial_number, revision, status, created_at, updated_at } = row;
-  return [id, program_id, serial_number, revision, status, created_at, updated_at].join(" ");
+  const { id, program_id, serial_number, revision, status, quality_status, created_at, updated_at } = row;
+  return [id, program_id, serial_number, revision, status, quality_status, created_at, updated_at].join(" ");
 }

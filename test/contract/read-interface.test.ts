@@ -391,6 +391,7 @@ t.test("GET /runs/{run_id}: every field of a completed run", async (t) => {
     id: RUN,
     program_id: PROGRAM,
     status: "completed",
+    quality_status: "passed",
     trace_id: "trace-1",
     serial_number: "SN+1 é",
     revision: 3,
@@ -552,6 +553,7 @@ t.test("GET /runs: every field of an entry, newest first, exact totals", async (
     program_id: PROGRAM,
     program_name: "Housing top",
     status: "completed",
+    quality_status: "passed",
     progress: { total_steps: 4, completed_steps: 4, current_step: null },
     serial_number: "SN+1 é",
     revision: 3,
@@ -579,6 +581,16 @@ t.test("GET /runs: filters, alone and together, and pages", async (t) => {
     found(await client.get("/runs", { query }));
   t.strictSame(await ids({ status: "completed" }), [2, REMOVED_RUN, RUN]);
   t.strictSame(await ids({ status: "nonsense" }), [0], "a state that no run can have matches none");
+  t.strictSame(await ids({ quality_status: "passed" }), [1, RUN]);
+  t.strictSame(await ids({ quality_status: "failed" }), [0]);
+  t.strictSame(
+    await ids({ quality_status: "none", limit: 3, offset: 1 }),
+    [4, REMOVED_RUN, CANCELLED_RUN, FAILED_RUN],
+    "runs without a report, whatever their status",
+  );
+  t.strictSame(await ids({ quality_status: "none", status: "completed" }), [1, REMOVED_RUN]);
+  t.strictSame(await ids({ quality_status: "passed", status: "failed" }), [0]);
+  for (const other of ["nonsense", "null", "PASSED"]) t.strictSame(await ids({ quality_status: other }), [0], other);
   t.strictSame(await ids({ program_id: GONE_PROGRAM }), [1, FAILED_RUN], "a deleted program's runs stay listed");
   t.strictSame(await ids({ program_id: UNKNOWN }), [0]);
   t.strictSame(await ids({ program_id: "nonsense" }), [0]);
@@ -725,7 +737,7 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
   const { client, cell } = await filled(t);
   t.strictSame(await client.get("/runs/{run_id}/quality-report", { path: { run_id: RUN } }), {
     run_id: RUN,
-    quality_report: { status: "passed", checks: CHECKS, defects: DEFECTS, summary: "all good" },
+    quality_report: { status: "passed", final: true, checks: CHECKS, defects: DEFECTS, summary: "all good" },
   });
   t.strictSame(await client.get("/runs/{run_id}/defects", { path: { run_id: RUN } }), {
     run_id: RUN,
@@ -738,14 +750,55 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
     });
     t.strictSame(await client.get("/runs/{run_id}/defects", { path: { run_id: run } }), { run_id: run, defects: [] });
   }
+  const [path, limit] = [{ run_id: ACTIVE_RUN }, 1];
+  const statuses = ["passed", "failed", "indeterminate", "none"] as const;
+  /** Report, detail, lists and their totals say the same. */
+  const isEverywhere = async (wanted: "failed" | "indeterminate" | null, final: boolean, label: string) => {
+    const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", { path });
+    t.strictSame(report && [report.status, report.final], wanted && [wanted, final], label);
+    t.equal((await client.get("/runs/{run_id}", { path })).quality_status, wanted, label);
+    t.equal((await client.get("/runs", { query: { limit } })).runs[0]?.quality_status, wanted, label);
+    for (const status of statuses) {
+      const ofCell = await client.get("/runs", { query: { quality_status: status, limit } });
+      const query = { quality_status: status, limit };
+      const ofProgram = await client.get("/programs/{program_id}/runs", { path: { program_id: PROGRAM }, query });
+      const isOfRun = status === (wanted ?? "none");
+      for (const { total, runs } of [ofCell, ofProgram]) {
+        t.equal(runs[0]?.id === ACTIVE_RUN, isOfRun, `${label}: ${status}`);
+        t.equal(total > 0, runs.length > 0, `${label}: ${status}`);
+      }
+    }
+  };
+  await isEverywhere(null, false, "no checks");
   cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "c", status: "not_evaluated" } });
-  t.match(await client.get("/runs/{run_id}/quality-report", { path: { run_id: ACTIVE_RUN } }), {
-    quality_report: { status: "indeterminate" },
+  await isEverywhere("indeterminate", false, "one that was not evaluated");
+  cell.apply(us(61), { kind: "job_started", runId: ACTIVE_RUN, jobId: RUN, name: "j" });
+  const checks = [{ name: "d", status: "failed" as const }];
+  const job = { runId: ACTIVE_RUN, jobId: RUN, checks, defects: [], error: null };
+  cell.apply(us(62), { kind: "run_finalizing", runId: ACTIVE_RUN, summary: null, results: null });
+  await isEverywhere("indeterminate", false, "finalizing");
+  cell.apply(us(63), { kind: "job_finished", ...job, status: "completed" });
+  await isEverywhere("failed", false, "a job's check while it is finalized");
+  cell.apply(us(64), {
+    kind: "event_added",
+    runId: ACTIVE_RUN,
+    entry: { eventType: "e", data: {}, timestampUs: null },
   });
-  cell.apply(us(61), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "d", status: "failed" } });
-  t.match(await client.get("/runs/{run_id}/quality-report", { path: { run_id: ACTIVE_RUN } }), {
-    quality_report: { status: "failed" },
-  });
+  await isEverywhere("failed", false, "nothing of quality");
+  cell.end(us(65), ACTIVE_RUN, { status: "completed", errorMessage: null, notes: [] });
+  await isEverywhere("failed", true, "completed");
+});
+
+t.test("a run that fails has no report any more, whatever its checks said", async (t) => {
+  const { client, cell } = await filled(t);
+  cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "c", status: "passed" } });
+  const found = async (status: string) => (await client.get("/runs", { query: { quality_status: status } })).total;
+  t.same([await found("passed"), await found("none")], [2, 3]);
+  cell.end(us(61), ACTIVE_RUN, { status: "failed", errorMessage: "broke", notes: [] });
+  t.same([await found("passed"), await found("none")], [1, 4]);
+  const path = { run_id: ACTIVE_RUN };
+  t.equal((await client.get("/runs/{run_id}", { path })).quality_status, null);
+  t.equal((await client.get("/runs/{run_id}/quality-report", { path })).quality_report, null);
 });
 
 t.test("unknown runs are 404 on every path below them", async (t) => {
@@ -837,6 +890,14 @@ t.test("GET /sensor/frames/{frame_id}: every field", async (t) => {
     capture_timestamp: "2026-01-31T12:00:11.123456Z",
     metadata: { gain: 2 },
     created_at: at(11),
+    run_id: RUN,
+    step_index: 2,
+    sensor_id: "ljx",
+    geometry: {
+      ...{ x_pitch_mm: 0.1, y_pitch_mm: 0.2, x_origin_mm: 0, y_origin_mm: 0 },
+      height: { dtype: "u16", scale_mm: 0.01, offset_mm: -5, invalid: [0] },
+      luminance: { dtype: "u8", bits: 8 },
+    },
   });
   t.match(await client.get("/sensor/frames/{frame_id}", { path: { frame_id: OPEN_FRAME } }), {
     file_size_bytes: null,

@@ -123,6 +123,7 @@ const DETAIL = {
     id: RUN_ID,
     program_id: PROGRAM_ID,
     status: "running",
+    quality_status: "passed",
     trace_id: "trace-1",
     serial_number: "SN/1 ü",
     revision: 1,
@@ -171,7 +172,8 @@ t.test("a run that has nothing yet: nulls, empty lists and maps, nothing absent"
   send(world, { type: "run.create", id: RUN_ID, program_id: PROGRAM_ID, steps: [{ type: "wait" }] });
   const pending = { index: 1, type: "wait", name: null, status: "pending", started_at: null, completed_at: null };
   t.strictSame(runResponse(runOf(world), ""), {
-    ...{ id: RUN_ID, program_id: PROGRAM_ID, status: "pending", trace_id: null, serial_number: null, revision: 1 },
+    ...{ id: RUN_ID, program_id: PROGRAM_ID, status: "pending", quality_status: null },
+    ...{ trace_id: null, serial_number: null, revision: 1 },
     metadata: {},
     progress: { total_steps: 1, completed_steps: 0, current_step: null },
     steps: { completed: [], in_progress: null, pending: [{ ...pending, result: null, error: null }] },
@@ -194,7 +196,7 @@ t.test("list item: every field of ProgramRunSummaryResponse, and none of the det
   const world = fullRun();
   send(world, { type: "run.fail", id: RUN_ID, error_message: "collision" }); // 15
   t.strictSame(runSummaryResponse(summarizeRun(runOf(world)), BASE), {
-    ...{ id: RUN_ID, program_id: PROGRAM_ID, program_name: "Gearbox cover", status: "failed" },
+    ...{ id: RUN_ID, program_id: PROGRAM_ID, program_name: "Gearbox cover", status: "failed", quality_status: null },
     progress: { total_steps: 3, completed_steps: 3, current_step: null },
     ...{ serial_number: "SN/1 ü", revision: 1, metadata: { lot: 7 }, started_at: at(3), completed_at: at(15) },
     ...{ error_message: "collision", created_at: at(2), updated_at: at(15) },
@@ -223,16 +225,17 @@ t.test("quality report", async (t) => {
   const world = fullRun();
   const check = { name: "gap", status: "warning", value: 0.1, nominal: 0.2, message: null, canonical_units: "mm" };
   const defects = [{ type: "dent", region_2d: { bbox: [1, 2, 3, 4] } }];
-  const report = { status: "passed", checks: [check], defects, summary: null };
+  const report = { status: "passed", final: false, checks: [check], defects, summary: null };
   t.strictSame(qualityReportResponse(runOf(world)), { run_id: RUN_ID, quality_report: report }, "while it runs");
   t.strictSame(defectsResponse(runOf(world)), { run_id: RUN_ID, defects });
   const angle = { name: "angle", status: "error" as const, value: 12, canonical_units: "unspecified" as const };
   send(world, { type: "check.add", run_id: RUN_ID, check: angle });
   send(world, { type: "run.finish", id: RUN_ID, summary: "hm" });
+  t.match(qualityReportResponse(runOf(world)), { quality_report: { status: "indeterminate", final: false } });
   world.complete(RUN_ID);
   t.strictSame(qualityReportResponse(runOf(world)), {
     run_id: RUN_ID,
-    quality_report: { ...report, status: "indeterminate", checks: [check, angle], summary: "hm" },
+    quality_report: { ...report, status: "indeterminate", final: true, checks: [check, angle], summary: "hm" },
   });
   for (const status of ["failed", "cancelled"] as const) {
     const ended = endRun(runOf(fullRun()), { status, errorMessage: null, notes: [] }, 1);
@@ -265,8 +268,14 @@ t.test("frames: open, complete, incomplete, removed", async (t) => {
     ...{ joint_positions: [0, -1.5], tcp_position: { x: 1 }, capture_timestamp: "2026-11-20T19:07:00.500000Z" },
     // From the id: its milliseconds.
     ...{ metadata: { gain: 2 }, created_at: `${new Date(1_795_200_000_020).toISOString().slice(0, 23)}000Z` },
+    ...{ run_id: RUN_ID, step_index: 1, sensor_id: null },
+    geometry: {
+      ...{ x_pitch_mm: 0.1, y_pitch_mm: 0.2, x_origin_mm: 0, y_origin_mm: 0 },
+      height: { dtype: "u16", scale_mm: 0.01, offset_mm: -5, invalid: [0] },
+      luminance: { dtype: "u8", bits: 8 },
+    },
   };
-  t.strictSame(frameResponse(frame), complete);
+  t.strictSame(frameResponse(runOf(world), frame), complete);
   t.strictSame(frameFilesResponse(runOf(world), frame, BASE), {
     ...{ frame_id: FRAME_ID, session_id: "s1", available_formats: ["npy"] },
     files: {
@@ -284,10 +293,11 @@ t.test("frames: open, complete, incomplete, removed", async (t) => {
     [4, 4],
     [0, null],
   ] as const) {
-    const open = worldWithRun("running", { height: declared });
+    const more = { sensor_id: "head-1", x_origin_mm: -40, y_origin_mm: 7.5 };
+    const open = worldWithRun("running", { height: declared, ...more });
     const [openFrame] = runOf(open).frames;
     if (openFrame === undefined) throw new Error("no frame");
-    t.match(frameResponse(openFrame), {
+    t.match(frameResponse(runOf(open), openFrame), {
       file_size_bytes: null,
       height,
       joint_positions: null,
@@ -295,10 +305,14 @@ t.test("frames: open, complete, incomplete, removed", async (t) => {
       metadata: null,
     });
     t.strictSame(frameFilesResponse(runOf(open), openFrame, "").available_formats, []);
+    t.match(frameResponse(runOf(open), openFrame), {
+      sensor_id: "head-1",
+      geometry: { x_origin_mm: -40, y_origin_mm: 7.5 },
+    });
     send(open, { type: "run.fail", id: RUN_ID, error_message: "x" });
     const [incomplete] = runOf(open).frames;
     if (incomplete === undefined) throw new Error("no frame");
-    t.match(frameResponse(incomplete), { file_size_bytes: null, height });
+    t.match(frameResponse(runOf(open), incomplete), { file_size_bytes: null, height });
     t.strictSame(frameFilesResponse(runOf(open), incomplete, "").available_formats, []);
     t.strictSame(runResponse(runOf(open), "").results, { frame_ids: [FRAME_ID] }, "an incomplete frame is listed");
     t.strictSame(manifestResponse(runOf(open), ""), [], "without formats");

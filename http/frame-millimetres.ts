@@ -1,0 +1,32 @@
+/** How what is served of a frame becomes millimetres: for the document, which /docs renders. A test runs these very lines. */
+const NPY_LINES = `
+import io, json, numpy as np; from urllib.request import urlopen
+frame = json.load(urlopen(f"{base_url}/sensor/frames/{frame_id}"))
+raw = np.load(io.BytesIO(urlopen(base_url + frame["file_path"]).read()))
+g, h = frame["geometry"], frame["geometry"]["height"]
+z_mm = np.where(np.isin(raw, np.array(h["invalid"], raw.dtype)), np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
+x_mm = g["x_origin_mm"] + g["x_pitch_mm"] * np.arange(raw.shape[1])
+y_mm = g["y_origin_mm"] + g["y_pitch_mm"] * np.arange(raw.shape[0])
+`;
+
+const PNG_LINES = `
+import io, numpy as np; from urllib.request import urlopen; from PIL import Image
+picture = Image.open(io.BytesIO(urlopen(f"{base_url}/sensor/frames/{frame_id}/file.png").read()))
+samples, text = np.array(picture), {key: float(value) for key, value in picture.text.items()}
+if "z_scale_mm" in text: z_mm = samples * text["z_scale_mm"] + text["z_offset_mm"]
+else: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+z_mm[samples == 0] = np.nan
+`;
+
+export const FRAME_GEOMETRY =
+  "Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm where raw is not among `invalid`, " +
+  "x_mm = x_origin_mm + column * x_pitch_mm, y_mm = y_origin_mm + line * y_pitch_mm. GET /sensor/frames/{frame_id}/file.npy shows it in numpy.";
+
+export const NPY_IN_MILLIMETRES =
+  `In millimetres, by the frame's \`geometry\`; \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
+  `\`\`\`python${NPY_LINES}\`\`\`\n\nIn \`z_mm\`, NaN is no measurement.`;
+
+export const PNG_IN_MILLIMETRES =
+  "A sample of 0 is no measurement. The text chunks of the picture say what the others are. Where they have `z_scale_mm` and `z_offset_mm`, the " +
+  "samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Else 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded to the nearest; " +
+  `a picture without a measurement has neither. \`x_pitch_mm\` and \`y_pitch_mm\` stand there too.\n\n\`\`\`python${PNG_LINES}\`\`\``;
