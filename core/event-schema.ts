@@ -1,6 +1,7 @@
 import { UUID_V7_PATTERN } from "./identifiers.js";
 import { FILE_TYPES } from "./manifest.js";
-import { CHECK_STATUSES } from "./quality.js";
+import { CHECK_STATUSES, REPORT_STATUSES } from "./quality.js";
+import { REGION_2D, REGION_3D, THRESHOLD } from "./quality-conventions.js";
 import { EVENT_NAMES } from "./webhook.js";
 import { EVENT_SCHEMA_VERSION } from "./webhook-event.js";
 
@@ -30,7 +31,18 @@ const RUN_DATA: Record<string, Schema> = {
   robot_id: NULLABLE_STRING,
   serial_number: NULLABLE_STRING,
   revision: { type: "integer", minimum: 1 },
+  quality_status: {
+    enum: [...REPORT_STATUSES, null],
+    description:
+      "Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.",
+  },
   created_at: TIME,
+  updated_at: {
+    ...TIME,
+    description:
+      "The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose " +
+      "updated_at is older: it was delivered late.",
+  },
   started_at: NULLABLE_TIME,
   completed_at: NULLABLE_TIME,
 };
@@ -42,10 +54,53 @@ const CHECK = object(
     value: NULLABLE_NUMBER,
     nominal: NULLABLE_NUMBER,
     delta: NULLABLE_NUMBER,
-    threshold: NULLABLE_NUMBER,
+    threshold: { ...NULLABLE_NUMBER, description: THRESHOLD },
     unit: { enum: ["mm", "in", null] },
   },
   { message: NULLABLE_STRING, metadata: { type: "object" } },
+);
+
+const NULLABLE_NUMBERS: Schema = { type: ["array", "null"], items: { type: "number" } };
+const LENGTH_UNIT = "`unit`";
+
+const DEFECT = object(
+  {},
+  {
+    id: NULLABLE_STRING,
+    type: STRING,
+    description: NULLABLE_STRING,
+    region_2d: {
+      ...object(
+        {},
+        {
+          file: { ...NULLABLE_STRING, description: REGION_2D.file },
+          bbox: { ...NULLABLE_NUMBERS, description: REGION_2D.bbox },
+        },
+      ),
+      type: ["object", "null"],
+    },
+    region_3d: {
+      ...object(
+        {
+          unit: {
+            enum: ["mm", "in"],
+            description: "Of location and extents: inches when the cell's unit_system is imperial.",
+          },
+        },
+        {
+          file: { ...NULLABLE_STRING, description: REGION_3D.file },
+          location: { ...NULLABLE_NUMBERS, description: REGION_3D.location(LENGTH_UNIT) },
+          extents: { ...NULLABLE_NUMBERS, description: REGION_3D.extents(LENGTH_UNIT) },
+          orientation: { ...NULLABLE_NUMBERS, description: REGION_3D.orientation },
+          frame: { ...NULLABLE_STRING, description: REGION_3D.frame },
+        },
+      ),
+      type: ["object", "null"],
+    },
+    confidence: NULLABLE_NUMBER,
+    severity: NULLABLE_STRING,
+    metadata: { type: "object" },
+  },
 );
 
 const FILE = object({
@@ -72,7 +127,7 @@ const DATA: Record<(typeof EVENT_NAMES)[number], Schema> = {
       passed: { type: "boolean" },
       unit_system: { enum: ["metric", "imperial"] },
       qc_checks: { type: "array", items: CHECK },
-      defects: { type: "array", items: { type: "object" } },
+      defects: { type: "array", items: DEFECT },
       files: { type: "array", items: FILE },
     },
     { truncated: { const: true, description: "The lists were too large for an event: read them from the run." } },

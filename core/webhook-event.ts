@@ -1,10 +1,10 @@
 import type { CellIdentity } from "./change.js";
 import type { JsonObject } from "./json.js";
 import { LIMITS } from "./limits.js";
-import type { Defect, QualityCheck } from "./quality.js";
+import type { Defect, DefectRegion3d, QualityCheck, ReportStatus } from "./quality.js";
 import type { FileMetadata } from "./responses.js";
-import { manifestResponse, reportOfRun } from "./run-response.js";
-import type { RunState, RunStatus } from "./run-state.js";
+import { manifestResponse } from "./run-response.js";
+import { qualityStatusOf, type RunState, type RunStatus } from "./run-state.js";
 import { formatTimeUs } from "./timestamps.js";
 import type { EventName, RunEventName } from "./webhook.js";
 
@@ -42,7 +42,11 @@ export interface RunEventData {
   serial_number: string | null;
   revision: number;
   status: RunStatus;
+  /** Of the quality report; null without one. */
+  quality_status: ReportStatus | null;
   created_at: string;
+  /** As the run's detail shows it then: of two events of a run the one with the later one is newer. */
+  updated_at: string;
   started_at: string | null;
   completed_at: string | null;
 }
@@ -60,12 +64,21 @@ export interface EventQualityCheck extends Omit<QualityCheck, "canonical_units">
   unit: "mm" | "in" | null;
 }
 
+/** A region whose location and extents are in the cell's display units. */
+export interface EventDefectRegion3d extends DefectRegion3d {
+  unit: "mm" | "in";
+}
+
+export interface EventDefect extends Omit<Defect, "region_3d"> {
+  region_3d?: EventDefectRegion3d | null;
+}
+
 export interface ProgramCompletedData extends RunEventData {
   /** True only for a report that passed. */
   passed: boolean;
   unit_system: CellIdentity["unitSystem"];
   qc_checks: EventQualityCheck[];
-  defects: Defect[];
+  defects: EventDefect[];
   files: FileMetadata[];
   /** Present, and true, when the lists were too large for an event and are empty here: the run's own routes have them. */
   truncated?: true;
@@ -156,7 +169,9 @@ function runEventData(run: RunState, programExists: boolean): RunEventData {
     serial_number: run.serialNumber,
     revision: run.revision,
     status: run.status,
+    quality_status: qualityStatusOf(run),
     created_at: formatTimeUs(run.createdAtUs),
+    updated_at: formatTimeUs(run.updatedAtUs),
     started_at: run.startedAtUs === null ? null : formatTimeUs(run.startedAtUs),
     completed_at: run.completedAtUs === null ? null : formatTimeUs(run.completedAtUs),
   };
@@ -165,11 +180,28 @@ function runEventData(run: RunState, programExists: boolean): RunEventData {
 function completedData(cell: CellIdentity, common: RunEventData, run: RunState): ProgramCompletedData {
   return {
     ...common,
-    passed: reportOfRun(run)?.status === "passed",
+    passed: common.quality_status === "passed",
     unit_system: cell.unitSystem,
     qc_checks: run.checks.map((check) => eventCheck(check, cell.unitSystem)),
-    defects: run.defects,
+    defects: run.defects.map((defect) => eventDefect(defect, cell.unitSystem)),
     files: manifestResponse(run, ""),
+  };
+}
+
+/** A defect in display units. Pixels, the orientation and texts stay. */
+function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIdentity["unitSystem"]): EventDefect {
+  if (region === undefined || region === null) return { ...rest, ...(region === null && { region_3d: null }) };
+  if (unitSystem === "metric") return { ...rest, region_3d: { ...region, unit: "mm" } };
+  const { location, extents } = region;
+  const inches = (lengthsMm: readonly number[]): number[] => lengthsMm.map((mm) => mm / MM_PER_INCH);
+  return {
+    ...rest,
+    region_3d: {
+      ...region,
+      ...(location && { location: inches(location) }),
+      ...(extents && { extents: inches(extents) }),
+      unit: "in",
+    },
   };
 }
 

@@ -112,6 +112,49 @@ t.test("checks are converted to the cell's display units", async (t) => {
   );
 });
 
+t.test("lengths of a defect's region are in the cell's display units, and the region says which", async (t) => {
+  const world = worldWithRun("running");
+  const region2d = { file: "a.png", bbox: [1, 2, 25.4, 4] };
+  const rest = { file: "a.ply", orientation: [0, 0, 0, 1], frame: "part" };
+  const defects = [
+    { type: "dent", region_2d: region2d, region_3d: { ...rest, location: [25.4, -50.8, 0], extents: [2.54, 1, 0] } },
+    { type: "dent", region_3d: { location: null, frame: null } },
+    { description: "25.4 mm long", region_3d: null, metadata: { length_mm: 25.4 } },
+    { type: "stain" },
+  ];
+  for (const defect of defects) send(world, { type: "defect.add", run_id: RUN_ID, defect });
+  const run = world.runs.get(RUN_ID) as RunState;
+  const [, , ...plain] = defects;
+  t.same(completed(run, IMPERIAL).data.defects, [
+    {
+      type: "dent",
+      region_2d: region2d,
+      region_3d: { ...rest, location: [1, -2, 0], extents: [0.1, 1 / 25.4, 0], unit: "in" },
+    },
+    { type: "dent", region_3d: { location: null, frame: null, unit: "in" } },
+    ...plain,
+  ]);
+  t.same(completed(run).data.defects, [
+    { type: "dent", region_2d: region2d, region_3d: { ...defects[0]?.region_3d, unit: "mm" } },
+    { type: "dent", region_3d: { location: null, frame: null, unit: "mm" } },
+    ...plain,
+  ]);
+  const validate = valid.ProgramCompleted as NonNullable<(typeof valid)[string]>;
+  t.ok(validate(completed(run, IMPERIAL)), JSON.stringify(validate.errors));
+  t.strictSame(run.defects, defects, "the run keeps what it was given");
+});
+
+t.test("an event says what its run's report does, and when the run was updated last", async (t) => {
+  const run = runWith([{ name: "a", status: "failed" }]);
+  const data = completed(run).data;
+  t.match(data, { quality_status: "failed", passed: false, updated_at: formatTimeUs(AT_US) });
+  const running = runWith([]);
+  const started = read(runEventPayload(METRIC, EVENT_ID, "ProgramStarted", running, true, AT_US)).data;
+  t.match(started, { quality_status: null, updated_at: formatTimeUs(running.updatedAtUs) });
+  const failed = read(runEventPayload(METRIC, EVENT_ID, "ProgramFailed", ended(run, "failed"), true, AT_US)).data;
+  t.match(failed, { quality_status: null, updated_at: formatTimeUs(AT_US) });
+});
+
 t.test("passed is true only for a report that passed", async (t) => {
   t.equal(completed(runWith([])).data.passed, false, "no checks");
   t.equal(completed(runWith([{ name: "a", status: "passed" }])).data.passed, true);

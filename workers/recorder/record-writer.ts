@@ -218,7 +218,8 @@ export class RecordWriter {
     return changes.map((change) => {
       if (change.kind === "run_started") {
         const run = this.#state.activeRun(change.runId);
-        const event = run && emit("ProgramStarted", { ...run, status: "running", startedAtUs: timeUs }, timeUs);
+        const started = { status: "running", startedAtUs: timeUs, updatedAtUs: timeUs } as const;
+        const event = run && emit("ProgramStarted", { ...run, ...started }, timeUs);
         return event === undefined ? change : { ...change, event };
       }
       if (change.kind !== "run_ended") return change;
