@@ -215,7 +215,22 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The raw height plane as an NPY array of shape (lines, width), values untouched. */
+        /**
+         * The raw height plane as an NPY array of shape (lines, width), values untouched.
+         * @description In millimetres, by the frame's `geometry`; `z_mm[line, column]` lies at `x_mm[column]`, `y_mm[line]`:
+         *
+         *     ```python
+         *     import io, json, numpy as np; from urllib.request import urlopen
+         *     frame = json.load(urlopen(f"{base_url}/sensor/frames/{frame_id}"))
+         *     raw = np.load(io.BytesIO(urlopen(base_url + frame["file_path"]).read()))
+         *     g, h = frame["geometry"], frame["geometry"]["height"]
+         *     z_mm = np.where(np.isin(raw, np.array(h["invalid"], raw.dtype)), np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
+         *     x_mm = g["x_origin_mm"] + g["x_pitch_mm"] * np.arange(raw.shape[1])
+         *     y_mm = g["y_origin_mm"] + g["y_pitch_mm"] * np.arange(raw.shape[0])
+         *     ```
+         *
+         *     In `z_mm`, NaN is no measurement.
+         */
         get: operations["downloadFrameNpy"];
         put?: never;
         post?: never;
@@ -266,7 +281,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The height map as a picture; its text chunks say how samples become millimetres. */
+        /**
+         * The height map as a picture; its text chunks say how samples become millimetres.
+         * @description A sample of 0 is no measurement. The text chunks of the picture say what the others are. Where they have `z_scale_mm` and `z_offset_mm`, the samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Else 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded to the nearest; a picture without a measurement has neither. `x_pitch_mm` and `y_pitch_mm` stand there too.
+         *
+         *     ```python
+         *     import io, numpy as np; from urllib.request import urlopen; from PIL import Image
+         *     picture = Image.open(io.BytesIO(urlopen(f"{base_url}/sensor/frames/{frame_id}/file.png").read()))
+         *     samples, text = np.array(picture), {key: float(value) for key, value in picture.text.items()}
+         *     if "z_scale_mm" in text: z_mm = samples * text["z_scale_mm"] + text["z_offset_mm"]
+         *     else: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+         *     z_mm[samples == 0] = np.nan
+         *     ```
+         */
         get: operations["downloadFramePng"];
         put?: never;
         post?: never;
@@ -825,6 +852,11 @@ export interface components {
             program_id: string;
             /** @enum {string} */
             status: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
+            /**
+             * @description Status of the run's quality report as it stands; null without a report: no checks yet, or the run failed or was cancelled.
+             * @enum {string|null}
+             */
+            quality_status: "passed" | "failed" | "indeterminate" | null;
             progress: components["schemas"]["RunProgressResponse"];
             /** Format: date-time */
             created_at: string;
@@ -858,6 +890,11 @@ export interface components {
             program_name: string;
             /** @enum {string} */
             status: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
+            /**
+             * @description Status of the run's quality report as it stands; null without a report: no checks yet, or the run failed or was cancelled.
+             * @enum {string|null}
+             */
+            quality_status: "passed" | "failed" | "indeterminate" | null;
             progress: components["schemas"]["RunProgressResponse"];
             /** Format: date-time */
             created_at: string;
@@ -885,26 +922,38 @@ export interface components {
         };
         QualityCheckModel: {
             name: string;
-            /** @enum {string} */
+            /**
+             * @description The producer decides it; the service does not work it out from the numbers.
+             * @enum {string}
+             */
             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
             message?: string | null;
             value?: number | null;
             nominal?: number | null;
+            /** @description value - nominal, in the unit of canonical_units. */
             delta?: number | null;
+            /** @description With a nominal: the deviation that is allowed to either side, so that the limits are nominal - threshold and nominal + threshold. Without one: the least value that passes. */
             threshold?: number | null;
             /** @enum {string} */
             canonical_units?: "mm" | "unspecified";
             metadata?: Record<string, never>;
         };
         DefectRegion2DModel: {
+            /** @description Name, in the run's manifest, of the picture that bbox is in. */
             file?: string | null;
+            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names: x is the column and y the line, both counted from 0 at the top left. The box covers the pixels from x_min up to but not including x_max, and in y the same. */
             bbox?: number[] | null;
         };
         DefectRegion3DModel: {
+            /** @description Name, in the run's manifest, of the point cloud that the box is in. */
             file?: string | null;
+            /** @description The box's centre [x, y, z] in mm, in scan space: the space of the frame's point cloud. */
             location?: number[] | null;
+            /** @description The box's full edge lengths in mm, along its own x, y and z axes. */
             extents?: number[] | null;
+            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into scan space. */
             orientation?: number[] | null;
+            /** @description What the producer calls the coordinate frame. */
             frame?: string | null;
         };
         DefectModel: {
@@ -920,6 +969,8 @@ export interface components {
         QualityReportModel: {
             /** @enum {string} */
             status: "passed" | "failed" | "indeterminate";
+            /** @description False while the run can still add checks or fail; true once it is completed: the report changes no more. */
+            final: boolean;
             checks: components["schemas"]["QualityCheckModel"][];
             defects?: components["schemas"]["DefectModel"][];
             summary?: string | null;
@@ -948,6 +999,53 @@ export interface components {
             metadata: Record<string, never> | null;
             /** Format: date-time */
             created_at: string;
+            /** @description Id of the run that the frame belongs to. */
+            run_id: string;
+            /** @description The step that captured it, counted from 1. */
+            step_index: number;
+            /** @description The sensor that captured it; null where the producer did not say. */
+            sensor_id: string | null;
+            geometry: components["schemas"]["FrameGeometry"];
+        };
+        /** @description Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm where raw is not among `invalid`, x_mm = x_origin_mm + column * x_pitch_mm, y_mm = y_origin_mm + line * y_pitch_mm. GET /sensor/frames/{frame_id}/file.npy shows it in numpy. */
+        FrameGeometry: {
+            /** @description Millimetres from one column to the next. */
+            x_pitch_mm: number;
+            /** @description Millimetres from one line to the next. */
+            y_pitch_mm: number;
+            /** @description x of column 0 in mm; 0 where the producer did not say. */
+            x_origin_mm: number;
+            /** @description y of line 0 in mm; 0 where the producer did not say. */
+            y_origin_mm: number;
+            /** @description How raw heights become z. */
+            height: components["schemas"]["FrameHeight"];
+            /** @description Null: the frame has no luminance. */
+            luminance: components["schemas"]["FrameLuminance"] | null;
+        };
+        FrameHeight: {
+            /**
+             * @description Type of the raw values; also of the NPY.
+             * @enum {string}
+             */
+            dtype: "u16" | "i16" | "i32" | "f32";
+            /** @description Millimetres for a raw step of 1. */
+            scale_mm: number;
+            /** @description z in mm of the raw value 0. */
+            offset_mm: number;
+            /** @description Raw values that mean no measurement. NaN is none either, listed or not. */
+            invalid: number[];
+        };
+        FrameLuminance: {
+            /**
+             * @description Type of the raw values.
+             * @enum {string}
+             */
+            dtype: "u8" | "u16";
+            /**
+             * @description How many of their bits carry signal, the lowest ones.
+             * @enum {integer}
+             */
+            bits: 8 | 10 | 12 | 16;
         };
         FrameFormatFile: {
             href: string;
@@ -1039,6 +1137,8 @@ export interface operations {
                 program_id?: string;
                 /** @description Only runs in this state; one that no run can have matches none. */
                 status?: string;
+                /** @description Only runs with this quality_status: passed, failed, indeterminate, or none for those without a report, where it is null. Any other value matches none. */
+                quality_status?: string;
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
                 /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
@@ -1376,6 +1476,8 @@ export interface operations {
     listProgramRuns: {
         parameters: {
             query?: {
+                /** @description Only runs with this quality_status: passed, failed, indeterminate, or none for those without a report, where it is null. Any other value matches none. */
+                quality_status?: string;
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
                 /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
@@ -5048,8 +5150,18 @@ export interface operations {
                         robot_id: string | null;
                         serial_number: string | null;
                         revision: number;
+                        /**
+                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
+                         * @enum {unknown}
+                         */
+                        quality_status: "passed" | "failed" | "indeterminate" | null;
                         /** Format: date-time */
                         created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         */
+                        updated_at: string;
                         /** Format: date-time */
                         started_at: string | null;
                         /** Format: date-time */
@@ -5100,8 +5212,18 @@ export interface operations {
                         robot_id: string | null;
                         serial_number: string | null;
                         revision: number;
+                        /**
+                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
+                         * @enum {unknown}
+                         */
+                        quality_status: "passed" | "failed" | "indeterminate" | null;
                         /** Format: date-time */
                         created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         */
+                        updated_at: string;
                         /** Format: date-time */
                         started_at: string | null;
                         /** Format: date-time */
@@ -5118,13 +5240,44 @@ export interface operations {
                             value: number | null;
                             nominal: number | null;
                             delta: number | null;
+                            /** @description With a nominal: the deviation that is allowed to either side, so that the limits are nominal - threshold and nominal + threshold. Without one: the least value that passes. */
                             threshold: number | null;
                             /** @enum {unknown} */
                             unit: "mm" | "in" | null;
                             message?: string | null;
                             metadata?: Record<string, never>;
                         }[];
-                        defects: Record<string, never>[];
+                        defects: {
+                            id?: string | null;
+                            type?: string;
+                            description?: string | null;
+                            region_2d?: {
+                                /** @description Name, in the run's manifest, of the picture that bbox is in. */
+                                file?: string | null;
+                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names: x is the column and y the line, both counted from 0 at the top left. The box covers the pixels from x_min up to but not including x_max, and in y the same. */
+                                bbox?: number[] | null;
+                            } | null;
+                            region_3d?: {
+                                /**
+                                 * @description Of location and extents: inches when the cell's unit_system is imperial.
+                                 * @enum {unknown}
+                                 */
+                                unit: "mm" | "in";
+                                /** @description Name, in the run's manifest, of the point cloud that the box is in. */
+                                file?: string | null;
+                                /** @description The box's centre [x, y, z] in `unit`, in scan space: the space of the frame's point cloud. */
+                                location?: number[] | null;
+                                /** @description The box's full edge lengths in `unit`, along its own x, y and z axes. */
+                                extents?: number[] | null;
+                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into scan space. */
+                                orientation?: number[] | null;
+                                /** @description What the producer calls the coordinate frame. */
+                                frame?: string | null;
+                            } | null;
+                            confidence?: number | null;
+                            severity?: string | null;
+                            metadata?: Record<string, never>;
+                        }[];
                         files: {
                             name: string;
                             /** @enum {unknown} */
@@ -5192,8 +5345,18 @@ export interface operations {
                         robot_id: string | null;
                         serial_number: string | null;
                         revision: number;
+                        /**
+                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
+                         * @enum {unknown}
+                         */
+                        quality_status: "passed" | "failed" | "indeterminate" | null;
                         /** Format: date-time */
                         created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         */
+                        updated_at: string;
                         /** Format: date-time */
                         started_at: string | null;
                         /** Format: date-time */
@@ -5245,8 +5408,18 @@ export interface operations {
                         robot_id: string | null;
                         serial_number: string | null;
                         revision: number;
+                        /**
+                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
+                         * @enum {unknown}
+                         */
+                        quality_status: "passed" | "failed" | "indeterminate" | null;
                         /** Format: date-time */
                         created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         */
+                        updated_at: string;
                         /** Format: date-time */
                         started_at: string | null;
                         /** Format: date-time */
