@@ -1,3 +1,4 @@
+import { valuesOf } from "./closed-set.js";
 import type { JsonObject } from "./json.js";
 
 /** Where stored bytes lie: a slice of one of the run's two files, with the CRC-32 (zlib) of that slice. */
@@ -7,10 +8,20 @@ export interface Extent {
   crc32: number;
 }
 
-export const HEIGHT_DTYPES = ["u16", "i16", "i32", "f32"] as const;
-export type HeightDtype = (typeof HEIGHT_DTYPES)[number];
-export const LUMINANCE_DTYPES = ["u8", "u16"] as const;
-export type LuminanceDtype = (typeof LUMINANCE_DTYPES)[number];
+export const HEIGHT_DTYPE_MEANINGS = {
+  u16: "unsigned integers of 16 bits.",
+  i16: "signed integers of 16 bits.",
+  i32: "signed integers of 32 bits.",
+  f32: "IEEE 754 numbers of 32 bits.",
+} as const;
+export type HeightDtype = keyof typeof HEIGHT_DTYPE_MEANINGS;
+export const HEIGHT_DTYPES = valuesOf(HEIGHT_DTYPE_MEANINGS);
+export const LUMINANCE_DTYPE_MEANINGS = {
+  u8: "unsigned integers of 8 bits.",
+  u16: "unsigned integers of 16 bits.",
+} as const;
+export type LuminanceDtype = keyof typeof LUMINANCE_DTYPE_MEANINGS;
+export const LUMINANCE_DTYPES = valuesOf(LUMINANCE_DTYPE_MEANINGS);
 export const SERIES_DTYPES = ["f32", "f64", "i32"] as const;
 export type SeriesDtype = (typeof SERIES_DTYPES)[number];
 

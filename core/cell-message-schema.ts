@@ -1,5 +1,6 @@
 import { HEIGHT_DTYPES, LUMINANCE_DTYPES, SERIES_DTYPES } from "./capture.js";
 import type { CellMessageType } from "./cell-message.js";
+import { UNIT_SYSTEMS } from "./change.js";
 import { COMPONENT_STATUSES } from "./health.js";
 import { UUID_V7_PATTERN } from "./identifiers.js";
 import { LIMITS } from "./limits.js";
@@ -115,7 +116,7 @@ const planes = object(
 );
 
 const fields: Record<CellMessageType, [required: Record<string, Schema>, optional?: Record<string, Schema>]> = {
-  "cell.put": [{}, { kiosk_serial_number: nullable(name), unit_system: oneOf(["metric", "imperial"]) }],
+  "cell.put": [{}, { kiosk_serial_number: nullable(name), unit_system: oneOf(UNIT_SYSTEMS) }],
   "component.put": [
     { key: name, status: oneOf(COMPONENT_STATUSES) },
     {

@@ -1,4 +1,5 @@
 import type { HeightDtype, LuminanceDtype, SeriesDtype } from "./capture.js";
+import type { UnitSystem } from "./change.js";
 import type { ComponentStatusValue } from "./health.js";
 import type { JsonObject } from "./json.js";
 import type { FileType } from "./manifest.js";
@@ -12,7 +13,7 @@ import type { Defect, QualityCheck } from "./quality.js";
 export interface CellPut {
   type: "cell.put";
   kiosk_serial_number?: string | null;
-  unit_system?: "metric" | "imperial";
+  unit_system?: UnitSystem;
 }
 export interface ComponentPut {
   type: "component.put";

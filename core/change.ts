@@ -1,5 +1,6 @@
 import type { ArtefactSubject } from "./artefact.js";
 import type { FrameState, LineBatch, SeriesAppend, StoredArtefact } from "./capture.js";
+import { valuesOf } from "./closed-set.js";
 import type { EmittedEvent } from "./emitted-event.js";
 import type { ComponentRow } from "./health.js";
 import type { JsonObject } from "./json.js";
@@ -7,10 +8,18 @@ import type { ProgramDocument } from "./program.js";
 import type { Defect, QualityCheck } from "./quality.js";
 import type { EventLogEntry, RunState, RunStep, StoredFile } from "./run-state.js";
 
+/** How the cell shows lengths to people, and webhooks get them. */
+export const UNIT_SYSTEM_MEANINGS = {
+  metric: "lengths are millimetres.",
+  imperial: "lengths are inches.",
+} as const;
+export type UnitSystem = keyof typeof UNIT_SYSTEM_MEANINGS;
+export const UNIT_SYSTEMS = valuesOf(UNIT_SYSTEM_MEANINGS);
+
 /** The cell's identity and display units. */
 export interface CellIdentity {
   kioskSerialNumber: string | null;
-  unitSystem: "metric" | "imperial";
+  unitSystem: UnitSystem;
 }
 
 /**

@@ -1,8 +1,16 @@
+import { valuesOf } from "./closed-set.js";
 import type { EventName, OnFailureMode } from "./webhook.js";
 
-/** `exhausted` is of the interface's past: no delivery of this service becomes it. */
-export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "exhausted"] as const;
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+export const DELIVERY_STATUS_MEANINGS = {
+  pending: "attempts are still to come, or one is under way.",
+  delivered: "the receiver took it: it answered with a 2xx status.",
+  failed:
+    "no attempt succeeded. No further attempt is made by itself: retry it, or read what was missed by `GET /runs`.",
+  exhausted:
+    "**Legacy.** A delivery of an earlier release that had used up its background retries. No new delivery gets it.",
+} as const;
+export type DeliveryStatus = keyof typeof DELIVERY_STATUS_MEANINGS;
+export const DELIVERY_STATUSES = valuesOf(DELIVERY_STATUS_MEANINGS);
 
 /** One attempt to deliver, once it has ended. */
 export interface DeliveryAttempt {

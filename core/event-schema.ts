@@ -1,163 +1,143 @@
-import { UUID_V7_PATTERN } from "./identifiers.js";
-import { FILE_TYPES } from "./manifest.js";
-import { CHECK_STATUSES, REPORT_STATUSES } from "./quality.js";
-import { REGION_2D, REGION_3D, THRESHOLD } from "./quality-conventions.js";
-import { EVENT_NAMES } from "./webhook.js";
+import { UNIT_SYSTEM_MEANINGS } from "./change.js";
+import {
+  constant,
+  flag,
+  type JsonSchema,
+  list,
+  nullable,
+  object,
+  oneOf,
+  type Properties,
+  text,
+  time,
+  uuid,
+} from "./described-schema.js";
+import {
+  CHECK_NUMBERS,
+  CHECK_REQUIRED,
+  CHECK_TEXTS,
+  DEFECT_REGION_2D,
+  defect,
+  defects,
+  fileMetadata,
+  RUN_PROPERTIES,
+  region3d,
+} from "./run-schema.js";
+import { EVENT_NAMES, type EventName } from "./webhook.js";
 import { EVENT_SCHEMA_VERSION } from "./webhook-event.js";
 
 /**
  * JSON Schema (2020-12) of what receivers get, one for each event name: for the OpenAPI document, and for receivers to generate readers
  * from. Objects are open: fields may be added without a new schema_version.
  */
-type Schema = Record<string, unknown>;
+const { program_id, serial_number, revision, quality_status, created_at, started_at, completed_at, error_message } =
+  RUN_PROPERTIES;
 
-const STRING: Schema = { type: "string" };
-const NULLABLE_STRING: Schema = { type: ["string", "null"] };
-const NULLABLE_NUMBER: Schema = { type: ["number", "null"] };
-const NULLABLE_INTEGER: Schema = { type: ["integer", "null"] };
-const UUID: Schema = { type: "string", pattern: UUID_V7_PATTERN };
-const TIME_PATTERN = "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$";
-const TIME: Schema = { type: "string", format: "date-time", pattern: TIME_PATTERN };
-const NULLABLE_TIME: Schema = { ...TIME, type: ["string", "null"] };
-
-function object(required: Record<string, Schema>, optional: Record<string, Schema> = {}): Schema {
-  return { type: "object", properties: { ...required, ...optional }, required: Object.keys(required) };
-}
-
-const RUN_DATA: Record<string, Schema> = {
-  run_id: UUID,
-  program_id: UUID,
-  program_name: NULLABLE_STRING,
-  robot_id: NULLABLE_STRING,
-  serial_number: NULLABLE_STRING,
-  revision: { type: "integer", minimum: 1 },
-  quality_status: {
-    enum: [...REPORT_STATUSES, null],
-    description:
-      "Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.",
-  },
-  created_at: TIME,
-  updated_at: {
-    ...TIME,
-    description:
-      "The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose " +
-      "updated_at is older: it was delivered late.",
-  },
-  started_at: NULLABLE_TIME,
-  completed_at: NULLABLE_TIME,
+const RUN_DATA: Properties = {
+  run_id: uuid("The run. Keep one record for each run, under this id."),
+  program_id,
+  program_name: nullable(text("The program's name when the run was created."), "when the program was deleted before"),
+  robot_id: nullable(
+    text("The first robot of the program when the run was created: the short id that the operator chose, not a UUID."),
+    "for a program without robots",
+  ),
+  serial_number,
+  revision,
+  quality_status,
+  created_at,
+  updated_at: time(
+    "The run's `updated_at` in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose " +
+      "`updated_at` is older: it was delivered late.",
+  ),
+  started_at,
+  completed_at,
 };
+
+const ended = time("When the run ended.");
+const status = (value: string): JsonSchema => constant(value, `The run's status after the event: always \`${value}\`.`);
+
+/** In the cell's display units, so that a unit stands at each check; all numbers are there, null or not. */
+const UNIT_MEANINGS = { mm: "the numbers are millimetres.", in: "they are inches." };
 
 const CHECK = object(
   {
-    name: STRING,
-    status: { enum: [...CHECK_STATUSES] },
-    value: NULLABLE_NUMBER,
-    nominal: NULLABLE_NUMBER,
-    delta: NULLABLE_NUMBER,
-    threshold: { ...NULLABLE_NUMBER, description: THRESHOLD },
-    unit: { enum: ["mm", "in", null] },
+    ...CHECK_REQUIRED,
+    ...CHECK_NUMBERS,
+    unit: nullable(
+      oneOf(UNIT_MEANINGS, "Unit of `value`, `nominal`, `delta` and `threshold`."),
+      "they are in another unit, or in none, and stand as the producer gave them",
+    ),
   },
-  { message: NULLABLE_STRING, metadata: { type: "object" } },
+  CHECK_TEXTS,
 );
 
-const NULLABLE_NUMBERS: Schema = { type: ["array", "null"], items: { type: "number" } };
-const LENGTH_UNIT = "`unit`";
+const LENGTH_UNIT_MEANINGS = { mm: "millimetres.", in: "inches, when the cell's `unit_system` is imperial." };
 
-const DEFECT = object(
-  {},
-  {
-    id: NULLABLE_STRING,
-    type: STRING,
-    description: NULLABLE_STRING,
-    region_2d: {
-      ...object(
-        {},
-        {
-          file: { ...NULLABLE_STRING, description: REGION_2D.file },
-          bbox: { ...NULLABLE_NUMBERS, description: REGION_2D.bbox },
-        },
-      ),
-      type: ["object", "null"],
-    },
-    region_3d: {
-      ...object(
-        {
-          unit: {
-            enum: ["mm", "in"],
-            description: "Of location and extents: inches when the cell's unit_system is imperial.",
-          },
-        },
-        {
-          file: { ...NULLABLE_STRING, description: REGION_3D.file },
-          location: { ...NULLABLE_NUMBERS, description: REGION_3D.location(LENGTH_UNIT) },
-          extents: { ...NULLABLE_NUMBERS, description: REGION_3D.extents(LENGTH_UNIT) },
-          orientation: { ...NULLABLE_NUMBERS, description: REGION_3D.orientation },
-          frame: { ...NULLABLE_STRING, description: REGION_3D.frame },
-        },
-      ),
-      type: ["object", "null"],
-    },
-    confidence: NULLABLE_NUMBER,
-    severity: NULLABLE_STRING,
-    metadata: { type: "object" },
-  },
-);
+const REGION_3D = region3d("`unit`", { unit: oneOf(LENGTH_UNIT_MEANINGS, "Unit of `location` and `extents`.") });
 
-const FILE = object({
-  name: STRING,
-  type: { enum: [...FILE_TYPES] },
-  content_type: STRING,
-  size_in_bytes: NULLABLE_INTEGER,
-  description: NULLABLE_STRING,
-  href: { type: "string", pattern: "^/runs/", description: "Relative to the base address." },
-  step_index: NULLABLE_INTEGER,
-  frame_id: NULLABLE_STRING,
-  created_at: TIME,
-  updated_at: TIME,
-  deleted_at: NULLABLE_TIME,
+const FILE = fileMetadata({
+  ...text("Where to download the file: a path relative to the service's base address, with a leading slash."),
+  pattern: "^/runs/",
 });
 
-const DATA: Record<(typeof EVENT_NAMES)[number], Schema> = {
-  ProgramStarted: object({ ...RUN_DATA, status: { const: "running" } }),
+const DATA: Record<EventName, JsonSchema> = {
+  ProgramStarted: object({ ...RUN_DATA, status: status("running") }),
   ProgramCompleted: object(
     {
       ...RUN_DATA,
-      status: { const: "completed" },
-      completed_at: TIME,
-      passed: { type: "boolean" },
-      unit_system: { enum: ["metric", "imperial"] },
-      qc_checks: { type: "array", items: CHECK },
-      defects: { type: "array", items: DEFECT },
-      files: { type: "array", items: FILE },
+      status: status("completed"),
+      completed_at: ended,
+      passed: flag(
+        "The outcome of the inspection: true only if the quality report passed. False if a check failed, if the report is indeterminate, " +
+          "and if the run has no checks.",
+      ),
+      unit_system: oneOf(UNIT_SYSTEM_MEANINGS, "The cell's display units, which the lengths of this event are in."),
+      qc_checks: list(
+        CHECK,
+        "Every check of the run, in the order they were reported; lengths are in the cell's display units.",
+      ),
+      defects: defects(defect(DEFECT_REGION_2D, REGION_3D)),
+      files: list(
+        FILE,
+        "The run's files as they were when it ended, oldest first. Formats made later are in the run's own list.",
+      ),
     },
-    { truncated: { const: true, description: "The lists were too large for an event: read them from the run." } },
+    {
+      truncated: constant(
+        true,
+        "The lists `qc_checks`, `defects` and `files` were too large for an event and are empty here: read them from the run. " +
+          "Absent otherwise.",
+      ),
+    },
   ),
-  ProgramFailed: object({
-    ...RUN_DATA,
-    status: { const: "failed" },
-    completed_at: TIME,
-    error_message: NULLABLE_STRING,
+  ProgramFailed: object({ ...RUN_DATA, status: status("failed"), completed_at: ended, error_message }),
+  ProgramCancelled: object({ ...RUN_DATA, status: status("cancelled"), completed_at: ended, error_message }),
+  WebhookTest: object({
+    webhook_id: uuid("The webhook that is tested."),
+    webhook_name: text("Its name."),
+    message: text("Says that this is a test, for people."),
   }),
-  ProgramCancelled: object({
-    ...RUN_DATA,
-    status: { const: "cancelled" },
-    completed_at: TIME,
-    error_message: NULLABLE_STRING,
-  }),
-  WebhookTest: object({ webhook_id: UUID, webhook_name: STRING, message: STRING }),
 };
 
 export const EVENT_SCHEMAS = Object.fromEntries(
   EVENT_NAMES.map((eventName) => [
     eventName,
     object({
-      event_id: { ...UUID, description: "Deduplication key: the same in every attempt and at every receiver." },
-      event_name: { const: eventName },
-      timestamp: { ...TIME, description: "When the event was emitted." },
-      schema_version: { const: EVENT_SCHEMA_VERSION },
-      service_version: STRING,
-      kiosk_serial_number: NULLABLE_STRING,
-      data: DATA[eventName],
+      event_id: uuid(
+        "Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before.",
+      ),
+      event_name: constant(eventName, `Which event it is: always \`${eventName}\` here.`),
+      timestamp: time("When the event was emitted, by the service's clock."),
+      schema_version: constant(
+        EVENT_SCHEMA_VERSION,
+        "Version of the payload's shape. It moves only with changes that break readers.",
+      ),
+      service_version: text("Release of the service that emitted the event, as `GET /system/version` gives it."),
+      kiosk_serial_number: nullable(
+        text("Serial number of the unit that inspects, not of the part."),
+        "until the unit is commissioned",
+      ),
+      data: { ...DATA[eventName], description: "What happened." },
     }),
   ]),
-) as Record<(typeof EVENT_NAMES)[number], Schema>;
+) as Record<EventName, JsonSchema>;

@@ -1,6 +1,20 @@
-export const COMPONENT_STATUSES = ["healthy", "degraded", "down", "estopped"] as const;
-export type ComponentStatusValue = (typeof COMPONENT_STATUSES)[number];
-export type SystemStatus = "healthy" | "degraded" | "down";
+import { valuesOf } from "./closed-set.js";
+
+export const COMPONENT_STATUS_MEANINGS = {
+  healthy: "it works.",
+  degraded: "it works, but not fully; `detail` says what is wrong.",
+  down: "it does not work.",
+  estopped: "it was stopped by an emergency stop.",
+} as const;
+export type ComponentStatusValue = keyof typeof COMPONENT_STATUS_MEANINGS;
+export const COMPONENT_STATUSES = valuesOf(COMPONENT_STATUS_MEANINGS);
+
+export const SYSTEM_STATUS_MEANINGS = {
+  healthy: "every component is healthy.",
+  degraded: "no required component is down, but at least one component is not healthy.",
+  down: "a required component is down; the answer's status is 503.",
+} as const;
+export type SystemStatus = keyof typeof SYSTEM_STATUS_MEANINGS;
 
 /** Keys of the service's own components, all of them required (decisions.md). Producers may not put them. */
 export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts"] as const;

@@ -1,10 +1,25 @@
+import { valuesOf } from "./closed-set.js";
 import { LIMITS } from "./limits.js";
 
-export const FILE_TYPES = ["pointcloud", "image", "array", "measurement", "report"] as const;
-export type FileType = (typeof FILE_TYPES)[number];
+export const FILE_TYPE_MEANINGS = {
+  pointcloud: "points in space, such as a PLY.",
+  image: "a picture, such as a height map or a luminance picture.",
+  array: "raw sensor data as an array, such as an NPY.",
+  measurement: "a measurement series, such as the CSV of a sweep.",
+  report: "a document for people or other systems. Retention never removes it.",
+} as const;
+export type FileType = keyof typeof FILE_TYPE_MEANINGS;
+export const FILE_TYPES = valuesOf(FILE_TYPE_MEANINGS);
 
-export const FRAME_FORMATS = ["npy", "ply", "raw.ply", "png", "luminance.png"] as const;
-export type FrameFormat = (typeof FRAME_FORMATS)[number];
+export const FRAME_FORMAT_MEANINGS = {
+  npy: "the raw heights, as the sensor gave them.",
+  ply: "the point cloud in millimetres, without outliers.",
+  "raw.ply": "the point cloud in millimetres, with every point that was measured.",
+  png: "the height map as a 16-bit greyscale picture.",
+  "luminance.png": "the luminance as an 8-bit greyscale picture; only of a frame that has luminance.",
+} as const;
+export type FrameFormat = keyof typeof FRAME_FORMAT_MEANINGS;
+export const FRAME_FORMATS = valuesOf(FRAME_FORMAT_MEANINGS);
 
 /** Manifest type and MIME type of each format of a frame (decisions.md, Manifest names; interface.md, Raw capture data). */
 export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: string }> = {

@@ -1,25 +1,31 @@
+import { valuesOf } from "./closed-set.js";
 import type { JsonObject } from "./json.js";
 
-/** Step types of the interface; start_session and end_session are deprecated, and the cell no-ops them. */
-export const STEP_TYPES = [
-  "start_session",
-  "move_robot",
-  "capture_frame",
-  "end_session",
-  "wait",
-  "cl_sweep",
-  "move_motor",
-  "iv4_program",
-  "srl_read",
-  "ljx_stream_start",
-  "ljx_stream_stop",
-  "safety_gate",
-  "gripper",
-] as const;
-export type StepType = (typeof STEP_TYPES)[number];
+export const STEP_TYPE_MEANINGS = {
+  start_session: "**Deprecated.** It has no effect: a sensor's session begins by itself.",
+  move_robot: "moves a robot.",
+  capture_frame: "captures a frame with a sensor; the step's result names it in `frame_id`.",
+  end_session: "**Deprecated.** It has no effect: a sensor's session ends by itself.",
+  wait: "waits.",
+  cl_sweep: "records a measurement series with a CL displacement sensor; it can be read as `cl_sweep.csv`.",
+  move_motor: "moves a motor, such as a stage or a turntable.",
+  iv4_program: "runs a program on an IV4 vision sensor.",
+  srl_read: "reads a code with a code reader.",
+  ljx_stream_start: "starts the stream of an LJ-X profiler.",
+  ljx_stream_stop: "stops the stream of an LJ-X profiler.",
+  safety_gate: "checks, or waits for, the safety gate.",
+  gripper: "opens or closes a gripper.",
+} as const;
+export type StepType = keyof typeof STEP_TYPE_MEANINGS;
+export const STEP_TYPES = valuesOf(STEP_TYPE_MEANINGS);
 
-export const PROGRAM_STATUSES = ["draft", "active", "archived"] as const;
-export type ProgramStatus = (typeof PROGRAM_STATUSES)[number];
+export const PROGRAM_STATUS_MEANINGS = {
+  draft: "still being written.",
+  active: "in use.",
+  archived: "no longer in use; its runs stay readable.",
+} as const;
+export type ProgramStatus = keyof typeof PROGRAM_STATUS_MEANINGS;
+export const PROGRAM_STATUSES = valuesOf(PROGRAM_STATUS_MEANINGS);
 
 /** A step as a program defines it. Documents keep the interface's field names: they are stored and served as they came. */
 export interface ProgramStep {

@@ -1,10 +1,23 @@
+import { valuesOf } from "./closed-set.js";
 import type { JsonObject } from "./json.js";
 
-export const CHECK_STATUSES = ["passed", "failed", "warning", "not_evaluated", "error"] as const;
-export type CheckStatus = (typeof CHECK_STATUSES)[number];
+export const CHECK_STATUS_MEANINGS = {
+  passed: "the part meets the check.",
+  failed: "the part does not meet it: the report is failed.",
+  warning: "the part meets it, but narrowly. It counts as passed.",
+  not_evaluated:
+    "the check could not be made, for example because data is missing. The report is indeterminate unless another check failed.",
+  error: "the check broke off with an error. The report is indeterminate unless another check failed.",
+} as const;
+export type CheckStatus = keyof typeof CHECK_STATUS_MEANINGS;
+export const CHECK_STATUSES = valuesOf(CHECK_STATUS_MEANINGS);
 
-export const CANONICAL_UNITS = ["mm", "unspecified"] as const;
-export type CanonicalUnits = (typeof CANONICAL_UNITS)[number];
+export const CANONICAL_UNIT_MEANINGS = {
+  mm: "`value`, `nominal`, `delta` and `threshold` are millimetres.",
+  unspecified: "they are in another unit, or in none, such as a share or a score.",
+} as const;
+export type CanonicalUnits = keyof typeof CANONICAL_UNIT_MEANINGS;
+export const CANONICAL_UNITS = valuesOf(CANONICAL_UNIT_MEANINGS);
 
 /** A quality check; value, nominal, delta and threshold are millimetres unless canonical_units says unspecified. */
 export interface QualityCheck {
@@ -45,8 +58,13 @@ export interface Defect {
   metadata?: JsonObject;
 }
 
-export const REPORT_STATUSES = ["passed", "failed", "indeterminate"] as const;
-export type ReportStatus = (typeof REPORT_STATUSES)[number];
+export const REPORT_STATUS_MEANINGS = {
+  passed: "every check passed, or passed with a warning.",
+  failed: "at least one check failed.",
+  indeterminate: "no check failed, but at least one is `not_evaluated` or `error`.",
+} as const;
+export type ReportStatus = keyof typeof REPORT_STATUS_MEANINGS;
+export const REPORT_STATUSES = valuesOf(REPORT_STATUS_MEANINGS);
 /** How lists are asked for runs without a report. */
 export const NO_REPORT = "none";
 

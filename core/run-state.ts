@@ -1,20 +1,38 @@
 import type { FrameState, SeriesState } from "./capture.js";
+import { valuesOf } from "./closed-set.js";
 import type { EmittedEvent } from "./emitted-event.js";
 import type { JsonObject } from "./json.js";
 import type { FileType } from "./manifest.js";
 import type { ProgramStep } from "./program.js";
 import { type Defect, type QualityCheck, type ReportStatus, reportStatus } from "./quality.js";
 
-export const RUN_STATUSES = ["pending", "running", "finalizing", "completed", "failed", "cancelled"] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
+export const RUN_STATUS_MEANINGS = {
+  pending: "the run is created, but has not begun.",
+  running: "its steps are being carried out.",
+  finalizing:
+    "the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.",
+  completed:
+    "it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.",
+  failed: "it broke off with an error, which `error_message` tells. It has no quality report. Terminal.",
+  cancelled: "it was stopped on purpose. It has no quality report. Terminal.",
+} as const;
+export type RunStatus = keyof typeof RUN_STATUS_MEANINGS;
+export const RUN_STATUSES = valuesOf(RUN_STATUS_MEANINGS);
 export type TerminalRunStatus = "completed" | "failed" | "cancelled";
 
 export function isTerminal(status: RunStatus): status is TerminalRunStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-export const STEP_STATUSES = ["pending", "running", "completed", "failed", "skipped", "cancelled"] as const;
-export type StepStatus = (typeof STEP_STATUSES)[number];
+export const STEP_STATUS_MEANINGS = {
+  pending: "not begun.",
+  running: "begun and not ended.",
+  completed: "ended as intended.",
+  failed: "ended with an error, or was running when its run failed.",
+  skipped: "passed over without being begun.",
+  cancelled: "not carried out, or not to its end, because its run ended first.",
+} as const;
+export type StepStatus = keyof typeof STEP_STATUS_MEANINGS;
 
 /** A step of a run; its index is its place in `RunState.steps` plus one. */
 export interface RunStep {

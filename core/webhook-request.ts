@@ -1,51 +1,98 @@
 import { type AddressPolicy, urlAddressFault } from "./address-policy.js";
+import {
+  flag,
+  integer,
+  type JsonSchema,
+  list,
+  nullable,
+  number,
+  oneOf,
+  type Properties,
+  text,
+} from "./described-schema.js";
 import { LIMITS } from "./limits.js";
-import { EVENT_NAMES, type EventName, ON_FAILURE_MODES, WEBHOOK_DEFAULTS, type WebhookSettings } from "./webhook.js";
+import {
+  EVENT_MEANINGS,
+  type EventName,
+  ON_FAILURE_MODE_MEANINGS,
+  WEBHOOK_DEFAULTS,
+  type WebhookSettings,
+} from "./webhook.js";
 import { isUsableSecret } from "./webhook-signature.js";
+
+/** What each setting means, in requests and answers alike. */
+export const WEBHOOK_SETTINGS = {
+  name: text("What people call the webhook. Names need not be unique."),
+  url: text(
+    "Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. " +
+      "Redirects are not followed.",
+  ),
+  subscribed_events: list(oneOf(EVENT_MEANINGS, "An event."), "Which events are posted to it."),
+  on_failure_mode: oneOf(
+    ON_FAILURE_MODE_MEANINGS,
+    "What a failed delivery leaves behind. No mode changes the outcome of a run.",
+  ),
+  enabled: flag(
+    "Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail.",
+  ),
+  delivery_timeout_seconds: number("How long an attempt may take until the receiver has answered, in seconds."),
+  retry_backoff_seconds: number("Pause between two attempts, in seconds."),
+  max_retries: integer(
+    `Attempts after the first: a delivery makes 1 + max_retries in all, as far as they fit into ${LIMITS.dispatchWindowMs / 1000} seconds ` +
+      "from the first one on.",
+  ),
+} as const satisfies Properties;
 
 /**
  * JSON Schemas of the two request bodies, for validation and for the OpenAPI document alike. What a schema cannot say is
- * `webhookRequestFaults`.
+ * `webhookRequestFaults`. `default` only documents: `createdWebhook` fills in.
  */
-const name = { type: "string", minLength: 1, maxLength: LIMITS.nameCharacters };
-const url = {
-  type: "string",
-  maxLength: LIMITS.webhookUrlCharacters,
-  description: "http or https, without user info and fragment. An address that is never delivered to is refused.",
-};
-const subscribedEvents = {
-  type: "array",
-  minItems: 1,
-  maxItems: 64,
-  items: { type: "string", enum: [...EVENT_NAMES] },
-};
-const secret = {
-  type: ["string", "null"],
-  minLength: 1,
-  maxLength: LIMITS.webhookSecretCharacters,
-  writeOnly: true,
-  description: "Signs deliveries; never shown again. What follows `whsec_` must be base64.",
-};
-const options = {
-  on_failure_mode: { type: "string", enum: [...ON_FAILURE_MODES] },
-  enabled: { type: "boolean" },
-  delivery_timeout_seconds: { type: "number", ...LIMITS.deliveryTimeoutSeconds },
-  retry_backoff_seconds: { type: "number", ...LIMITS.retryBackoffSeconds },
-  max_retries: { type: "integer", ...LIMITS.maxRetries },
+const required: Properties = {
+  name: { ...WEBHOOK_SETTINGS.name, minLength: 1, maxLength: LIMITS.nameCharacters },
+  url: { ...WEBHOOK_SETTINGS.url, maxLength: LIMITS.webhookUrlCharacters },
+  subscribed_events: { ...WEBHOOK_SETTINGS.subscribed_events, minItems: 1, maxItems: 64 },
 };
 
-type Properties = Record<string, Record<string, unknown>>;
+const options: Properties = {
+  on_failure_mode: { ...WEBHOOK_SETTINGS.on_failure_mode, default: WEBHOOK_DEFAULTS.onFailureMode },
+  enabled: { ...WEBHOOK_SETTINGS.enabled, default: WEBHOOK_DEFAULTS.enabled },
+  delivery_timeout_seconds: {
+    ...WEBHOOK_SETTINGS.delivery_timeout_seconds,
+    ...LIMITS.deliveryTimeoutSeconds,
+    default: WEBHOOK_DEFAULTS.deliveryTimeoutSeconds,
+  },
+  retry_backoff_seconds: {
+    ...WEBHOOK_SETTINGS.retry_backoff_seconds,
+    ...LIMITS.retryBackoffSeconds,
+    default: WEBHOOK_DEFAULTS.retryBackoffSeconds,
+  },
+  max_retries: { ...WEBHOOK_SETTINGS.max_retries, ...LIMITS.maxRetries, default: WEBHOOK_DEFAULTS.maxRetries },
+};
 
-function orNull(properties: Properties): Properties {
-  const nullable = ({ type, enum: values, ...rest }: Record<string, unknown>) => ({
-    ...rest,
-    type: [type, "null"],
-    ...(Array.isArray(values) && { enum: [...values, null] }),
-  });
-  return Object.fromEntries(Object.entries(properties).map(([field, schema]) => [field, nullable(schema)]));
+function secret(whenNull: string): JsonSchema {
+  return {
+    ...nullable(
+      text(
+        "Signs every delivery, so that the receiver can tell it from others. It is never shown again. What follows `whsec_` must be base64.",
+      ),
+      whenNull,
+    ),
+    minLength: 1,
+    maxLength: LIMITS.webhookSecretCharacters,
+    writeOnly: true,
+  };
 }
 
-const required: Properties = { name, url, subscribed_events: subscribedEvents };
+/** @param whenNull what null does; for each field the same as leaving it out */
+function orNull(properties: Properties, whenNull: string): Properties {
+  return Object.fromEntries(Object.entries(properties).map(([field, schema]) => [field, nullable(schema, whenNull)]));
+}
+
+/** For an update, which has no defaults. */
+function unchangedOrNull(properties: Properties): Properties {
+  const bare = Object.entries(properties).map(([field, { default: _, ...schema }]) => [field, schema]);
+  return orNull(Object.fromEntries(bare), "leaves it as it is");
+}
 
 /** Of an answer that is sent back. */
 const ignored: Properties = Object.fromEntries(
@@ -56,17 +103,26 @@ const ignored: Properties = Object.fromEntries(
 );
 
 export const WEBHOOK_REQUEST_SCHEMAS = {
-  /** Null for an optional field is the same as leaving it out. */
   CreateWebhookRequest: {
     type: "object",
-    properties: { ...required, ...orNull(options), secret } as Properties,
+    description: "A new webhook. A setting that is left out, or null, gets its default.",
+    properties: {
+      ...required,
+      ...orNull(options, "gives it its default"),
+      secret: secret("or left out: deliveries are not signed"),
+    } as Properties,
     required: ["name", "url", "subscribed_events"],
     additionalProperties: false,
   },
-  /** Null leaves a field unchanged, but for the secret, which it removes. */
   UpdateWebhookRequest: {
     type: "object",
-    properties: { ...orNull({ ...required, ...options }), secret, ...ignored } as Properties,
+    description:
+      "What is to change of a webhook. A setting that is left out, or null, stays as it is; a secret that is null is removed.",
+    properties: {
+      ...unchangedOrNull({ ...required, ...options }),
+      secret: secret("removes it"),
+      ...ignored,
+    } as Properties,
     additionalProperties: false,
   },
 };

@@ -1,18 +1,26 @@
+import { valuesOf } from "./closed-set.js";
+
 /** Events that a webhook can subscribe to (decisions.md, Webhooks). */
-export const EVENT_NAMES = [
-  "ProgramStarted",
-  "ProgramCompleted",
-  "ProgramFailed",
-  "ProgramCancelled",
-  "WebhookTest",
-] as const;
-export type EventName = (typeof EVENT_NAMES)[number];
+export const EVENT_MEANINGS = {
+  ProgramStarted: "a run began.",
+  ProgramCompleted: "a run was carried out to its end; the event carries checks, defects and files.",
+  ProgramFailed: "a run broke off with an error.",
+  ProgramCancelled: "a run was stopped on purpose.",
+  WebhookTest:
+    "somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.",
+} as const;
+export type EventName = keyof typeof EVENT_MEANINGS;
+export const EVENT_NAMES = valuesOf(EVENT_MEANINGS);
 /** Events of a run's life; WebhookTest belongs to no run. */
 export type RunEventName = Exclude<EventName, "WebhookTest">;
 
-/** Neither touches the run's outcome; WARN notes a failed delivery in the run's event log. */
-export const ON_FAILURE_MODES = ["IGNORE", "WARN"] as const;
-export type OnFailureMode = (typeof ON_FAILURE_MODES)[number];
+/** Neither touches the run's outcome. */
+export const ON_FAILURE_MODE_MEANINGS = {
+  IGNORE: "a failed delivery is noted in the delivery alone.",
+  WARN: "a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.",
+} as const;
+export type OnFailureMode = keyof typeof ON_FAILURE_MODE_MEANINGS;
+export const ON_FAILURE_MODES = valuesOf(ON_FAILURE_MODE_MEANINGS);
 
 /** What a client sets of a webhook, but for its secret, which is kept apart (`WebhookSecrets`). */
 export interface WebhookSettings {

@@ -1,5 +1,6 @@
+import { oneOf } from "../core/described-schema.js";
 import { UUID_V7_INPUT_PATTERN } from "../core/identifiers.js";
-import { NO_REPORT, REPORT_STATUSES } from "../core/quality.js";
+import { NO_REPORT, REPORT_STATUS_MEANINGS } from "../core/quality.js";
 import type { ErrorCode } from "../core/service-errors.js";
 import type { RESPONSE_SCHEMAS } from "./response-schemas.js";
 import { schemaRef } from "./response-schemas.js";
@@ -30,12 +31,10 @@ export const STEP_INDEX: PathParameter = {
 
 export const SERIAL_NUMBER = { type: "string", description: "Only runs of the part with this serial number." } as const;
 
-export const QUALITY_STATUS = {
-  type: "string",
-  description:
-    `Only runs with this quality_status: ${REPORT_STATUSES.join(", ")}, or ${NO_REPORT} for those without a report, where it is null. ` +
-    "Any other value matches none.",
-} as const;
+export const QUALITY_STATUS = oneOf(
+  { ...REPORT_STATUS_MEANINGS, [NO_REPORT]: "there is no report: `quality_status` is null." },
+  "Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.",
+);
 
 export const UPDATED_SINCE = {
   type: "string",

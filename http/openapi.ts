@@ -1,10 +1,25 @@
+import type { JsonSchema } from "../core/described-schema.js";
 import { EVENT_SCHEMAS } from "../core/event-schema.js";
 import { ERROR_CATALOGUE, type ErrorCode } from "../core/service-errors.js";
+import { EVENT_MEANINGS, EVENT_NAMES, type EventName } from "../core/webhook.js";
+import {
+  ALLOW_HEADER,
+  DELIVERY_HEADERS,
+  DOWNLOAD_HEADERS,
+  ENCODING_HEADER,
+  ERROR_HEADERS,
+  type Headers,
+  PART_HEADER,
+  TAG_HEADER,
+  TRACE_HEADER,
+  VALIDATOR_HEADERS,
+} from "./documented-headers.js";
+import { INTERFACE_GUIDE, TAGS } from "./interface-guide.js";
 import { JSON_CONTENT_TYPE } from "./reply.js";
 import { REQUEST_EXAMPLES } from "./request-examples.js";
 import { ERROR_EXAMPLE, EVENT_EXAMPLES, RESPONSE_EXAMPLES } from "./response-examples.js";
-import { RESPONSE_SCHEMAS } from "./response-schemas.js";
-import type { JsonSchema, RequestBodyDeclaration, Route } from "./route.js";
+import { RESPONSE_SCHEMAS, schemaRef } from "./response-schemas.js";
+import type { RequestBodyDeclaration, ResponseDeclaration, Route } from "./route.js";
 
 /** What any route can answer beside its own errors. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
@@ -16,22 +31,6 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   "unavailable",
 ];
 
-const TRACE_HEADER = {
-  "X-Trace-ID": {
-    description: "Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one.",
-    required: true,
-    schema: { type: "string", pattern: "^[0-9a-f]{32}$" },
-  },
-};
-
-const ETAG_HEADER = {
-  ETag: {
-    description:
-      "Tells this version from others; for If-None-Match and If-Match. Weak (`W/`) for JSON, strong for files.",
-    schema: { type: "string" },
-  },
-};
-
 const ERROR_SCHEMA: JsonSchema = { ...RESPONSE_SCHEMAS.ErrorResponse, examples: [ERROR_EXAMPLE] };
 
 const SECURITY_SCHEME = "apiKey";
@@ -39,6 +38,13 @@ const BEARER = {
   type: "http",
   scheme: "bearer",
   description: "A key made by `inspection-service keys add`; needed where the service is started with --api-keys.",
+};
+
+/** What an operation says of the key it needs. */
+const SCOPE_TEXTS: Record<Route["scope"], string> = {
+  none: "Needs no API key.",
+  read: "Scope of the API key: `read`, or `manage`.",
+  manage: "Scope of the API key: `manage`.",
 };
 
 /** Errors that a route can answer: those it declares, its parameters' and those of every route. */
@@ -86,28 +92,35 @@ export function openApiDocument(
     info: {
       title: "Inspection Results Service",
       version: serviceVersion,
-      description: "What the inspection cell produced: programs, runs, quality reports, defects, files and captures.",
+      description: INTERFACE_GUIDE,
     },
     servers: [{ url: baseUrl ?? "/" }],
+    tags: TAGS,
     paths,
-    webhooks: Object.fromEntries(
-      Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, eventOperation(name, schema)]),
-    ),
+    webhooks: Object.fromEntries(EVENT_NAMES.map((name) => [name, eventOperation(name, EVENT_SCHEMAS[name])])),
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
       schemas: { ...RESPONSE_SCHEMAS, ErrorResponse: ERROR_SCHEMA, ...bodySchemas(routes) },
+      // No operation answers it: it is what a path says of a method that is no operation of it.
+      responses: { MethodNotAllowed: errorResponse(["method_not_allowed"], ALLOW_HEADER) },
     },
   };
 }
 
 /** What the service posts to the webhooks that subscribe to the event. */
-function eventOperation(name: string, schema: JsonSchema): JsonSchema {
+function eventOperation(name: EventName, schema: JsonSchema): JsonSchema {
   return {
     post: {
       operationId: `on${name}`,
       tags: ["events"],
-      summary: `Posted to every webhook that subscribes to ${name}.`,
-      requestBody: { required: true, content: { [JSON_CONTENT_TYPE]: { schema, example: EVENT_EXAMPLES[name] } } },
+      summary: `Posted to every webhook that subscribes to ${name}: ${EVENT_MEANINGS[name]}`,
+      parameters: DELIVERY_HEADERS,
+      requestBody: {
+        description:
+          "The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes.",
+        required: true,
+        content: { [JSON_CONTENT_TYPE]: { schema, example: EVENT_EXAMPLES[name] } },
+      },
       responses: { "2XX": { description: "The receiver has taken it; anything else is a failed attempt." } },
     },
   };
@@ -129,8 +142,8 @@ function operation(route: Route): JsonSchema {
     tags: [route.tag],
     summary: route.summary,
     // The empty alternative: a service without --api-keys asks for none.
-    ...(route.scope !== "none" && { security: [{ [SECURITY_SCHEME]: [] }, {}] }),
-    ...(route.description !== undefined && { description: route.description }),
+    ...(route.scope !== "none" && { security: [{ [SECURITY_SCHEME]: [route.scope] }, {}] }),
+    description: [route.description, SCOPE_TEXTS[route.scope]].filter((part) => part !== undefined).join("\n\n"),
     parameters: [
       ...Object.entries(route.pathParameters).map(([name, { description, schema }]) => ({
         name,
@@ -161,40 +174,69 @@ function requestBodyOf({ name, description }: RequestBodyDeclaration, operationI
 }
 
 function responsesOf(route: Route): JsonSchema {
-  const responses: Record<string, { [keyword: string]: unknown }> = {};
-  for (const [status, response] of Object.entries(route.responses)) {
-    const { description, contentType } = response;
-    responses[status] = { description, headers: TRACE_HEADER };
-    if (contentType !== undefined) {
-      const example = status.startsWith("2") ? RESPONSE_EXAMPLES[route.operationId] : undefined;
-      const media = { schema: response.schema, ...(example !== undefined && { example }) };
-      responses[status] = { ...responses[status], content: { [contentType]: media } };
-    }
+  const responses: Record<string, JsonSchema> = {};
+  for (const [status, declared] of Object.entries(route.responses)) {
+    const example = status.startsWith("2") ? RESPONSE_EXAMPLES[route.operationId] : undefined;
+    responses[status] = {
+      description: declared.description,
+      headers: TRACE_HEADER,
+      ...contentOf(declared, example),
+    };
   }
   const ok = responses[200];
-  if (route.method === "GET" && ok !== undefined) {
-    ok.headers = { ...TRACE_HEADER, ...ETAG_HEADER };
-    const headers = ok.headers;
-    responses[304] = {
-      description: "The client has it already, by If-None-Match; of a file also by If-Modified-Since.",
-      headers,
-    };
-    if (isDownload(route)) responses[206] = { ...ok, description: "The range that was asked for." };
-  }
+  if (route.method === "GET" && ok !== undefined) Object.assign(responses, conditionalResponses(ok, isDownload(route)));
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route)) {
     const { status } = ERROR_CATALOGUE[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   for (const [status, codes] of byStatus) {
-    const texts = codes.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].summary}`);
-    let schema: JsonSchema = { $ref: "#/components/schemas/ErrorResponse" };
-    // A status may be a response and an error: the body's shape tells them apart.
-    const declared = route.responses[status];
-    if (declared !== undefined) texts.unshift(declared.description);
-    if (declared?.contentType === JSON_CONTENT_TYPE) schema = { anyOf: [declared.schema, schema] };
-    const description = texts.join("\n\n");
-    responses[status] = { description, headers: TRACE_HEADER, content: { [JSON_CONTENT_TYPE]: { schema } } };
+    responses[status] = errorResponse(codes, ERROR_HEADERS[status], route.responses[status]);
   }
   return responses;
+}
+
+function contentOf(declared: ResponseDeclaration, example: unknown): JsonSchema {
+  if (declared.contentType === undefined) return {};
+  const { contentType, schema } = declared;
+  return { content: { [contentType]: { schema, ...(example !== undefined && { example }) } } };
+}
+
+/** What a GET answers under its conditions, in place of a 200 or as one. */
+function conditionalResponses(ok: JsonSchema, isFile: boolean): Record<string, JsonSchema> {
+  const unchanged =
+    "The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names.";
+  if (!isFile) {
+    const headers = { ...TRACE_HEADER, ...TAG_HEADER };
+    return {
+      200: { ...ok, headers: { ...headers, ...ENCODING_HEADER } },
+      304: {
+        description: "The client has it already: nothing has changed since what its If-None-Match names.",
+        headers,
+      },
+    };
+  }
+  const headers = { ...TRACE_HEADER, ...DOWNLOAD_HEADERS };
+  return {
+    200: { ...ok, headers },
+    206: {
+      ...ok,
+      description: "The one range of bytes that the request's Range asks for.",
+      headers: { ...headers, ...PART_HEADER },
+    },
+    304: { description: unchanged, headers: { ...TRACE_HEADER, ...VALIDATOR_HEADERS } },
+  };
+}
+
+/** @param declared what the route itself answers with the same status: the body's shape tells the two apart */
+function errorResponse(codes: readonly ErrorCode[], further: Headers = {}, declared?: ResponseDeclaration): JsonSchema {
+  const texts = codes.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].summary}`);
+  let schema = schemaRef("ErrorResponse");
+  if (declared !== undefined) texts.unshift(declared.description);
+  if (declared?.contentType === JSON_CONTENT_TYPE) schema = { anyOf: [declared.schema, schema] };
+  return {
+    description: texts.join("\n\n"),
+    headers: { ...TRACE_HEADER, ...further },
+    content: { [JSON_CONTENT_TYPE]: { schema } },
+  };
 }

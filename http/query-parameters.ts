@@ -4,7 +4,12 @@ import { parseTimeBoundUs } from "../core/timestamps.js";
 
 /** A query parameter as a JSON Schema; these four kinds are all that the interface has. */
 export type QueryParameter =
-  | { readonly type: "string"; readonly description: string }
+  | {
+      readonly type: "string";
+      /** Values that can match something. It documents them: another value is no error. */
+      readonly enum?: readonly string[];
+      readonly description: string;
+    }
   | { readonly type: "string"; readonly format: "uuid"; readonly description: string }
   | {
       readonly type: "string";

@@ -1,11 +1,9 @@
+import type { JsonSchema } from "../core/described-schema.js";
 import type { SchemaValidator } from "../core/schema-validators.js";
 import type { ErrorCode } from "../core/service-errors.js";
 import type { KeyScope } from "./api-keys.js";
 import type { QueryParameters, QueryValues } from "./query-parameters.js";
 import type { Reply } from "./reply.js";
-
-/** A JSON Schema (2020-12) as OpenAPI 3.1 embeds it. */
-export type JsonSchema = { readonly [keyword: string]: unknown };
 
 export interface PathParameter {
   description: string;

@@ -1,6 +1,7 @@
+import { oneOf } from "../core/described-schema.js";
 import { LIMITS } from "../core/limits.js";
 import { defectsResponse, qualityReportResponse } from "../core/run-response.js";
-import type { RunState } from "../core/run-state.js";
+import { RUN_STATUS_MEANINGS, type RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
 import type { View } from "../storage/view.js";
 import {
@@ -50,7 +51,10 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
           format: "uuid",
           description: "Only runs of this program; its id in upper or lower case.",
         },
-        status: { type: "string", description: "Only runs in this state; one that no run can have matches none." },
+        status: oneOf(
+          RUN_STATUS_MEANINGS,
+          "Only runs in this state. Another value is no error: no run has it, so the list is empty.",
+        ),
         quality_status: QUALITY_STATUS,
         serial_number: SERIAL_NUMBER,
         updated_since: UPDATED_SINCE,

@@ -580,7 +580,8 @@ t.test("GET /runs: filters, alone and together, and pages", async (t) => {
   const ids = async (query: NonNullable<operations["listRuns"]["parameters"]["query"]>) =>
     found(await client.get("/runs", { query }));
   t.strictSame(await ids({ status: "completed" }), [2, REMOVED_RUN, RUN]);
-  t.strictSame(await ids({ status: "nonsense" }), [0], "a state that no run can have matches none");
+  const nonsense = await client.raw("GET", "/runs?status=nonsense");
+  t.strictSame(found(nonsense.json() as List), [0], "a state that no run can have matches none");
   t.strictSame(await ids({ quality_status: "passed" }), [1, RUN]);
   t.strictSame(await ids({ quality_status: "failed" }), [0]);
   t.strictSame(
@@ -590,7 +591,10 @@ t.test("GET /runs: filters, alone and together, and pages", async (t) => {
   );
   t.strictSame(await ids({ quality_status: "none", status: "completed" }), [1, REMOVED_RUN]);
   t.strictSame(await ids({ quality_status: "passed", status: "failed" }), [0]);
-  for (const other of ["nonsense", "null", "PASSED"]) t.strictSame(await ids({ quality_status: other }), [0], other);
+  for (const other of ["nonsense", "null", "PASSED"]) {
+    const none = await client.raw("GET", `/runs?quality_status=${other}`);
+    t.strictSame(found(none.json() as List), [0], other);
+  }
   t.strictSame(await ids({ program_id: GONE_PROGRAM }), [1, FAILED_RUN], "a deleted program's runs stay listed");
   t.strictSame(await ids({ program_id: UNKNOWN }), [0]);
   t.strictSame(await ids({ program_id: "nonsense" }), [0]);

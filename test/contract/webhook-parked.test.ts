@@ -68,12 +68,16 @@ t.test(
       (page) => page.length === RUNS && page.every(({ status }) => status !== "pending"),
       { path: { webhook_id: hookId }, query: { limit: 200 } },
     );
-    t.same(new Set(all.map(({ payload }) => (payload as Event).data.run_id)), new Set(runs), "one of each run");
+    t.same(
+      new Set(all.map(({ payload }) => (payload as unknown as Event).data.run_id)),
+      new Set(runs),
+      "one of each run",
+    );
     const bodies = new Map(receiver.requests.map(({ headers, body }) => [headers["webhook-id"], body.toString()]));
     t.equal(bodies.size, RUNS, "each has arrived");
     t.equal(receiver.requests.length, RUNS, "once");
     for (const { payload } of all)
-      t.equal(bodies.get((payload as Event).event_id), JSON.stringify(payload), "as it is stored");
+      t.equal(bodies.get((payload as unknown as Event).event_id), JSON.stringify(payload), "as it is stored");
     const payloadBytes = [...bodies.values()].reduce((sum, body) => sum + body.length, 0);
     t.ok(keptBytes < payloadBytes / 3, `of ${payloadBytes} bytes, ${keptBytes} were held in memory`);
     t.ok(all.filter(({ status }) => status === "delivered").length >= waiting, "those that waited were taken");

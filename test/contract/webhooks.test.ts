@@ -8,8 +8,9 @@ import t, { type Test } from "tap";
 import { EVENT_SCHEMAS } from "../../core/event-schema.js";
 import { verifyWebhook } from "../../core/verify-webhook.js";
 import type { EventName } from "../../core/webhook.js";
+import { DELIVERY_HEADERS } from "../../http/documented-headers.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { ContractClient } from "../helpers/contract-client.js";
+import { ContractClient, closed } from "../helpers/contract-client.js";
 import type { components } from "../helpers/interface-types.js";
 import { listOf } from "../helpers/list-of.js";
 import { type Receiver, startReceiver } from "../helpers/receiver.js";
@@ -237,7 +238,7 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
   const of = (name: string, id: string) => events.find((e) => e.event_name === name && e.data.run_id === id);
   t.equal(events.length, 5, "and none to the disabled one");
   for (const event of events) {
-    const validate = ajv.compile(EVENT_SCHEMAS[event.event_name as "ProgramStarted"]);
+    const validate = ajv.compile(closed(EVENT_SCHEMAS[event.event_name as EventName]));
     t.ok(validate(event), `${event.event_name}: ${JSON.stringify(validate.errors)}`);
     t.match(event, { schema_version: 3, kiosk_serial_number: "K-7", data: { program_name: "Disc", robot_id: "r1" } });
   }
@@ -253,7 +254,13 @@ t.test("the events of runs, as the receiver gets them and as the interface shows
     },
   });
   t.equal(completed.service_version, (await client.get("/system/version"))["service-version"]);
+  const ofConnection = ["host", "connection", "content-length", "content-type"];
+  const documented = DELIVERY_HEADERS.map(({ name }) => String(name).toLowerCase());
   for (const { headers, body } of target.requests) {
+    t.same(Object.keys(headers).sort(), [...documented, ...ofConnection].sort(), "the headers that the document tells");
+    for (const { name, schema } of DELIVERY_HEADERS) {
+      t.ok(ajv.compile(schema as object)(headers[String(name).toLowerCase()]), `${name}: as it is described`);
+    }
     verifyWebhook({ secret: SECRET, headers, body });
     // As it came over the wire, by the public package too: it reads the Standard Webhooks headers.
     t.same(
@@ -371,7 +378,7 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   t.match(failed, { delivered: false, status_code: 500, error: "the receiver answered 500" });
   t.equal(target.requests.length, 1, "one attempt, whatever it subscribes to, and disabled");
   const event = JSON.parse(String(target.requests[0]?.body));
-  const validate = ajv.compile(EVENT_SCHEMAS.WebhookTest);
+  const validate = ajv.compile(closed(EVENT_SCHEMAS.WebhookTest));
   t.ok(validate(event), JSON.stringify(validate.errors));
   const path = { delivery_id: failed.delivery_id };
   const before = await client.get("/webhook-deliveries/{delivery_id}", { path });

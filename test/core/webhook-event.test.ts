@@ -11,6 +11,7 @@ import { formatTimeUs } from "../../core/timestamps.js";
 import type { EventName } from "../../core/webhook.js";
 import { type EventSource, runEventPayload, testEventPayload } from "../../core/webhook-event.js";
 import { FRAME_ID, idOf, PROGRAM, PROGRAM_ID, RUN_ID, worldWithRun } from "../helpers/cell-messages.js";
+import { closed } from "../helpers/contract-client.js";
 import type { PlainWorld } from "../helpers/plain-world.js";
 
 const METRIC: EventSource = { serviceVersion: "1.2.3", cell: { kioskSerialNumber: "K-7", unitSystem: "metric" } };
@@ -19,7 +20,9 @@ const EVENT_ID = idOf(77);
 const AT_US = 1_795_200_100_000_000;
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
-const valid = Object.fromEntries(Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, ajv.compile(schema)]));
+const valid = Object.fromEntries(
+  Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, ajv.compile(closed(schema))]),
+);
 
 function send(world: PlainWorld, message: CellMessage, payloadBytes = 0): void {
   const decision = world.send(message, payloadBytes);

@@ -14,7 +14,7 @@ const HOST = "cell:8000";
 const POLL_MS = 20;
 
 /** The same schemas, taking no property that they do not name: a field too many is a breach too. */
-function closed<T>(schema: T): T {
+export function closed<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(closed) as T;
   if (typeof schema !== "object" || schema === null) return schema;
   const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)])) as Schema;
@@ -24,6 +24,8 @@ function closed<T>(schema: T): T {
 
 const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, formats: { "date-time": true, binary: true } });
 const isErrorBody = ajv.compile(closed(RESPONSE_SCHEMAS.ErrorResponse));
+const PARAMS = (RESPONSE_SCHEMAS.ErrorResponse.properties as Record<string, { properties: Schema }>).params
+  ?.properties as Schema;
 
 /** Of the documents that were served. Each of a test's services serves the same one, and to compile it takes longer than most tests. */
 const validators = new Map<string, DocumentValidator>();
@@ -210,6 +212,10 @@ export class ContractClient {
     this.#t.equal(Object.keys(value).join(), "code,message,params,trace_id,retryable", what);
     this.#t.equal(value.code, code, what);
     this.#t.equal(value.trace_id, response.headers["x-trace-id"], what);
+    // What stored data that cannot be read is about is open.
+    const unknown =
+      code === "internal_error" ? [] : Object.keys(value.params ?? {}).filter((name) => !(name in PARAMS));
+    this.#t.equal(unknown.join(), "", `${what}: params that the document lacks`);
     return value;
   }
 }

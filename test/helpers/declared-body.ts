@@ -1,6 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
+import type { JsonSchema } from "../../core/described-schema.js";
 import { REQUEST_BODY_OPTIONS } from "../../core/schema-validators.js";
-import type { JsonSchema, RequestBodyDeclaration } from "../../http/route.js";
+import type { RequestBodyDeclaration } from "../../http/route.js";
 
 /** A body of a test's own, compiled as the build compiles those of the service. */
 export function declaredBody(schema: JsonSchema): RequestBodyDeclaration {
