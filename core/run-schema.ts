@@ -50,7 +50,7 @@ export function fileMetadata(href: JsonSchema): JsonSchema {
     },
     {
       size_in_bytes: nullable(count("Size of the file in bytes."), "when it is not known"),
-      description: nullable(text("What the file shows, for people, as its producer wrote it."), "for none"),
+      description: nullable(text("What the file shows, for people, as its producer wrote it."), "when there is none"),
       step_index: nullable(ordinal("The step that made the file, counted from 1."), "for a file of no step"),
       frame_id: nullable(text("The captured frame that the file belongs to."), "for a file of no frame"),
       deleted_at: nullable(
@@ -88,7 +88,7 @@ export const CHECK_NUMBERS = {
 } as const satisfies Properties;
 
 export const CHECK_TEXTS = {
-  message: nullable(text("What there is to say of the outcome, for people."), "for nothing"),
+  message: nullable(text("What there is to say of the outcome, for people."), "when there is nothing"),
   metadata: freeForm("Whatever else the producer says of the check."),
 } as const satisfies Properties;
 
@@ -147,7 +147,7 @@ export function defect(region2d: JsonSchema, region3d: JsonSchema): JsonSchema {
     {
       id: nullable(text("What the producer calls this finding."), "when it has no name"),
       type: text("Kind of finding, as the producer calls it: dent, scratch, contamination and so on."),
-      description: nullable(text("The finding in words, for people."), "for none"),
+      description: nullable(text("The finding in words, for people."), "when there is none"),
       region_2d: nullable(region2d, "when it is not told"),
       region_3d: nullable(region3d, "when it is not told"),
       confidence: nullable(

@@ -28,8 +28,9 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// Without validatorUrl the page would ask a public service to check the document.
-const START = `SwaggerUIBundle({ url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null });
+// Without validatorUrl the page would ask a public service to check the document. By default only the names of properties are shown: here their
+// descriptions are too, however deep they lie.
+const START = `SwaggerUIBundle({ url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, defaultModelExpandDepth: 12, validatorUrl: null });
 `;
 
 /** Only what the service itself serves is loaded; swagger-ui sets styles in place and has images as data. */

@@ -1,7 +1,7 @@
 /** What somebody reads first who has only the document: CommonMark, as OpenAPI takes it. */
 export const INTERFACE_GUIDE = `\
 What the inspection cell produced: programs, runs, quality reports, defects, files and captures. Runs are read here; the cell starts and
-cancels them. Webhooks push the same to other systems.
+cancels them. Webhooks push the same to other systems. What each field means, and its unit, stands under **Schema** beside each example.
 
 ### Follow new and changed runs
 
@@ -64,6 +64,5 @@ export const TAGS = [
   { name: "files", description: "Files of runs: what was uploaded, and what was made of captures." },
   { name: "frames", description: "Captures of the sensors, as raw data, point clouds and pictures." },
   { name: "webhooks", description: "Receivers of events, and what became of the deliveries to them." },
-  { name: "events", description: "What is posted to webhooks." },
   { name: "system", description: "The service itself." },
 ] as const;

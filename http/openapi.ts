@@ -112,7 +112,6 @@ function eventOperation(name: EventName, schema: JsonSchema): JsonSchema {
   return {
     post: {
       operationId: `on${name}`,
-      tags: ["events"],
       summary: `Posted to every webhook that subscribes to ${name}: ${EVENT_MEANINGS[name]}`,
       parameters: DELIVERY_HEADERS,
       requestBody: {

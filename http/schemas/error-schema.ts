@@ -4,7 +4,7 @@ import { ERROR_CATALOGUE } from "../../core/service-errors.js";
 const CODE_MEANINGS = Object.fromEntries(
   Object.entries(ERROR_CATALOGUE).map(([code, { status, summary, retryable }]) => [
     code,
-    `${status}. ${summary}${retryable ? " Worth retrying." : ""}`,
+    `${status}. ${summary}${retryable ? " Worth retrying, unless `retryable` says otherwise." : ""}`,
   ]),
 );
 

@@ -54,7 +54,7 @@ export const FILE_SCHEMAS = {
         "when the cell did not tell",
       ),
       capture_timestamp: time("When the sensor captured the frame, by the cell's own clock."),
-      metadata: nullable(freeForm("Whatever else the cell says of the frame."), "for nothing"),
+      metadata: nullable(freeForm("Whatever else the cell says of the frame."), "when there is nothing"),
       created_at: time("When the frame was created, by its id, to the millisecond."),
       run_id: uuid("The run that the frame belongs to."),
       step_index: ordinal("The step that captured it, counted from 1."),

@@ -3,7 +3,7 @@ import { PROGRAM_STATUS_MEANINGS, STEP_TYPE_MEANINGS } from "../../core/program.
 import { listOf, PAGE, ref } from "./component-reference.js";
 
 /** What a program says of itself and nobody else does: absent or null, it says nothing. */
-const said = (description: string) => nullable(text(description), "for none");
+const said = (description: string) => nullable(text(description), "when there is none");
 
 export const STEP_TYPE = oneOf(STEP_TYPE_MEANINGS, "What the step does.");
 
@@ -56,7 +56,7 @@ export const PROGRAM_SCHEMAS = {
       post_hook: said("What the cell calls after a run. The service does not run it."),
       run_configs: listOf("RunConfig", "Named ways to run the program."),
       run_count: count("Runs of the program so far, whatever became of them."),
-      metadata: nullable(freeForm("Whatever else the cell says of the program."), "for nothing"),
+      metadata: nullable(freeForm("Whatever else the cell says of the program."), "when there is nothing"),
       links: nullable(ref("ProgramLinks", "Where its own things are.")),
     },
     "An inspection definition. Optional fields, other than run_count and links, are absent where the cell did not give them.",

@@ -39,7 +39,10 @@ export const QUALITY_SCHEMAS = {
     },
     {
       defects: DEFECTS,
-      summary: nullable(text("The outcome in words, for people."), "until the run is finalizing, and for none"),
+      summary: nullable(
+        text("The outcome in words, for people."),
+        "until the run is finalizing, and when the cell gave none",
+      ),
     },
     "The quality report of a run.",
   ),

@@ -58,7 +58,7 @@ export const RUN_SCHEMAS = {
       status: oneOf(STEP_STATUS_MEANINGS, "State of the step."),
     },
     {
-      name: nullable(text("What people call the step."), "for none"),
+      name: nullable(text("What people call the step."), "when there is none"),
       started_at: nullable(time("When the step began."), "before it began, and for a step that never did"),
       completed_at: nullable(time("When the step ended."), "before it ended, and for a step that never began"),
       result: nullable(
@@ -107,7 +107,7 @@ export const RUN_SCHEMAS = {
     {
       trace_id: nullable(
         text("Trace id that the cell gave the run, for finding it in the cell's own logs."),
-        "for none",
+        "when there is none",
       ),
       ...OPTIONAL,
       steps: nullable(ref("StepsDetailResponse", "The steps of the run.")),

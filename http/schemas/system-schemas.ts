@@ -9,7 +9,7 @@ export const SYSTEM_SCHEMAS = {
         text("Which one it is, where there are several of a kind, such as robots and sensors."),
         "for a single one",
       ),
-      detail: nullable(text("What is wrong with it, or other words for people."), "for none"),
+      detail: nullable(text("What is wrong with it, or other words for people."), "when there is none"),
       enabled: nullable(flag("For a robot: whether its motion is enabled."), "where that does not apply"),
     },
     "One component of the cell or of the service.",

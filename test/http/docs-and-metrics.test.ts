@@ -23,6 +23,7 @@ t.test("the page of /docs and all that it loads come from the service", async (t
   }
   const start = (await rawRequest(port, request("/docs/start.js")))?.body.toString() ?? "";
   t.match(start, /url: "openapi\.json".*validatorUrl: null/, "the page asks nobody else to check the document");
+  t.match(start, /defaultModelExpandDepth: 12/, "a schema shows the descriptions of its properties");
 });
 
 t.test(

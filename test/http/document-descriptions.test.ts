@@ -197,9 +197,7 @@ t.test("headers, scopes and defaults are told, and the page begins with what to 
     t.match(info.description, what);
   }
   const used = new Set(
-    [...Object.values(paths), ...Object.values(webhooks)].flatMap((methods) =>
-      Object.values(methods).flatMap((operation) => operation.tags),
-    ),
+    Object.values(paths).flatMap((methods) => Object.values(methods).flatMap((operation) => operation.tags)),
   );
   t.strictSame(tags.map(({ name }) => name).sort(), [...used].sort(), "every group of operations is described");
 });
