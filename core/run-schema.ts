@@ -115,29 +115,29 @@ export const DEFECT_REGION_3D = region3d("mm");
 /** @param unit of lengths; `required` what stands there beside them */
 export function region3d(unit: string, required: Properties = {}): JsonSchema {
   return object(
-  required,
-  {
-    file: nullable(text(REGION_FILE), "when it is not told"),
-    location: nullable(numbers(`Centre of the box: [x, y, z] in ${unit}, in scan space.`), "when it is not told"),
-    extents: nullable(
-      numbers(
-        `Full edge lengths of the box in ${unit}, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre.`,
+    required,
+    {
+      file: nullable(text(REGION_FILE), "when it is not told"),
+      location: nullable(numbers(`Centre of the box: [x, y, z] in ${unit}, in scan space.`), "when it is not told"),
+      extents: nullable(
+        numbers(
+          `Full edge lengths of the box in ${unit}, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre.`,
+        ),
+        "when it is not told",
       ),
-      "when it is not told",
-    ),
-    orientation: nullable(
-      numbers(
-        "Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes.",
+      orientation: nullable(
+        numbers(
+          "Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes.",
+        ),
+        "when it is not told",
       ),
-      "when it is not told",
-    ),
-    frame: nullable(
-      text("Name of the coordinate frame that location and orientation are given in, as the producer calls it."),
-      "when it is not told",
-    ),
-  },
-  "An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them.",
-);
+      frame: nullable(
+        text("Name of the coordinate frame that location and orientation are given in, as the producer calls it."),
+        "when it is not told",
+      ),
+    },
+    "An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them.",
+  );
 }
 
 /** @param region2d the schema of the region in a picture, or a reference to it; `region3d` of that in space */

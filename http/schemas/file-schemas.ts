@@ -1,3 +1,4 @@
+import { HEIGHT_DTYPE_MEANINGS, LUMINANCE_DTYPE_MEANINGS } from "../../core/capture.js";
 import {
   count,
   freeForm,
@@ -13,7 +14,6 @@ import {
   time,
   uuid,
 } from "../../core/described-schema.js";
-import { HEIGHT_DTYPE_MEANINGS, LUMINANCE_DTYPE_MEANINGS } from "../../core/capture.js";
 import { FRAME_FORMAT_MEANINGS } from "../../core/manifest.js";
 import { fileMetadata } from "../../core/run-schema.js";
 import { FRAME_GEOMETRY } from "../frame-millimetres.js";

@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists runs, newest first. */
+        /**
+         * Lists runs, newest first.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listRuns"];
         put?: never;
         post?: never;
@@ -28,7 +31,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The newest run that is running or finalizing, if any. */
+        /**
+         * The newest run that is running or finalizing, if any.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getActiveRun"];
         put?: never;
         post?: never;
@@ -45,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One run with its steps, event log, files and webhook deliveries. */
+        /**
+         * One run with its steps, event log, files and webhook deliveries.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getRun"];
         put?: never;
         post?: never;
@@ -62,7 +71,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the runs of one program, newest first. A deleted program's runs stay listed. */
+        /**
+         * Lists the runs of one program, newest first. A deleted program's runs stay listed.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listProgramRuns"];
         put?: never;
         post?: never;
@@ -79,7 +91,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The QC outcome with every check; values are millimetres. Null until checks exist. */
+        /**
+         * The QC outcome with every check; values are millimetres. Null until checks exist.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getQualityReport"];
         put?: never;
         post?: never;
@@ -96,7 +111,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Informational findings; they never change the QC outcome. */
+        /**
+         * Informational findings; they never change the QC outcome.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getDefects"];
         put?: never;
         post?: never;
@@ -113,7 +131,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists programs, newest first. */
+        /**
+         * Lists programs, newest first.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listPrograms"];
         put?: never;
         post?: never;
@@ -130,7 +151,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One program with its steps. */
+        /**
+         * One program with its steps.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getProgram"];
         put?: never;
         post?: never;
@@ -147,7 +171,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The run's manifest, also of files whose bytes retention removed. */
+        /**
+         * The run's manifest, also of files whose bytes retention removed.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listRunFiles"];
         put?: never;
         post?: never;
@@ -164,7 +191,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Downloads a file of the manifest. */
+        /**
+         * Downloads a file of the manifest.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["downloadRunFile"];
         put?: never;
         post?: never;
@@ -181,7 +211,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One captured frame. */
+        /**
+         * One captured frame.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getFrame"];
         put?: never;
         post?: never;
@@ -198,7 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The formats that the frame is available in; they appear as processing completes. */
+        /**
+         * The formats that the frame is available in; they appear as processing completes.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listFrameFiles"];
         put?: never;
         post?: never;
@@ -230,6 +266,8 @@ export interface paths {
          *     ```
          *
          *     In `z_mm`, NaN is no measurement.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadFrameNpy"];
         put?: never;
@@ -247,7 +285,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The point cloud without statistical outliers. */
+        /**
+         * The point cloud without statistical outliers.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["downloadFramePly"];
         put?: never;
         post?: never;
@@ -264,7 +305,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The point cloud of every point that was measured. */
+        /**
+         * The point cloud of every point that was measured.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["downloadFrameRawPly"];
         put?: never;
         post?: never;
@@ -293,6 +337,8 @@ export interface paths {
          *     else: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
          *     z_mm[samples == 0] = np.nan
          *     ```
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadFramePng"];
         put?: never;
@@ -310,7 +356,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The luminance as a picture. */
+        /**
+         * The luminance as a picture.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["downloadFrameLuminance"];
         put?: never;
         post?: never;
@@ -327,7 +376,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The step's measurement series, with a column for each channel; an invalid value is an empty cell. */
+        /**
+         * The step's measurement series, with a column for each channel; an invalid value is an empty cell.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["downloadSweep"];
         put?: never;
         post?: never;
@@ -344,10 +396,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the webhooks, oldest first. */
+        /**
+         * Lists the webhooks, oldest first.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["listWebhooks"];
         put?: never;
-        /** Registers a webhook. Not idempotent: the same request again registers a second one. */
+        /**
+         * Registers a webhook. Not idempotent: the same request again registers a second one.
+         * @description Scope of the API key: `manage`.
+         */
         post: operations["createWebhook"];
         delete?: never;
         options?: never;
@@ -362,15 +420,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One webhook. */
+        /**
+         * One webhook.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getWebhook"];
         put?: never;
         post?: never;
-        /** Deletes a webhook; its deliveries stay readable. */
+        /**
+         * Deletes a webhook; its deliveries stay readable.
+         * @description Scope of the API key: `manage`.
+         */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
-        /** Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes. */
+        /**
+         * Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes.
+         * @description Scope of the API key: `manage`.
+         */
         patch: operations["updateWebhook"];
         trace?: never;
     };
@@ -383,7 +450,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends a WebhookTest event now, in one attempt, whatever the webhook subscribes to and whether it is enabled. */
+        /**
+         * Sends a WebhookTest event now, in one attempt, whatever the webhook subscribes to and whether it is enabled.
+         * @description Scope of the API key: `manage`.
+         */
         post: operations["testWebhook"];
         delete?: never;
         options?: never;
@@ -401,6 +471,8 @@ export interface paths {
         /**
          * Lists the deliveries to a webhook, deleted or not, newest first.
          * @description Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; behind the oldest delivery it is empty.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["listWebhookDeliveries"];
         put?: never;
@@ -418,7 +490,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One delivery with its attempts, most recent first. */
+        /**
+         * One delivery with its attempts, most recent first.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getWebhookDelivery"];
         put?: never;
         post?: never;
@@ -437,7 +512,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes one attempt now, with the same event; a delivered delivery comes back unchanged. */
+        /**
+         * Makes one attempt now, with the same event; a delivered delivery comes back unchanged.
+         * @description Scope of the API key: `manage`.
+         */
         post: operations["retryWebhookDelivery"];
         delete?: never;
         options?: never;
@@ -452,7 +530,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The state of the service and of what producers report, component by component. */
+        /**
+         * The state of the service and of what producers report, component by component.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -469,7 +550,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The release of the running build. */
+        /**
+         * The release of the running build.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getVersion"];
         put?: never;
         post?: never;
@@ -486,7 +570,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Answers while the process serves requests; for a supervisor's restart decision, unlike /health. */
+        /**
+         * Answers while the process serves requests; for a supervisor's restart decision, unlike /health.
+         * @description Needs no API key.
+         */
         get: operations["getLiveness"];
         put?: never;
         post?: never;
@@ -503,7 +590,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Figures of the running service in the Prometheus text format. */
+        /**
+         * Figures of the running service in the Prometheus text format.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -520,7 +610,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This interface for people: a page that renders /openapi.json without internet. */
+        /**
+         * This interface for people: a page that renders /openapi.json without internet.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -537,7 +630,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This interface as an OpenAPI 3.1 document, made from the route declarations that serve it. */
+        /**
+         * This interface as an OpenAPI 3.1 document, made from the route declarations that serve it.
+         * @description Scope of the API key: `read`, or `manage`.
+         */
         get: operations["getOpenApi"];
         put?: never;
         post?: never;
@@ -558,7 +654,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to ProgramStarted. */
+        /** Posted to every webhook that subscribes to ProgramStarted: a run began. */
         post: operations["onProgramStarted"];
         delete?: never;
         options?: never;
@@ -575,7 +671,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to ProgramCompleted. */
+        /** Posted to every webhook that subscribes to ProgramCompleted: a run was carried out to its end; the event carries checks, defects and files. */
         post: operations["onProgramCompleted"];
         delete?: never;
         options?: never;
@@ -592,7 +688,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to ProgramFailed. */
+        /** Posted to every webhook that subscribes to ProgramFailed: a run broke off with an error. */
         post: operations["onProgramFailed"];
         delete?: never;
         options?: never;
@@ -609,7 +705,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to ProgramCancelled. */
+        /** Posted to every webhook that subscribes to ProgramCancelled: a run was stopped on purpose. */
         post: operations["onProgramCancelled"];
         delete?: never;
         options?: never;
@@ -626,7 +722,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to WebhookTest. */
+        /** Posted to every webhook that subscribes to WebhookTest: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it. */
         post: operations["onWebhookTest"];
         delete?: never;
         options?: never;
@@ -637,374 +733,593 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
-        Link: {
-            /** @description URL */
-            href: string;
-            method?: string;
-        };
-        ProgramStep: {
-            /** @enum {string} */
-            type: "start_session" | "move_robot" | "capture_frame" | "end_session" | "wait" | "cl_sweep" | "move_motor" | "iv4_program" | "srl_read" | "ljx_stream_start" | "ljx_stream_stop" | "safety_gate" | "gripper";
-            name?: string | null;
-            params?: Record<string, never>;
-            enabled?: boolean;
-            group_id?: string | null;
-            group_name?: string | null;
-            section_id?: string | null;
-            section_name?: string | null;
-        };
-        RunConfig: {
-            name: string;
-            metadata?: Record<string, never>;
-        };
-        ProgramLinks: {
-            self: components["schemas"]["Link"];
-            runs: components["schemas"]["Link"];
-        };
-        ProgramResponse: {
-            id: string;
-            name: string;
-            /** @enum {string} */
-            status: "draft" | "active" | "archived";
-            steps: components["schemas"]["ProgramStep"][];
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
-            description?: string | null;
-            robot_ids?: string[];
-            sensor_id?: string | null;
-            co_processor?: string | null;
-            pre_hook?: string | null;
-            post_hook?: string | null;
-            run_configs?: components["schemas"]["RunConfig"][];
-            run_count?: number;
-            metadata?: Record<string, never> | null;
-            links?: components["schemas"]["ProgramLinks"] | null;
-        };
-        ProgramListResponse: {
-            programs: components["schemas"]["ProgramResponse"][];
-            total: number;
-            limit: number;
-            offset: number;
-        };
+        /** @description How far a run has come. */
         RunProgressResponse: {
+            /** @description Steps of the run. */
             total_steps: number;
+            /** @description Steps that are over: completed, failed and skipped ones. */
             completed_steps: number;
+            /** @description The step that runs, counted from 1; of several, the first. Null when none runs. */
             current_step?: number | null;
         };
+        /** @description One step of a run. */
         StepStatusResponse: {
+            /** @description Place of the step in the run, counted from 1. */
             index: number;
-            type: string;
-            /** @enum {string} */
+            /**
+             * @description What the step does.
+             *
+             *     - `start_session`: **Deprecated.** It has no effect: a sensor's session begins by itself.
+             *     - `move_robot`: moves a robot.
+             *     - `capture_frame`: captures a frame with a sensor; the step's result names it in `frame_id`.
+             *     - `end_session`: **Deprecated.** It has no effect: a sensor's session ends by itself.
+             *     - `wait`: waits.
+             *     - `cl_sweep`: records a measurement series with a CL displacement sensor; it can be read as `cl_sweep.csv`.
+             *     - `move_motor`: moves a motor, such as a stage or a turntable.
+             *     - `iv4_program`: runs a program on an IV4 vision sensor.
+             *     - `srl_read`: reads a code with a code reader.
+             *     - `ljx_stream_start`: starts the stream of an LJ-X profiler.
+             *     - `ljx_stream_stop`: stops the stream of an LJ-X profiler.
+             *     - `safety_gate`: checks, or waits for, the safety gate.
+             *     - `gripper`: opens or closes a gripper.
+             * @enum {string}
+             */
+            type: "start_session" | "move_robot" | "capture_frame" | "end_session" | "wait" | "cl_sweep" | "move_motor" | "iv4_program" | "srl_read" | "ljx_stream_start" | "ljx_stream_stop" | "safety_gate" | "gripper";
+            /**
+             * @description State of the step.
+             *
+             *     - `pending`: not begun.
+             *     - `running`: begun and not ended.
+             *     - `completed`: ended as intended.
+             *     - `failed`: ended with an error, or was running when its run failed.
+             *     - `skipped`: passed over without being begun.
+             *     - `cancelled`: not carried out, or not to its end, because its run ended first.
+             * @enum {string}
+             */
             status: "pending" | "running" | "completed" | "failed" | "skipped" | "cancelled";
+            /** @description What people call the step. Null when there is none. */
             name?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the step began. Null before it began, and for a step that never did.
+             */
             started_at?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the step ended. Null before it ended, and for a step that never began.
+             */
             completed_at?: string | null;
-            result?: Record<string, never> | null;
+            /** @description What the step brought; a capture_frame step has the id of its frame in `frame_id`. Null when it brought nothing. */
+            result?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why the step failed, for people. Null for every other step, and where no reason was given. */
             error?: string | null;
         };
+        /** @description The steps of a run, each in one of three places. */
         StepsDetailResponse: {
+            /** @description Steps that are over: completed, failed and skipped ones, in order. */
             completed: components["schemas"]["StepStatusResponse"][];
+            /** @description All other steps, in order: those that are to come, those cancelled with their run, and any step that runs beside the first. */
             pending: components["schemas"]["StepStatusResponse"][];
+            /** @description The step that runs; of several, the first. Null when none runs. */
             in_progress?: components["schemas"]["StepStatusResponse"] | null;
         };
+        /** @description One line of a run's event log. */
         RunEventLogEntry: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it happened: as the cell says, or else when the service recorded it.
+             */
             timestamp: string;
+            /** @description What happened. The service itself writes `finalize_timeout`, `orphan_timeout`, `artefact_failed` and `webhook_delivery_failed`; the cell writes what it likes. */
             event_type: string;
-            data: Record<string, never>;
+            /** @description Details, which depend on the event type. */
+            data: {
+                [key: string]: unknown;
+            };
         };
+        /** @description Where a run's own things are. */
         RunLinks: {
+            /** @description This run. */
             self: components["schemas"]["Link"];
+            /** @description The run's program. 404 once it is deleted. */
             program: components["schemas"]["Link"];
+            /** @description Where the run can be cancelled. Null always: this interface only observes runs. */
             cancel?: components["schemas"]["Link"] | null;
+            /** @description Where the run's progress can be followed live. Null in this release. */
             websocket?: components["schemas"]["Link"] | null;
         };
-        WebhookDeliveryRollup: {
-            delivered: number;
-            failed: number;
-            pending: number;
-            all_ok: boolean;
-        };
-        WebhookDeliverySummary: {
-            id: string;
-            webhook_id: string;
-            webhook_name: string;
-            event_name: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed" | "exhausted";
-            /** @enum {string} */
-            on_failure_mode: "IGNORE" | "WARN";
-            attempts: number;
-            last_error?: string | null;
-        };
-        WebhookResponse: {
-            id: string;
-            name: string;
-            url: string;
-            subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
-            /** @enum {string} */
-            on_failure_mode: "IGNORE" | "WARN";
-            enabled: boolean;
-            has_secret: boolean;
-            delivery_timeout_seconds: number;
-            retry_backoff_seconds: number;
-            max_retries: number;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
-        };
-        WebhookResponseList: components["schemas"]["WebhookResponse"][];
-        WebhookDeliveryResponse: {
-            id: string;
-            webhook_id: string;
-            program_run_id: string | null;
-            /** @enum {string} */
-            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
-            /** @enum {string} */
-            on_failure_mode: "IGNORE" | "WARN";
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed" | "exhausted";
-            attempts: number;
-            last_status_code: number | null;
-            last_error: string | null;
-            /** Format: date-time */
-            next_retry_at: string | null;
-            /** Format: date-time */
-            delivered_at: string | null;
-            /** @description The envelope as it is posted, whatever the attempt. */
-            payload: Record<string, never>;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
-        };
-        WebhookDeliveryResponseList: components["schemas"]["WebhookDeliveryResponse"][];
-        WebhookDeliveryAttemptResponse: {
-            attempt_number: number;
-            /** Format: date-time */
-            started_at: string;
-            /** Format: date-time */
-            completed_at: string | null;
-            status_code: number | null;
-            response_body: string | null;
-            response_headers: {
-                [key: string]: string;
-            } | null;
-            error: string | null;
-        };
-        WebhookDeliveryDetailResponse: {
-            id: string;
-            webhook_id: string;
-            program_run_id: string | null;
-            /** @enum {string} */
-            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
-            /** @enum {string} */
-            on_failure_mode: "IGNORE" | "WARN";
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed" | "exhausted";
-            attempts: number;
-            last_status_code: number | null;
-            last_error: string | null;
-            /** Format: date-time */
-            next_retry_at: string | null;
-            /** Format: date-time */
-            delivered_at: string | null;
-            /** @description The envelope as it is posted, whatever the attempt. */
-            payload: Record<string, never>;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
-            /** @description The latest attempts, newest first; of the 32 that are kept a manual retry beyond them drops the oldest. */
-            attempt_history: components["schemas"]["WebhookDeliveryAttemptResponse"][];
-        };
-        TestWebhookResponse: {
-            delivered: boolean;
-            status_code: number | null;
-            error: string | null;
-            delivery_id: string;
-        };
-        FileMetadata: {
-            name: string;
-            /** @enum {string} */
-            type: "pointcloud" | "image" | "array" | "measurement" | "report";
-            content_type: string;
-            href: string;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
-            size_in_bytes?: number | null;
-            description?: string | null;
-            step_index?: number | null;
-            frame_id?: string | null;
-            /** Format: date-time */
-            deleted_at?: string | null;
-        };
-        FileMetadataList: components["schemas"]["FileMetadata"][];
+        /** @description One run in full. */
         ProgramRunResponse: {
+            /** @description Id of the run. Ids sort as the runs were created. */
             id: string;
+            /** @description The program that the run executes. */
             program_id: string;
-            /** @enum {string} */
+            /**
+             * @description State of the run: `completed`, `failed` and `cancelled` are terminal. It says nothing about the part.
+             *
+             *     - `pending`: the run is created, but has not begun.
+             *     - `running`: its steps are being carried out.
+             *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
+             *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
+             *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+             *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
+             * @enum {string}
+             */
             status: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
             /**
-             * @description Status of the run's quality report as it stands; null without a report: no checks yet, or the run failed or was cancelled.
+             * @description Outcome of the inspection: the status of the run's quality report as it stands.
+             *
+             *     - `passed`: every check passed, or passed with a warning.
+             *     - `failed`: at least one check failed.
+             *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+             *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
              * @enum {string|null}
              */
             quality_status: "passed" | "failed" | "indeterminate" | null;
+            /** @description How far the run has come. */
             progress: components["schemas"]["RunProgressResponse"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the service recorded the run. It never changes, and lists are ordered by it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs ever have the same time. It is the mark for `updated_since`.
+             */
             updated_at: string;
+            /** @description Trace id that the cell gave the run, for finding it in the cell's own logs. Null when there is none. */
             trace_id?: string | null;
+            /** @description Serial number of the inspected part. Null for a part without one. */
             serial_number?: string | null;
+            /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
             revision?: number;
-            metadata?: Record<string, never>;
-            steps?: components["schemas"]["StepsDetailResponse"] | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run began. Null while it is pending, and for one that ended before it began.
+             */
             started_at?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run ended, in whatever way: completed, failed or cancelled. Null until then.
+             */
             completed_at?: string | null;
+            /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
             error_message?: string | null;
-            /** @description Free-form, with the ids of every captured frame. */
+            /** @description Whatever the cell said of the run when it created it. Empty when it said nothing. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** @description Where its own things are. Never null in this release. */
+            links?: components["schemas"]["RunLinks"] | null;
+            /** @description The steps of the run. Never null in this release. */
+            steps?: components["schemas"]["StepsDetailResponse"] | null;
+            /** @description What the run brought, beside its report: free-form, but for `frame_ids`. Never null in this release. */
             results?: ({
+                /** @description Every captured frame, in the order in which they became whole. Frames that were still open when the run ended come last. */
                 frame_ids?: string[];
             } & {
                 [key: string]: unknown;
             }) | null;
+            /** @description What happened in the run, in the order it was recorded. Never null in this release. */
             event_log?: components["schemas"]["RunEventLogEntry"][] | null;
+            /** @description Deliveries of the run's events to webhooks, in the order they began. Never null in this release. */
             webhook_deliveries?: components["schemas"]["WebhookDeliverySummary"][] | null;
+            /** @description What became of these deliveries, counted. Never null in this release. */
             webhook_delivery?: components["schemas"]["WebhookDeliveryRollup"] | null;
+            /** @description The run's files, oldest first, also those whose bytes retention removed. Never null in this release. */
             files?: components["schemas"]["FileMetadata"][] | null;
-            links?: components["schemas"]["RunLinks"] | null;
         };
+        /** @description One run as lists show it. `GET /runs/{run_id}` has the rest. */
         ProgramRunSummaryResponse: {
+            /** @description Id of the run. Ids sort as the runs were created. */
             id: string;
+            /** @description The program that the run executes. */
             program_id: string;
-            program_name: string;
-            /** @enum {string} */
+            /**
+             * @description State of the run: `completed`, `failed` and `cancelled` are terminal. It says nothing about the part.
+             *
+             *     - `pending`: the run is created, but has not begun.
+             *     - `running`: its steps are being carried out.
+             *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
+             *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
+             *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+             *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
+             * @enum {string}
+             */
             status: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
             /**
-             * @description Status of the run's quality report as it stands; null without a report: no checks yet, or the run failed or was cancelled.
+             * @description Outcome of the inspection: the status of the run's quality report as it stands.
+             *
+             *     - `passed`: every check passed, or passed with a warning.
+             *     - `failed`: at least one check failed.
+             *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+             *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
              * @enum {string|null}
              */
             quality_status: "passed" | "failed" | "indeterminate" | null;
+            /** @description How far the run has come. */
             progress: components["schemas"]["RunProgressResponse"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the service recorded the run. It never changes, and lists are ordered by it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs ever have the same time. It is the mark for `updated_since`.
+             */
             updated_at: string;
+            /** @description The program's name when the run was created. */
+            program_name: string;
+            /** @description Serial number of the inspected part. Null for a part without one. */
             serial_number?: string | null;
+            /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
             revision?: number;
-            metadata?: Record<string, never>;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run began. Null while it is pending, and for one that ended before it began.
+             */
             started_at?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the run ended, in whatever way: completed, failed or cancelled. Null until then.
+             */
             completed_at?: string | null;
+            /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
             error_message?: string | null;
+            /** @description Whatever the cell said of the run when it created it. Empty when it said nothing. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** @description Where its own things are. Never null in this release. */
             links?: components["schemas"]["RunLinks"] | null;
         };
+        /** @description A page of runs. */
         ProgramRunSummaryListResponse: {
+            /** @description The runs of the page, newest first. */
             runs: components["schemas"]["ProgramRunSummaryResponse"][];
+            /** @description How many entries match the filters, on all pages together. It can change between two pages. */
             total: number;
+            /** @description The `limit` of the request, or its default. */
             limit: number;
+            /** @description The `offset` of the request, or 0. */
             offset: number;
         };
+        /** @description The run that is being carried out, if any. */
         ActiveRunResponse: {
+            /** @description Whether a run is running or finalizing. */
             active: boolean;
+            /** @description The newest such run. Null when there is none. */
             run?: components["schemas"]["ProgramRunResponse"] | null;
         };
+        /** @description One check of the part. A field that its producer did not give is absent. */
         QualityCheckModel: {
+            /** @description Name of the check, as its producer chose it. The same check has the same name in every run. */
             name: string;
             /**
-             * @description The producer decides it; the service does not work it out from the numbers.
+             * @description Outcome of the check. The producer decides it; the service does not compute it from the numbers.
+             *
+             *     - `passed`: the part meets the check.
+             *     - `failed`: the part does not meet it: the report is failed.
+             *     - `warning`: the part meets it, but narrowly. It counts as passed.
+             *     - `not_evaluated`: the check could not be made, for example because data is missing. The report is indeterminate unless another check failed.
+             *     - `error`: the check broke off with an error. The report is indeterminate unless another check failed.
              * @enum {string}
              */
             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
-            message?: string | null;
+            /** @description What was measured. Null when nothing was measured. */
             value?: number | null;
+            /** @description What the value should be. Null for a check without a nominal value. */
             nominal?: number | null;
-            /** @description value - nominal, in the unit of canonical_units. */
+            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
             delta?: number | null;
-            /** @description With a nominal: the deviation that is allowed to either side, so that the limits are nominal - threshold and nominal + threshold. Without one: the least value that passes. */
+            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
             threshold?: number | null;
-            /** @enum {string} */
+            /**
+             * @description Unit of the numbers. It is always there.
+             *
+             *     - `mm`: `value`, `nominal`, `delta` and `threshold` are millimetres.
+             *     - `unspecified`: they are in another unit, or in none, such as a share or a score.
+             * @enum {string}
+             */
             canonical_units?: "mm" | "unspecified";
-            metadata?: Record<string, never>;
+            /** @description What there is to say of the outcome, for people. Null when there is nothing. */
+            message?: string | null;
+            /** @description Whatever else the producer says of the check. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
+        /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. */
         DefectRegion2DModel: {
-            /** @description Name, in the run's manifest, of the picture that bbox is in. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
             file?: string | null;
-            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names: x is the column and y the line, both counted from 0 at the top left. The box covers the pixels from x_min up to but not including x_max, and in y the same. */
+            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when it is not told. */
             bbox?: number[] | null;
         };
+        /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. */
         DefectRegion3DModel: {
-            /** @description Name, in the run's manifest, of the point cloud that the box is in. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
             file?: string | null;
-            /** @description The box's centre [x, y, z] in mm, in scan space: the space of the frame's point cloud. */
+            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null when it is not told. */
             location?: number[] | null;
-            /** @description The box's full edge lengths in mm, along its own x, y and z axes. */
+            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when it is not told. */
             extents?: number[] | null;
-            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into scan space. */
+            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when it is not told. */
             orientation?: number[] | null;
-            /** @description What the producer calls the coordinate frame. */
+            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when it is not told. */
             frame?: string | null;
         };
+        /** @description An informational finding, such as a dent or a scratch. It never changes the QC outcome: a run can pass with defects. A field that the producer did not give is absent. */
         DefectModel: {
+            /** @description What the producer calls this finding. Null when it has no name. */
             id?: string | null;
+            /** @description Kind of finding, as the producer calls it: dent, scratch, contamination and so on. */
             type?: string;
+            /** @description The finding in words, for people. Null when there is none. */
             description?: string | null;
+            /** @description Where the finding lies in a picture, in pixels. Null when it is not told. */
             region_2d?: components["schemas"]["DefectRegion2DModel"] | null;
+            /** @description Where the finding lies in space, in mm. Null when it is not told. */
             region_3d?: components["schemas"]["DefectRegion3DModel"] | null;
+            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when it is not told. */
             confidence?: number | null;
+            /** @description How serious it is, in the producer's own words, such as minor or major. Null when it is not told. */
             severity?: string | null;
-            metadata?: Record<string, never>;
+            /** @description Whatever else the producer says of the finding. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
+        /** @description The quality report of a run. */
         QualityReportModel: {
-            /** @enum {string} */
+            /**
+             * @description Outcome of the inspection: whether the part is good.
+             *
+             *     - `passed`: every check passed, or passed with a warning.
+             *     - `failed`: at least one check failed.
+             *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+             * @enum {string}
+             */
             status: "passed" | "failed" | "indeterminate";
             /** @description False while the run can still add checks or fail; true once it is completed: the report changes no more. */
             final: boolean;
+            /** @description Every check so far, in the order they were reported; at least one. */
             checks: components["schemas"]["QualityCheckModel"][];
+            /** @description Informational findings, in the order they were reported. Empty when there are none. */
             defects?: components["schemas"]["DefectModel"][];
+            /** @description The outcome in words, for people. Null until the run is finalizing, and when the cell gave none. */
             summary?: string | null;
         };
+        /** @description The quality report of a run, if it has one. */
         QualityReportResponse: {
+            /** @description The run that the report is about. */
             run_id: string;
+            /** @description The report as it stands. It is fixed when the run is completed; until then checks may still come. Null until the first check, for a run without checks, and for one that failed or was cancelled. */
             quality_report?: components["schemas"]["QualityReportModel"] | null;
         };
+        /** @description The defects of a run. */
         RunDefectsResponse: {
+            /** @description The run that the defects were found in. */
             run_id: string;
+            /** @description Informational findings, in the order they were reported. Empty when there are none. */
             defects?: components["schemas"]["DefectModel"][];
         };
-        CapturedFrameResponse: {
+        /** @description One step of a program. A field that the cell did not give is absent. */
+        ProgramStep: {
+            /**
+             * @description What the step does.
+             *
+             *     - `start_session`: **Deprecated.** It has no effect: a sensor's session begins by itself.
+             *     - `move_robot`: moves a robot.
+             *     - `capture_frame`: captures a frame with a sensor; the step's result names it in `frame_id`.
+             *     - `end_session`: **Deprecated.** It has no effect: a sensor's session ends by itself.
+             *     - `wait`: waits.
+             *     - `cl_sweep`: records a measurement series with a CL displacement sensor; it can be read as `cl_sweep.csv`.
+             *     - `move_motor`: moves a motor, such as a stage or a turntable.
+             *     - `iv4_program`: runs a program on an IV4 vision sensor.
+             *     - `srl_read`: reads a code with a code reader.
+             *     - `ljx_stream_start`: starts the stream of an LJ-X profiler.
+             *     - `ljx_stream_stop`: stops the stream of an LJ-X profiler.
+             *     - `safety_gate`: checks, or waits for, the safety gate.
+             *     - `gripper`: opens or closes a gripper.
+             * @enum {string}
+             */
+            type: "start_session" | "move_robot" | "capture_frame" | "end_session" | "wait" | "cl_sweep" | "move_motor" | "iv4_program" | "srl_read" | "ljx_stream_start" | "ljx_stream_stop" | "safety_gate" | "gripper";
+            /** @description What people call the step. Null when there is none. */
+            name?: string | null;
+            /** @description Parameters of the step. They depend on its type, and the cell alone interprets them. */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** @description Whether runs carry the step out. Absent means true. A step that is false is in no run, and is not counted there. */
+            enabled?: boolean;
+            /** @description Id of the group that the step belongs to. Null when there is none. */
+            group_id?: string | null;
+            /** @description Name of that group, for people. Null when there is none. */
+            group_name?: string | null;
+            /** @description Id of the section that the step belongs to. Null when there is none. */
+            section_id?: string | null;
+            /** @description Name of that section, for people. Null when there is none. */
+            section_name?: string | null;
+        };
+        /** @description A named way to run a program. */
+        RunConfig: {
+            /** @description Display name of the configuration. */
+            name: string;
+            /** @description Whatever the cell says of the configuration. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description Where a program's own things are. */
+        ProgramLinks: {
+            /** @description This program. */
+            self: components["schemas"]["Link"];
+            /** @description The program's runs. */
+            runs: components["schemas"]["Link"];
+        };
+        /** @description An inspection definition. Optional fields, other than run_count and links, are absent where the cell did not give them. */
+        ProgramResponse: {
+            /** @description Id of the program. The cell makes it. */
             id: string;
-            session_id: string;
-            sequence_number: number;
-            frame_type: string;
-            file_path: string;
-            file_size_bytes: number | null;
-            width: number | null;
-            height: number | null;
-            joint_positions: number[] | null;
-            tcp_position: Record<string, never> | null;
-            /** Format: date-time */
-            capture_timestamp: string;
-            metadata: Record<string, never> | null;
-            /** Format: date-time */
+            /** @description What people call the program. */
+            name: string;
+            /**
+             * @description Whether the program is in use.
+             *
+             *     - `draft`: still being written.
+             *     - `active`: in use.
+             *     - `archived`: no longer in use; its runs stay readable.
+             * @enum {string}
+             */
+            status: "draft" | "active" | "archived";
+            /** @description The program's steps in order, those that are not enabled among them. */
+            steps: components["schemas"]["ProgramStep"][];
+            /**
+             * Format: date-time
+             * @description When the program was created, by its id, to the millisecond. It never changes, and lists are ordered by it.
+             */
             created_at: string;
-            /** @description Id of the run that the frame belongs to. */
+            /**
+             * Format: date-time
+             * @description When the cell last wrote the program, by the service's clock.
+             */
+            updated_at: string;
+            /** @description What the program inspects, for people. Null when there is none. */
+            description?: string | null;
+            /** @description Robots that the program drives, by the short ids that the operator chose. Events name the first as `robot_id`. */
+            robot_ids?: string[];
+            /** @description The sensor that captures, by the id that the operator chose. Null when there is none. */
+            sensor_id?: string | null;
+            /** @description The co-processor that works on the captures, as the cell calls it. Null when there is none. */
+            co_processor?: string | null;
+            /** @description What the cell calls before a run. The service does not run it. Null when there is none. */
+            pre_hook?: string | null;
+            /** @description What the cell calls after a run. The service does not run it. Null when there is none. */
+            post_hook?: string | null;
+            /** @description Named ways to run the program. */
+            run_configs?: components["schemas"]["RunConfig"][];
+            /** @description Runs of the program so far, whatever became of them. */
+            run_count?: number;
+            /** @description Whatever else the cell says of the program. Null when there is nothing. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where its own things are. Never null in this release. */
+            links?: components["schemas"]["ProgramLinks"] | null;
+        };
+        /** @description A page of programs. */
+        ProgramListResponse: {
+            /** @description The programs of the page, newest first. */
+            programs: components["schemas"]["ProgramResponse"][];
+            /** @description How many entries match the filters, on all pages together. It can change between two pages. */
+            total: number;
+            /** @description The `limit` of the request, or its default. */
+            limit: number;
+            /** @description The `offset` of the request, or 0. */
+            offset: number;
+        };
+        /** @description Where something is. */
+        Link: {
+            /** @description URL, absolute in answers. */
+            href: string;
+            /** @description HTTP method to use with it, such as GET. */
+            method?: string;
+        };
+        /** @description One file of a run. What is made of a frame or a sweep is listed beside the files that producers upload. */
+        FileMetadata: {
+            /** @description File name, unique within the run. */
+            name: string;
+            /**
+             * @description What kind of file it is.
+             *
+             *     - `pointcloud`: points in space, such as a PLY.
+             *     - `image`: a picture, such as a height map or a luminance picture.
+             *     - `array`: raw sensor data as an array, such as an NPY.
+             *     - `measurement`: a measurement series, such as the CSV of a sweep.
+             *     - `report`: a document for people or other systems. Retention never removes it.
+             * @enum {string}
+             */
+            type: "pointcloud" | "image" | "array" | "measurement" | "report";
+            /** @description MIME type of the bytes. */
+            content_type: string;
+            /** @description Where to download the file: an absolute URL. */
+            href: string;
+            /**
+             * Format: date-time
+             * @description When the file was there: uploaded, or made from a capture.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the entry last changed: at its creation, or when retention removed the bytes.
+             */
+            updated_at: string;
+            /** @description Size of the file in bytes. Null when it is not known. */
+            size_in_bytes?: number | null;
+            /** @description What the file shows, for people, as its producer wrote it. Null when there is none. */
+            description?: string | null;
+            /** @description The step that made the file, counted from 1. Null for a file of no step. */
+            step_index?: number | null;
+            /** @description The captured frame that the file belongs to. Null for a file of no frame. */
+            frame_id?: string | null;
+            /**
+             * Format: date-time
+             * @description When retention removed the bytes. The entry stays listed, and its download answers 410. Null while the bytes are there.
+             */
+            deleted_at?: string | null;
+        };
+        /** @description The files of a run, oldest first. */
+        FileMetadataList: components["schemas"]["FileMetadata"][];
+        /** @description One capture of a sensor: a grid of heights, with luminance where the sensor gives it. */
+        CapturedFrameResponse: {
+            /** @description Id of the frame. The cell makes it. */
+            id: string;
+            /** @description The sensor's session that the frame was captured in, as the cell calls it. */
+            session_id: string;
+            /** @description Number of the frame in its session as the cell counts, or else its place in the run, counted from 1. */
+            sequence_number: number;
+            /** @description Kind of frame, as the cell calls it, such as heightmap. */
+            frame_type: string;
+            /** @description URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is whole. */
+            file_path: string;
+            /** @description Size of the NPY in bytes. Null while the frame is not whole. */
+            file_size_bytes: number | null;
+            /** @description Columns: points in a line. Never null in this release. */
+            width: number | null;
+            /** @description Lines. Null while their number is not known. */
+            height: number | null;
+            /** @description Where the robot's joints were at the capture, first joint first, in the unit that the cell uses. Null when the cell did not tell. */
+            joint_positions: number[] | null;
+            /** @description Where the robot's tool centre point was at the capture; fields and units are the cell's. Null when the cell did not tell. */
+            tcp_position: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: date-time
+             * @description When the sensor captured the frame, by the cell's own clock.
+             */
+            capture_timestamp: string;
+            /** @description Whatever else the cell says of the frame. Null when there is nothing. */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: date-time
+             * @description When the frame was created, by its id, to the millisecond.
+             */
+            created_at: string;
+            /** @description The run that the frame belongs to. */
             run_id: string;
             /** @description The step that captured it, counted from 1. */
             step_index: number;
-            /** @description The sensor that captured it; null where the producer did not say. */
+            /** @description The sensor that captured it. Null when the cell did not tell. */
             sensor_id: string | null;
+            /** @description How columns, lines and raw values become millimetres. */
             geometry: components["schemas"]["FrameGeometry"];
         };
         /** @description Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm where raw is not among `invalid`, x_mm = x_origin_mm + column * x_pitch_mm, y_mm = y_origin_mm + line * y_pitch_mm. GET /sensor/frames/{frame_id}/file.npy shows it in numpy. */
@@ -1013,18 +1328,24 @@ export interface components {
             x_pitch_mm: number;
             /** @description Millimetres from one line to the next. */
             y_pitch_mm: number;
-            /** @description x of column 0 in mm; 0 where the producer did not say. */
+            /** @description x of column 0 in mm; 0 where the cell did not tell. */
             x_origin_mm: number;
-            /** @description y of line 0 in mm; 0 where the producer did not say. */
+            /** @description y of line 0 in mm; 0 where the cell did not tell. */
             y_origin_mm: number;
             /** @description How raw heights become z. */
             height: components["schemas"]["FrameHeight"];
-            /** @description Null: the frame has no luminance. */
+            /** @description What the luminance values are. Null for a frame without luminance. */
             luminance: components["schemas"]["FrameLuminance"] | null;
         };
+        /** @description The heights of a frame. */
         FrameHeight: {
             /**
-             * @description Type of the raw values; also of the NPY.
+             * @description Type of the raw values, which the NPY has too.
+             *
+             *     - `u16`: unsigned integers of 16 bits.
+             *     - `i16`: signed integers of 16 bits.
+             *     - `i32`: signed integers of 32 bits.
+             *     - `f32`: IEEE 754 numbers of 32 bits.
              * @enum {string}
              */
             dtype: "u16" | "i16" | "i32" | "f32";
@@ -1035,94 +1356,559 @@ export interface components {
             /** @description Raw values that mean no measurement. NaN is none either, listed or not. */
             invalid: number[];
         };
+        /** @description The luminance of a frame. */
         FrameLuminance: {
             /**
              * @description Type of the raw values.
+             *
+             *     - `u8`: unsigned integers of 8 bits.
+             *     - `u16`: unsigned integers of 16 bits.
              * @enum {string}
              */
             dtype: "u8" | "u16";
             /**
-             * @description How many of their bits carry signal, the lowest ones.
+             * @description How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16.
              * @enum {integer}
              */
             bits: 8 | 10 | 12 | 16;
         };
+        /** @description Where a format of a frame is. */
         FrameFormatFile: {
+            /** @description Where to download the format: an absolute URL. */
             href: string;
+            /** @description MIME type of the bytes. */
             content_type: string;
+            /** @description Size of the file in bytes. Null when it is not known. */
             size_in_bytes: number | null;
         };
+        /** @description The formats of a frame. */
         FrameFileInfo: {
+            /** @description The frame. */
             frame_id: string;
+            /** @description The sensor's session that the frame was captured in, as the cell calls it. */
             session_id: string;
+            /** @description Formats that can be downloaded now. They appear as processing completes, and there are none once retention removed the capture. */
             available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png")[];
-            /** @description The available formats, each with where to get it. */
+            /** @description The same formats, each with where to get it. */
             files: {
                 [key: string]: components["schemas"]["FrameFormatFile"];
             };
         };
+        /** @description What became of the deliveries of a run's events, counted. */
+        WebhookDeliveryRollup: {
+            /** @description Deliveries that the receivers took. */
+            delivered: number;
+            /** @description Deliveries that failed. */
+            failed: number;
+            /** @description Deliveries that are under way. */
+            pending: number;
+            /** @description True if nothing failed and nothing is pending; also when there are no deliveries. */
+            all_ok: boolean;
+        };
+        /** @description One delivery of a run's event. */
+        WebhookDeliverySummary: {
+            /** @description Id of the delivery. */
+            id: string;
+            /** @description The webhook that the event is posted to. */
+            webhook_id: string;
+            /**
+             * @description Which event it is.
+             *
+             *     - `ProgramStarted`: a run began.
+             *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+             *     - `ProgramFailed`: a run broke off with an error.
+             *     - `ProgramCancelled`: a run was stopped on purpose.
+             *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+             * @enum {string}
+             */
+            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+            /**
+             * @description What became of the delivery.
+             *
+             *     - `pending`: attempts are still to come, or one is under way.
+             *     - `delivered`: the receiver took it: it answered with a 2xx status.
+             *     - `failed`: no attempt succeeded. No further attempt is made by itself: retry it, or read what was missed by `GET /runs`.
+             *     - `exhausted`: **Legacy.** A delivery of an earlier release that had used up its background retries. No new delivery gets it.
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed" | "exhausted";
+            /**
+             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             * @enum {string}
+             */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @description Attempts made so far, manual retries among them. */
+            attempts: number;
+            /** @description The webhook's present name; the last one if it was deleted. */
+            webhook_name: string;
+            /** @description Why the latest attempt failed, for people. Null before an attempt failed, and once one succeeded. */
+            last_error?: string | null;
+        };
+        /** @description A receiver of events. */
+        WebhookResponse: {
+            /** @description Id of the webhook. */
+            id: string;
+            /** @description What people call the webhook. Names need not be unique. */
+            name: string;
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. */
+            url: string;
+            /** @description Which events are posted to it. */
+            subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
+            /**
+             * @description What a failed delivery leaves behind. No mode changes the outcome of a run.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             * @enum {string}
+             */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. */
+            enabled: boolean;
+            /** @description How long an attempt may take until the receiver has answered, in seconds. */
+            delivery_timeout_seconds: number;
+            /** @description Pause between two attempts, in seconds. */
+            retry_backoff_seconds: number;
+            /** @description Attempts after the first: a delivery makes 1 + max_retries in all, as far as they fit into 10 seconds from the first one on. */
+            max_retries: number;
+            /** @description Whether deliveries are signed with a secret. The secret itself is never shown. */
+            has_secret: boolean;
+            /**
+             * Format: date-time
+             * @description When the webhook was registered.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When its settings last changed.
+             */
+            updated_at: string;
+        };
+        /** @description All webhooks, oldest first. */
+        WebhookResponseList: components["schemas"]["WebhookResponse"][];
+        /** @description One delivery of an event to a webhook. */
+        WebhookDeliveryResponse: {
+            /** @description Id of the delivery. */
+            id: string;
+            /** @description The webhook that the event is posted to. */
+            webhook_id: string;
+            /**
+             * @description Which event it is.
+             *
+             *     - `ProgramStarted`: a run began.
+             *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+             *     - `ProgramFailed`: a run broke off with an error.
+             *     - `ProgramCancelled`: a run was stopped on purpose.
+             *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+             * @enum {string}
+             */
+            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+            /**
+             * @description What became of the delivery.
+             *
+             *     - `pending`: attempts are still to come, or one is under way.
+             *     - `delivered`: the receiver took it: it answered with a 2xx status.
+             *     - `failed`: no attempt succeeded. No further attempt is made by itself: retry it, or read what was missed by `GET /runs`.
+             *     - `exhausted`: **Legacy.** A delivery of an earlier release that had used up its background retries. No new delivery gets it.
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed" | "exhausted";
+            /**
+             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             * @enum {string}
+             */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @description Attempts made so far, manual retries among them. */
+            attempts: number;
+            /** @description The run that the event is about. Null for WebhookTest. */
+            program_run_id: string | null;
+            /** @description HTTP status of the receiver's latest answer. Null when the latest attempt got none. */
+            last_status_code: number | null;
+            /** @description Why the latest attempt failed, for people. Null before an attempt failed, and once one succeeded. */
+            last_error: string | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt begins. Null but for the pause between two attempts.
+             */
+            next_retry_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the receiver took the event. Null until then.
+             */
+            delivered_at: string | null;
+            /** @description The body that is posted, the same in every attempt: an event as described under Webhooks. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the delivery last changed.
+             */
+            updated_at: string;
+        };
+        /** @description Deliveries to a webhook, newest first. */
+        WebhookDeliveryResponseList: components["schemas"]["WebhookDeliveryResponse"][];
+        /** @description One attempt of a delivery. */
+        WebhookDeliveryAttemptResponse: {
+            /** @description Number of the attempt, counted from 1, manual retries among them. */
+            attempt_number: number;
+            /**
+             * Format: date-time
+             * @description When the attempt began.
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended. Never null in this release.
+             */
+            completed_at: string | null;
+            /** @description HTTP status of the receiver's answer. Null when no answer came. */
+            status_code: number | null;
+            /** @description Body of the receiver's answer, as text: at most 16384 bytes of it. Null when no answer came. */
+            response_body: string | null;
+            /** @description Headers of the receiver's answer, names in lower case: at most 16384 bytes of them. Null when no answer came. */
+            response_headers: {
+                [key: string]: string;
+            } | null;
+            /** @description Why the attempt failed, for people. Null when the receiver took the event. */
+            error: string | null;
+        };
+        /** @description One delivery with its attempts. */
+        WebhookDeliveryDetailResponse: {
+            /** @description Id of the delivery. */
+            id: string;
+            /** @description The webhook that the event is posted to. */
+            webhook_id: string;
+            /**
+             * @description Which event it is.
+             *
+             *     - `ProgramStarted`: a run began.
+             *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+             *     - `ProgramFailed`: a run broke off with an error.
+             *     - `ProgramCancelled`: a run was stopped on purpose.
+             *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+             * @enum {string}
+             */
+            event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+            /**
+             * @description What became of the delivery.
+             *
+             *     - `pending`: attempts are still to come, or one is under way.
+             *     - `delivered`: the receiver took it: it answered with a 2xx status.
+             *     - `failed`: no attempt succeeded. No further attempt is made by itself: retry it, or read what was missed by `GET /runs`.
+             *     - `exhausted`: **Legacy.** A delivery of an earlier release that had used up its background retries. No new delivery gets it.
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed" | "exhausted";
+            /**
+             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             * @enum {string}
+             */
+            on_failure_mode: "IGNORE" | "WARN";
+            /** @description Attempts made so far, manual retries among them. */
+            attempts: number;
+            /** @description The run that the event is about. Null for WebhookTest. */
+            program_run_id: string | null;
+            /** @description HTTP status of the receiver's latest answer. Null when the latest attempt got none. */
+            last_status_code: number | null;
+            /** @description Why the latest attempt failed, for people. Null before an attempt failed, and once one succeeded. */
+            last_error: string | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt begins. Null but for the pause between two attempts.
+             */
+            next_retry_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the receiver took the event. Null until then.
+             */
+            delivered_at: string | null;
+            /** @description The body that is posted, the same in every attempt: an event as described under Webhooks. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the delivery last changed.
+             */
+            updated_at: string;
+            /** @description The latest attempts, newest first. 32 of them are kept. */
+            attempt_history: components["schemas"]["WebhookDeliveryAttemptResponse"][];
+        };
+        /** @description What became of a test. */
+        TestWebhookResponse: {
+            /** @description Whether the receiver took the test event. */
+            delivered: boolean;
+            /** @description HTTP status of its answer. Null when no answer came. */
+            status_code: number | null;
+            /** @description Why it did not take it, for people. Null when the receiver took the event. */
+            error: string | null;
+            /** @description The test's delivery, which stays readable. */
+            delivery_id: string;
+        };
+        /** @description One component of the cell or of the service. */
         ComponentStatus: {
-            /** @enum {string} */
+            /**
+             * @description State of the component.
+             *
+             *     - `healthy`: it works.
+             *     - `degraded`: it works, but not fully; `detail` says what is wrong.
+             *     - `down`: it does not work.
+             *     - `estopped`: it was stopped by an emergency stop.
+             * @enum {string}
+             */
             status: "healthy" | "degraded" | "down" | "estopped";
+            /** @description Which one it is, where there are several of a kind, such as robots and sensors. Null for a single one. */
             id?: string | null;
+            /** @description What is wrong with it, or other words for people. Null when there is none. */
             detail?: string | null;
+            /** @description For a robot: whether its motion is enabled. Null where that does not apply. */
             enabled?: boolean | null;
         };
+        /** @description The health of the cell and of the service. */
         SystemStateResponse: {
-            /** @enum {string} */
+            /**
+             * @description State of the whole.
+             *
+             *     - `healthy`: every component is healthy.
+             *     - `degraded`: no required component is down, but at least one component is not healthy.
+             *     - `down`: a required component is down; the answer's status is 503.
+             * @enum {string}
+             */
             status: "healthy" | "degraded" | "down";
+            /** @description Every component by its key. The service's own are log, disk, recorder, dispatcher, artefacts, all of them required; the others are what the cell reports. */
             components: {
                 [key: string]: components["schemas"]["ComponentStatus"];
             };
         };
+        /** @description The running release. */
         VersionResponse: {
+            /** @description Release tag of the running build, the same as `service_version` in every event. */
             "service-version": string;
         };
+        /** @description A sign of life. */
         LivenessResponse: {
-            /** @enum {string} */
+            /**
+             * @description Always `alive`.
+             * @constant
+             */
             status: "alive";
         };
+        /** @description The envelope of every error. */
         ErrorResponse: {
-            /** @enum {string} */
-            code: "program_not_found" | "run_not_found" | "file_not_found" | "frame_not_found" | "step_not_found" | "webhook_not_found" | "delivery_not_found" | "route_not_found" | "format_not_available" | "method_not_allowed" | "webhook_deleted" | "file_removed" | "length_required" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "bad_request" | "invalid_parameter" | "malformed_json" | "unauthorized" | "forbidden" | "internal_error" | "unavailable";
+            /**
+             * @description What is wrong, for programs.
+             *
+             *     - `program_not_found`: 404. No program has this id.
+             *     - `run_not_found`: 404. No run has this id.
+             *     - `file_not_found`: 404. The run's manifest has no file of this name.
+             *     - `frame_not_found`: 404. No captured frame has this id.
+             *     - `step_not_found`: 404. The run has no such step, or the step no such data.
+             *     - `webhook_not_found`: 404. No webhook has this id.
+             *     - `delivery_not_found`: 404. No webhook delivery has this id.
+             *     - `route_not_found`: 404. The interface has no such path.
+             *     - `format_not_available`: 404. The frame or step does not have this format, or not yet. Worth retrying, unless `retryable` says otherwise.
+             *     - `method_not_allowed`: 405. The path exists, but not with this method.
+             *     - `webhook_deleted`: 409. The delivery's webhook was deleted.
+             *     - `file_removed`: 410. Retention removed the file's bytes; its entry stays listed.
+             *     - `precondition_failed`: 412. What is served now is not the version that If-Match or If-Unmodified-Since asks for.
+             *     - `length_required`: 411. The request needs a Content-Length.
+             *     - `payload_too_large`: 413. The request body is over 64 KiB.
+             *     - `unsupported_media_type`: 415. The request body must be application/json.
+             *     - `range_not_satisfiable`: 416. The range lies outside the file.
+             *     - `bad_request`: 400. The request's framing is ambiguous or broken.
+             *     - `invalid_parameter`: 422. A parameter or body field has a value that is not allowed.
+             *     - `malformed_json`: 422. The request body is not JSON.
+             *     - `misdirected_request`: 421. Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names.
+             *     - `unauthorized`: 401. An API key is needed, or the one sent is not valid.
+             *     - `forbidden`: 403. The API key lacks the scope that this needs, or a page of another origin asks to write.
+             *     - `internal_error`: 500. The service failed; its log has the trace id. Worth retrying, unless `retryable` says otherwise.
+             *     - `unavailable`: 503. The service cannot answer this now. Worth retrying, unless `retryable` says otherwise.
+             * @enum {string}
+             */
+            code: "program_not_found" | "run_not_found" | "file_not_found" | "frame_not_found" | "step_not_found" | "webhook_not_found" | "delivery_not_found" | "route_not_found" | "format_not_available" | "method_not_allowed" | "webhook_deleted" | "file_removed" | "precondition_failed" | "length_required" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "bad_request" | "invalid_parameter" | "malformed_json" | "misdirected_request" | "unauthorized" | "forbidden" | "internal_error" | "unavailable";
+            /** @description What is wrong, for people. Its wording may change. */
             message: string;
-            /** @description What the error is about: for a bad value the field, where it stood, what came and what is allowed. */
-            params: Record<string, never>;
-            /** @description As in X-Trace-ID; it stands in the log. */
+            /** @description What the error is about. Which fields there are depends on the code. */
+            params: {
+                /** @description The parameter, header or body field that is wrong; a field within the body as a JSON Pointer without its leading slash. */
+                field?: string;
+                /** @description What came, shortened. Null when nothing came, and for a secret. */
+                value?: string | number | boolean | null | string[];
+                /** @description What is allowed instead, for people. */
+                allowed?: string;
+                /**
+                 * @description Where the field stood.
+                 *
+                 *     - `path`: in the path.
+                 *     - `query`: in the query string.
+                 *     - `header`: in a header.
+                 *     - `body`: in the body.
+                 * @enum {string}
+                 */
+                in?: "path" | "query" | "header" | "body";
+                /** @description Every field of the body that is wrong, when there are several: the first 20. */
+                faults?: {
+                    /** @description The parameter, header or body field that is wrong; a field within the body as a JSON Pointer without its leading slash. */
+                    field: string;
+                    /** @description What came, shortened. Null when nothing came, and for a secret. */
+                    value: string | number | boolean | null | string[];
+                    /** @description What is allowed instead, for people. */
+                    allowed: string;
+                }[];
+                /** @description Of JSON that cannot be read: where, in characters from the start. */
+                position?: number;
+                /** @description Of an unknown path: the path. */
+                path?: string;
+                /** @description Of a method that the path does not have: the method. */
+                method?: string;
+                /** @description The methods that the path has. */
+                allow?: string[];
+                /** @description The run that lacks the format. */
+                run_id?: string;
+                /** @description The step that lacks it, counted from 1. */
+                step_index?: number;
+                /** @description The frame that lacks the format. */
+                frame_id?: string;
+                /** @description The format that is not available. */
+                format?: string;
+                /** @description Formats that are available now. */
+                available_formats?: string[];
+                /** @description Of a range outside the file: the file's size in bytes. */
+                size_in_bytes?: number;
+                /** @description The webhook that was deleted. */
+                webhook_id?: string;
+                /** @description What the API key allows. */
+                scope?: string;
+                /** @description What the operation needs. */
+                needed?: string;
+                /** @description When to try again, in seconds; the same as the header Retry-After. */
+                retry_after_seconds?: number;
+                /** @description How long the service tried, in milliseconds. */
+                deadline_ms?: number;
+                /** @description Memory that answers take up that other clients have not read yet, in bytes. */
+                held_bytes?: number;
+                /** @description Of stored data that cannot be read: what is wrong with it. Further fields say where. */
+                cause?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Names the request in the service's log; the same as the header X-Trace-ID. */
             trace_id: string;
-            /** @description Whether the same request can succeed later. */
+            /** @description Whether the same request can succeed later without a change of its own. */
             retryable: boolean;
         };
+        /** @description A new webhook. A setting that is left out, or null, gets its default. */
         CreateWebhookRequest: {
+            /** @description What people call the webhook. Names need not be unique. */
             name: string;
-            /** @description http or https, without user info and fragment. */
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. */
             url: string;
+            /** @description Which events are posted to it. */
             subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
-            /** @enum {string} */
-            on_failure_mode?: "IGNORE" | "WARN";
-            enabled?: boolean;
-            delivery_timeout_seconds?: number;
-            retry_backoff_seconds?: number;
-            max_retries?: number;
-            /** @description Signs deliveries; never shown again. What follows `whsec_` must be base64. */
+            /**
+             * @description What a failed delivery leaves behind. No mode changes the outcome of a run.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             *     - `null`: gives it its default.
+             * @default IGNORE
+             * @enum {string|null}
+             */
+            on_failure_mode?: "IGNORE" | "WARN" | null;
+            /**
+             * @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. Null gives it its default.
+             * @default true
+             */
+            enabled?: boolean | null;
+            /**
+             * @description How long an attempt may take until the receiver has answered, in seconds. Null gives it its default.
+             * @default 3
+             */
+            delivery_timeout_seconds?: number | null;
+            /**
+             * @description Pause between two attempts, in seconds. Null gives it its default.
+             * @default 1
+             */
+            retry_backoff_seconds?: number | null;
+            /**
+             * @description Attempts after the first: a delivery makes 1 + max_retries in all, as far as they fit into 10 seconds from the first one on. Null gives it its default.
+             * @default 3
+             */
+            max_retries?: number | null;
+            /** @description Signs every delivery, so that the receiver can tell it from others. It is never shown again. What follows `whsec_` must be base64. Null or left out: deliveries are not signed. */
             secret?: string | null;
         };
+        /** @description What is to change of a webhook. A setting that is left out, or null, stays as it is; a secret that is null is removed. */
         UpdateWebhookRequest: {
+            /** @description What people call the webhook. Names need not be unique. Null leaves it as it is. */
             name?: string | null;
-            /** @description http or https, without user info and fragment. */
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. Null leaves it as it is. */
             url?: string | null;
+            /** @description Which events are posted to it. Null leaves it as it is. */
             subscribed_events?: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[] | null;
-            /** @enum {string|null} */
+            /**
+             * @description What a failed delivery leaves behind. No mode changes the outcome of a run.
+             *
+             *     - `IGNORE`: a failed delivery is noted in the delivery alone.
+             *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
+             *     - `null`: leaves it as it is.
+             * @enum {string|null}
+             */
             on_failure_mode?: "IGNORE" | "WARN" | null;
+            /** @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. Null leaves it as it is. */
             enabled?: boolean | null;
+            /** @description How long an attempt may take until the receiver has answered, in seconds. Null leaves it as it is. */
             delivery_timeout_seconds?: number | null;
+            /** @description Pause between two attempts, in seconds. Null leaves it as it is. */
             retry_backoff_seconds?: number | null;
+            /** @description Attempts after the first: a delivery makes 1 + max_retries in all, as far as they fit into 10 seconds from the first one on. Null leaves it as it is. */
             max_retries?: number | null;
-            /** @description Signs deliveries; never shown again. What follows `whsec_` must be base64. */
+            /** @description Signs every delivery, so that the receiver can tell it from others. It is never shown again. What follows `whsec_` must be base64. Null removes it. */
             secret?: string | null;
+            /** @description Ignored, so that what GET gave can be sent back. */
+            readonly id?: unknown;
+            /** @description Ignored, so that what GET gave can be sent back. */
+            readonly has_secret?: unknown;
+            /** @description Ignored, so that what GET gave can be sent back. */
+            readonly created_at?: unknown;
+            /** @description Ignored, so that what GET gave can be sent back. */
+            readonly updated_at?: unknown;
         };
     };
-    responses: never;
+    responses: {
+        /** @description `method_not_allowed`: The path exists, but not with this method. */
+        MethodNotAllowed: {
+            headers: {
+                /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                "X-Trace-ID": string;
+                /** @description The methods that the path has. */
+                Allow: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -1133,12 +1919,28 @@ export interface operations {
     listRuns: {
         parameters: {
             query?: {
-                /** @description Only runs of this program. */
+                /** @description Only runs of this program; its id in upper or lower case. */
                 program_id?: string;
-                /** @description Only runs in this state; one that no run can have matches none. */
-                status?: string;
-                /** @description Only runs with this quality_status: passed, failed, indeterminate, or none for those without a report, where it is null. Any other value matches none. */
-                quality_status?: string;
+                /**
+                 * @description Only runs in this state. Another value is no error: no run has it, so the list is empty.
+                 *
+                 *     - `pending`: the run is created, but has not begun.
+                 *     - `running`: its steps are being carried out.
+                 *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
+                 *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
+                 *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+                 *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
+                 */
+                status?: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
+                /**
+                 * @description Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.
+                 *
+                 *     - `passed`: every check passed, or passed with a warning.
+                 *     - `failed`: at least one check failed.
+                 *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                 *     - `none`: there is no report: `quality_status` is null.
+                 */
+                quality_status?: "passed" | "failed" | "indeterminate" | "none";
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
                 /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
@@ -1157,23 +1959,25 @@ export interface operations {
             /** @description The page, and the total of what matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProgramRunSummaryListResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1181,7 +1985,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1192,8 +1996,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1203,7 +2009,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1214,7 +2031,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1225,7 +2053,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1236,7 +2064,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1247,8 +2075,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1269,23 +2099,25 @@ export interface operations {
             /** @description Whether a run is active, and the run. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ActiveRunResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1293,7 +2125,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1304,8 +2136,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1315,7 +2149,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1326,7 +2171,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1337,7 +2193,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1348,8 +2204,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1363,7 +2221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
             };
             cookie?: never;
@@ -1373,23 +2231,25 @@ export interface operations {
             /** @description The run. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProgramRunResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1397,7 +2257,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1408,8 +2268,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1419,7 +2281,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1430,7 +2292,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1441,7 +2314,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1452,7 +2336,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1463,8 +2347,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1476,8 +2362,15 @@ export interface operations {
     listProgramRuns: {
         parameters: {
             query?: {
-                /** @description Only runs with this quality_status: passed, failed, indeterminate, or none for those without a report, where it is null. Any other value matches none. */
-                quality_status?: string;
+                /**
+                 * @description Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.
+                 *
+                 *     - `passed`: every check passed, or passed with a warning.
+                 *     - `failed`: at least one check failed.
+                 *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                 *     - `none`: there is no report: `quality_status` is null.
+                 */
+                quality_status?: "passed" | "failed" | "indeterminate" | "none";
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
                 /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
@@ -1489,7 +2382,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the program. */
+                /** @description Id of the program, in upper or lower case. */
                 program_id: string;
             };
             cookie?: never;
@@ -1499,23 +2392,25 @@ export interface operations {
             /** @description The page, and the total of what matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProgramRunSummaryListResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1523,7 +2418,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1534,8 +2429,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1545,7 +2442,7 @@ export interface operations {
             /** @description `program_not_found`: No program has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1556,7 +2453,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1567,7 +2475,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1578,7 +2497,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1589,7 +2508,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1600,8 +2519,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1615,7 +2536,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
             };
             cookie?: never;
@@ -1625,23 +2546,25 @@ export interface operations {
             /** @description The quality report, or null. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["QualityReportResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1649,7 +2572,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1660,8 +2583,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1671,7 +2596,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1682,7 +2607,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1693,7 +2629,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1704,7 +2651,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1715,8 +2662,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1730,7 +2679,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
             };
             cookie?: never;
@@ -1740,23 +2689,25 @@ export interface operations {
             /** @description The defects. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RunDefectsResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1764,7 +2715,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1775,8 +2726,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1786,7 +2739,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1797,7 +2750,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1808,7 +2772,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1819,7 +2794,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1830,8 +2805,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1859,23 +2836,25 @@ export interface operations {
             /** @description The page, and the total of what matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProgramListResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1883,7 +2862,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1894,8 +2873,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1905,7 +2886,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1916,7 +2908,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1927,7 +2930,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1938,7 +2941,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -1949,8 +2952,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1964,7 +2969,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the program. */
+                /** @description Id of the program, in upper or lower case. */
                 program_id: string;
             };
             cookie?: never;
@@ -1974,23 +2979,25 @@ export interface operations {
             /** @description The program. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProgramResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1998,7 +3005,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2009,8 +3016,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2020,7 +3029,7 @@ export interface operations {
             /** @description `program_not_found`: No program has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2031,7 +3040,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2042,7 +3062,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2053,7 +3084,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2064,8 +3095,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2079,7 +3112,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
             };
             cookie?: never;
@@ -2089,23 +3122,25 @@ export interface operations {
             /** @description The manifest, oldest entry first. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FileMetadataList"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2113,7 +3148,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2124,8 +3159,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2135,7 +3172,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2146,7 +3183,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2157,7 +3205,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2168,7 +3227,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2179,8 +3238,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2194,7 +3255,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
                 /** @description Name of a manifest entry. */
                 name: string;
@@ -2206,36 +3267,58 @@ export interface operations {
             /** @description The file's bytes. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2243,7 +3326,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2254,8 +3337,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2269,7 +3354,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2280,7 +3365,7 @@ export interface operations {
             /** @description `file_removed`: Retention removed the file's bytes; its entry stays listed. */
             410: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2291,7 +3376,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2302,7 +3398,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2313,7 +3409,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2324,7 +3433,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2335,8 +3444,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2350,7 +3461,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -2360,23 +3471,25 @@ export interface operations {
             /** @description The frame. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CapturedFrameResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2384,7 +3497,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2395,8 +3508,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2406,7 +3521,7 @@ export interface operations {
             /** @description `frame_not_found`: No captured frame has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2417,7 +3532,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2428,7 +3554,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2439,7 +3576,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2450,8 +3587,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2465,7 +3604,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -2475,23 +3614,25 @@ export interface operations {
             /** @description The available formats. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FrameFileInfo"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2499,7 +3640,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2510,8 +3651,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2521,7 +3664,7 @@ export interface operations {
             /** @description `frame_not_found`: No captured frame has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2532,7 +3675,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2543,7 +3697,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2554,7 +3719,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2565,8 +3730,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2580,7 +3747,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -2590,36 +3757,58 @@ export interface operations {
             /** @description The array in NPY format 1.0. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2627,7 +3816,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2638,8 +3827,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2653,7 +3844,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2664,7 +3855,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2675,7 +3877,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2686,7 +3888,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2697,7 +3912,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2708,8 +3923,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2723,7 +3940,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -2733,36 +3950,58 @@ export interface operations {
             /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-ply": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-ply": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2770,7 +4009,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2781,8 +4020,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2796,7 +4037,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2807,7 +4048,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2818,7 +4070,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2829,7 +4081,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2840,7 +4105,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2851,8 +4116,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2866,7 +4133,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -2876,36 +4143,58 @@ export interface operations {
             /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-ply": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-ply": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2913,7 +4202,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2924,8 +4213,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2939,7 +4230,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2950,7 +4241,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2961,7 +4263,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2972,7 +4274,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2983,7 +4298,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2994,8 +4309,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3009,7 +4326,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -3019,36 +4336,58 @@ export interface operations {
             /** @description 16-bit greyscale PNG; 0 is no measurement. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "image/png": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "image/png": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3056,7 +4395,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3067,8 +4406,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3082,7 +4423,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3093,7 +4434,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3104,7 +4456,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3115,7 +4467,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3126,7 +4491,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3137,8 +4502,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3152,7 +4519,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the captured frame. */
+                /** @description Id of the captured frame, in upper or lower case. */
                 frame_id: string;
             };
             cookie?: never;
@@ -3162,36 +4529,58 @@ export interface operations {
             /** @description 8-bit greyscale PNG. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "image/png": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "image/png": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3199,7 +4588,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3210,8 +4599,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3225,7 +4616,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3236,7 +4627,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3247,7 +4649,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3258,7 +4660,20 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3269,7 +4684,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3280,8 +4695,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3295,7 +4712,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run. */
+                /** @description Id of the run, in upper or lower case. */
                 run_id: string;
                 /** @description Index of the step in its run, from 1. */
                 step_index: number;
@@ -3307,36 +4724,58 @@ export interface operations {
             /** @description Columns timestamp, channel_1, channel_2 and so on. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "text/csv": string;
                 };
             };
-            /** @description The range that was asked for. */
+            /** @description The one range of bytes that the request's Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
+                    /** @description Bytes that follow. */
+                    "Content-Length": number;
+                    /** @description `attachment` with the file's name, for saving it. */
+                    "Content-Disposition": string;
+                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "text/csv": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: a part can be asked for with Range. */
+                    "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3344,7 +4783,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3355,8 +4794,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3372,7 +4813,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3383,7 +4824,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3394,7 +4846,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3405,7 +4857,31 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
+            422: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3416,7 +4892,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3427,8 +4903,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3449,23 +4927,25 @@ export interface operations {
             /** @description All webhooks. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookResponseList"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3473,7 +4953,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3484,8 +4964,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3495,7 +4977,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3506,7 +4999,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3517,7 +5021,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3528,8 +5032,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3555,7 +5061,7 @@ export interface operations {
             /** @description The webhook. */
             201: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3566,7 +5072,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3577,18 +5083,20 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3599,7 +5107,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3610,7 +5118,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3621,7 +5129,18 @@ export interface operations {
             /** @description `unsupported_media_type`: The request body must be application/json. */
             415: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3636,7 +5155,7 @@ export interface operations {
              */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3647,7 +5166,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3658,8 +5177,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3673,7 +5194,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description Id of the webhook, in upper or lower case. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -3683,23 +5204,25 @@ export interface operations {
             /** @description The webhook. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3707,7 +5230,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3718,8 +5241,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3729,7 +5254,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3740,7 +5265,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3751,7 +5287,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3762,7 +5309,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3773,8 +5320,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3788,7 +5337,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description Id of the webhook, in upper or lower case. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -3798,7 +5347,7 @@ export interface operations {
             /** @description It is deleted, now or before. */
             204: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3807,7 +5356,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3818,18 +5367,20 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3840,7 +5391,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3851,7 +5402,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3862,7 +5413,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3873,7 +5435,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3884,8 +5446,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3899,12 +5463,12 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description Id of the webhook, in upper or lower case. */
                 webhook_id: string;
             };
             cookie?: never;
         };
-        /** @description What is to change. */
+        /** @description What is to change; the fields of the answer that cannot change are ignored. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["UpdateWebhookRequest"];
@@ -3914,7 +5478,7 @@ export interface operations {
             /** @description The webhook as it is now. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3925,7 +5489,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3936,18 +5500,20 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3958,7 +5524,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3969,7 +5535,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3980,7 +5546,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3991,7 +5557,18 @@ export interface operations {
             /** @description `unsupported_media_type`: The request body must be application/json. */
             415: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4006,7 +5583,7 @@ export interface operations {
              */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4017,7 +5594,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4028,8 +5605,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4043,7 +5622,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description Id of the webhook, in upper or lower case. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -4053,7 +5632,7 @@ export interface operations {
             /** @description What became of the attempt. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4064,7 +5643,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4075,18 +5654,20 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4097,7 +5678,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4108,7 +5689,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4119,7 +5700,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4130,7 +5722,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4141,8 +5733,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4161,7 +5755,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description Id of the webhook, in upper or lower case. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -4171,23 +5765,25 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryResponseList"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4195,7 +5791,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4206,8 +5802,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4217,7 +5815,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4228,7 +5826,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4239,7 +5848,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4250,7 +5870,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4261,7 +5881,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4272,8 +5892,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4287,7 +5909,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the delivery. */
+                /** @description Id of the delivery, in upper or lower case. */
                 delivery_id: string;
             };
             cookie?: never;
@@ -4297,23 +5919,25 @@ export interface operations {
             /** @description The delivery. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryDetailResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4321,7 +5945,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4332,8 +5956,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4343,7 +5969,7 @@ export interface operations {
             /** @description `delivery_not_found`: No webhook delivery has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4354,7 +5980,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4365,7 +6002,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4376,7 +6024,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4387,8 +6035,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4402,7 +6052,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the delivery. */
+                /** @description Id of the delivery, in upper or lower case. */
                 delivery_id: string;
             };
             cookie?: never;
@@ -4412,7 +6062,7 @@ export interface operations {
             /** @description The delivery after the attempt. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4423,7 +6073,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4434,18 +6084,20 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description `forbidden`: The API key lacks the scope that this needs. */
+            /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4456,7 +6108,7 @@ export interface operations {
             /** @description `delivery_not_found`: No webhook delivery has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4467,7 +6119,7 @@ export interface operations {
             /** @description `webhook_deleted`: The delivery's webhook was deleted. */
             409: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4478,7 +6130,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4489,7 +6141,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4500,7 +6163,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4511,8 +6174,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4533,23 +6198,25 @@ export interface operations {
             /** @description Every required component is up: healthy or degraded. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SystemStateResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4557,7 +6224,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4568,8 +6235,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4579,7 +6248,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4590,7 +6270,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4601,7 +6292,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4616,8 +6307,10 @@ export interface operations {
              */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4638,23 +6331,25 @@ export interface operations {
             /** @description The release. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VersionResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4662,7 +6357,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4673,8 +6368,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4684,7 +6381,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4695,7 +6403,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4706,7 +6425,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4717,8 +6436,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4739,23 +6460,25 @@ export interface operations {
             /** @description The process lives. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LivenessResponse"];
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4763,7 +6486,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4774,7 +6497,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4785,7 +6519,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4796,7 +6541,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4807,8 +6552,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4829,23 +6576,25 @@ export interface operations {
             /** @description The figures. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "text/plain": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4853,7 +6602,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4864,8 +6613,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4875,7 +6626,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4886,7 +6648,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4897,7 +6670,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4908,8 +6681,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4930,23 +6705,25 @@ export interface operations {
             /** @description The file. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "text/html": string;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4954,7 +6731,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4965,8 +6742,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4976,7 +6755,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4987,7 +6777,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4998,7 +6799,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5009,8 +6810,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5031,23 +6834,25 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
+                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The client has it already, by If-None-Match. */
+            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
-                    /** @description Tells this version from others; for If-None-Match. */
-                    ETag?: string;
+                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5055,7 +6860,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5066,8 +6871,10 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5077,7 +6884,18 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5088,7 +6906,18 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5099,7 +6928,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5110,8 +6939,10 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of a valid traceparent, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
+                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5123,50 +6954,104 @@ export interface operations {
     onProgramStarted: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The event's name, as `event_name` in the body.
+                 *
+                 *     - `ProgramStarted`: a run began.
+                 *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+                 *     - `ProgramFailed`: a run broke off with an error.
+                 *     - `ProgramCancelled`: a run was stopped on purpose.
+                 *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+                 */
+                "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+                /** @description The event's id, as `event_id` in the body. */
+                "webhook-id": string;
+                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                "X-Service-Signature"?: string;
+                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                "webhook-timestamp"?: string;
+                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                "webhook-signature"?: string;
+                /** @description `inspection-results-service/<release>`. */
+                "User-Agent": string;
+            };
             path?: never;
             cookie?: never;
         };
+        /** @description The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes. */
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    /** @description Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before. */
                     event_id: string;
-                    /** @constant */
+                    /**
+                     * @description Which event it is: always `ProgramStarted` here.
+                     * @constant
+                     */
                     event_name: "ProgramStarted";
                     /**
                      * Format: date-time
-                     * @description When the event was emitted.
+                     * @description When the event was emitted, by the service's clock.
                      */
                     timestamp: string;
-                    /** @constant */
+                    /**
+                     * @description Version of the payload's shape. It moves only with changes that break readers.
+                     * @constant
+                     */
                     schema_version: 3;
+                    /** @description Release of the service that emitted the event, as `GET /system/version` gives it. */
                     service_version: string;
+                    /** @description Serial number of the unit that inspects, not of the part. Null until the unit is commissioned. */
                     kiosk_serial_number: string | null;
+                    /** @description What happened. */
                     data: {
+                        /** @description The run. Keep one record for each run, under this id. */
                         run_id: string;
+                        /** @description The program that the run executes. */
                         program_id: string;
+                        /** @description The program's name when the run was created. Null when the program was deleted before. */
                         program_name: string | null;
+                        /** @description The first robot of the program when the run was created: the short id that the operator chose, not a UUID. Null for a program without robots. */
                         robot_id: string | null;
+                        /** @description Serial number of the inspected part. Null for a part without one. */
                         serial_number: string | null;
+                        /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
                         revision: number;
                         /**
-                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
-                         * @enum {unknown}
+                         * @description Outcome of the inspection: the status of the run's quality report as it stands.
+                         *
+                         *     - `passed`: every check passed, or passed with a warning.
+                         *     - `failed`: at least one check failed.
+                         *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                         *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
+                         * @enum {string|null}
                          */
                         quality_status: "passed" | "failed" | "indeterminate" | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the service recorded the run. It never changes, and lists are ordered by it.
+                         */
                         created_at: string;
                         /**
                          * Format: date-time
-                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         * @description The run's `updated_at` in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose `updated_at` is older: it was delivered late.
                          */
                         updated_at: string;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run began. Null while it is pending, and for one that ended before it began.
+                         */
                         started_at: string | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run ended, in whatever way: completed, failed or cancelled. Null until then.
+                         */
                         completed_at: string | null;
-                        /** @constant */
+                        /**
+                         * @description The run's status after the event: always `running`.
+                         * @constant
+                         */
                         status: "running";
                     };
                 };
@@ -5185,119 +7070,244 @@ export interface operations {
     onProgramCompleted: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The event's name, as `event_name` in the body.
+                 *
+                 *     - `ProgramStarted`: a run began.
+                 *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+                 *     - `ProgramFailed`: a run broke off with an error.
+                 *     - `ProgramCancelled`: a run was stopped on purpose.
+                 *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+                 */
+                "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+                /** @description The event's id, as `event_id` in the body. */
+                "webhook-id": string;
+                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                "X-Service-Signature"?: string;
+                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                "webhook-timestamp"?: string;
+                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                "webhook-signature"?: string;
+                /** @description `inspection-results-service/<release>`. */
+                "User-Agent": string;
+            };
             path?: never;
             cookie?: never;
         };
+        /** @description The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes. */
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    /** @description Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before. */
                     event_id: string;
-                    /** @constant */
+                    /**
+                     * @description Which event it is: always `ProgramCompleted` here.
+                     * @constant
+                     */
                     event_name: "ProgramCompleted";
                     /**
                      * Format: date-time
-                     * @description When the event was emitted.
+                     * @description When the event was emitted, by the service's clock.
                      */
                     timestamp: string;
-                    /** @constant */
+                    /**
+                     * @description Version of the payload's shape. It moves only with changes that break readers.
+                     * @constant
+                     */
                     schema_version: 3;
+                    /** @description Release of the service that emitted the event, as `GET /system/version` gives it. */
                     service_version: string;
+                    /** @description Serial number of the unit that inspects, not of the part. Null until the unit is commissioned. */
                     kiosk_serial_number: string | null;
+                    /** @description What happened. */
                     data: {
+                        /** @description The run. Keep one record for each run, under this id. */
                         run_id: string;
+                        /** @description The program that the run executes. */
                         program_id: string;
+                        /** @description The program's name when the run was created. Null when the program was deleted before. */
                         program_name: string | null;
+                        /** @description The first robot of the program when the run was created: the short id that the operator chose, not a UUID. Null for a program without robots. */
                         robot_id: string | null;
+                        /** @description Serial number of the inspected part. Null for a part without one. */
                         serial_number: string | null;
+                        /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
                         revision: number;
                         /**
-                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
-                         * @enum {unknown}
+                         * @description Outcome of the inspection: the status of the run's quality report as it stands.
+                         *
+                         *     - `passed`: every check passed, or passed with a warning.
+                         *     - `failed`: at least one check failed.
+                         *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                         *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
+                         * @enum {string|null}
                          */
                         quality_status: "passed" | "failed" | "indeterminate" | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the service recorded the run. It never changes, and lists are ordered by it.
+                         */
                         created_at: string;
                         /**
                          * Format: date-time
-                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         * @description The run's `updated_at` in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose `updated_at` is older: it was delivered late.
                          */
                         updated_at: string;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run began. Null while it is pending, and for one that ended before it began.
+                         */
                         started_at: string | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run ended.
+                         */
                         completed_at: string;
-                        /** @constant */
+                        /**
+                         * @description The run's status after the event: always `completed`.
+                         * @constant
+                         */
                         status: "completed";
+                        /** @description The outcome of the inspection: true only if the quality report passed. False if a check failed, if the report is indeterminate, and if the run has no checks. */
                         passed: boolean;
-                        /** @enum {unknown} */
+                        /**
+                         * @description The cell's display units, which the lengths of this event are in.
+                         *
+                         *     - `metric`: lengths are millimetres.
+                         *     - `imperial`: lengths are inches.
+                         * @enum {string}
+                         */
                         unit_system: "metric" | "imperial";
+                        /** @description Every check of the run, in the order they were reported; lengths are in the cell's display units. */
                         qc_checks: {
+                            /** @description Name of the check, as its producer chose it. The same check has the same name in every run. */
                             name: string;
-                            /** @enum {unknown} */
+                            /**
+                             * @description Outcome of the check. The producer decides it; the service does not compute it from the numbers.
+                             *
+                             *     - `passed`: the part meets the check.
+                             *     - `failed`: the part does not meet it: the report is failed.
+                             *     - `warning`: the part meets it, but narrowly. It counts as passed.
+                             *     - `not_evaluated`: the check could not be made, for example because data is missing. The report is indeterminate unless another check failed.
+                             *     - `error`: the check broke off with an error. The report is indeterminate unless another check failed.
+                             * @enum {string}
+                             */
                             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
+                            /** @description What was measured. Null when nothing was measured. */
                             value: number | null;
+                            /** @description What the value should be. Null for a check without a nominal value. */
                             nominal: number | null;
+                            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
                             delta: number | null;
-                            /** @description With a nominal: the deviation that is allowed to either side, so that the limits are nominal - threshold and nominal + threshold. Without one: the least value that passes. */
+                            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
                             threshold: number | null;
-                            /** @enum {unknown} */
+                            /**
+                             * @description Unit of `value`, `nominal`, `delta` and `threshold`.
+                             *
+                             *     - `mm`: the numbers are millimetres.
+                             *     - `in`: they are inches.
+                             *     - `null`: they are in another unit, or in none, and stand as the producer gave them.
+                             * @enum {string|null}
+                             */
                             unit: "mm" | "in" | null;
+                            /** @description What there is to say of the outcome, for people. Null when there is nothing. */
                             message?: string | null;
-                            metadata?: Record<string, never>;
+                            /** @description Whatever else the producer says of the check. */
+                            metadata?: {
+                                [key: string]: unknown;
+                            };
                         }[];
+                        /** @description Informational findings, in the order they were reported. Empty when there are none. */
                         defects: {
+                            /** @description What the producer calls this finding. Null when it has no name. */
                             id?: string | null;
+                            /** @description Kind of finding, as the producer calls it: dent, scratch, contamination and so on. */
                             type?: string;
+                            /** @description The finding in words, for people. Null when there is none. */
                             description?: string | null;
+                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. Null when it is not told. */
                             region_2d?: {
-                                /** @description Name, in the run's manifest, of the picture that bbox is in. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
                                 file?: string | null;
-                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names: x is the column and y the line, both counted from 0 at the top left. The box covers the pixels from x_min up to but not including x_max, and in y the same. */
+                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when it is not told. */
                                 bbox?: number[] | null;
                             } | null;
+                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. Null when it is not told. */
                             region_3d?: {
                                 /**
-                                 * @description Of location and extents: inches when the cell's unit_system is imperial.
-                                 * @enum {unknown}
+                                 * @description Unit of `location` and `extents`.
+                                 *
+                                 *     - `mm`: millimetres.
+                                 *     - `in`: inches, when the cell's `unit_system` is imperial.
+                                 * @enum {string}
                                  */
                                 unit: "mm" | "in";
-                                /** @description Name, in the run's manifest, of the point cloud that the box is in. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
                                 file?: string | null;
-                                /** @description The box's centre [x, y, z] in `unit`, in scan space: the space of the frame's point cloud. */
+                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null when it is not told. */
                                 location?: number[] | null;
-                                /** @description The box's full edge lengths in `unit`, along its own x, y and z axes. */
+                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when it is not told. */
                                 extents?: number[] | null;
-                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into scan space. */
+                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when it is not told. */
                                 orientation?: number[] | null;
-                                /** @description What the producer calls the coordinate frame. */
+                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when it is not told. */
                                 frame?: string | null;
                             } | null;
+                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when it is not told. */
                             confidence?: number | null;
+                            /** @description How serious it is, in the producer's own words, such as minor or major. Null when it is not told. */
                             severity?: string | null;
-                            metadata?: Record<string, never>;
+                            /** @description Whatever else the producer says of the finding. */
+                            metadata?: {
+                                [key: string]: unknown;
+                            };
                         }[];
+                        /** @description The run's files as they were when it ended, oldest first. Formats made later are in the run's own list. */
                         files: {
+                            /** @description File name, unique within the run. */
                             name: string;
-                            /** @enum {unknown} */
+                            /**
+                             * @description What kind of file it is.
+                             *
+                             *     - `pointcloud`: points in space, such as a PLY.
+                             *     - `image`: a picture, such as a height map or a luminance picture.
+                             *     - `array`: raw sensor data as an array, such as an NPY.
+                             *     - `measurement`: a measurement series, such as the CSV of a sweep.
+                             *     - `report`: a document for people or other systems. Retention never removes it.
+                             * @enum {string}
+                             */
                             type: "pointcloud" | "image" | "array" | "measurement" | "report";
+                            /** @description MIME type of the bytes. */
                             content_type: string;
-                            size_in_bytes: number | null;
-                            description: string | null;
-                            /** @description Relative to the base address. */
+                            /** @description Where to download the file: a path relative to the service's base address, with a leading slash. */
                             href: string;
-                            step_index: number | null;
-                            frame_id: string | null;
-                            /** Format: date-time */
+                            /**
+                             * Format: date-time
+                             * @description When the file was there: uploaded, or made from a capture.
+                             */
                             created_at: string;
-                            /** Format: date-time */
+                            /**
+                             * Format: date-time
+                             * @description When the entry last changed: at its creation, or when retention removed the bytes.
+                             */
                             updated_at: string;
-                            /** Format: date-time */
-                            deleted_at: string | null;
+                            /** @description Size of the file in bytes. Null when it is not known. */
+                            size_in_bytes?: number | null;
+                            /** @description What the file shows, for people, as its producer wrote it. Null when there is none. */
+                            description?: string | null;
+                            /** @description The step that made the file, counted from 1. Null for a file of no step. */
+                            step_index?: number | null;
+                            /** @description The captured frame that the file belongs to. Null for a file of no frame. */
+                            frame_id?: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When retention removed the bytes. The entry stays listed, and its download answers 410. Null while the bytes are there.
+                             */
+                            deleted_at?: string | null;
                         }[];
                         /**
-                         * @description The lists were too large for an event: read them from the run.
+                         * @description The lists `qc_checks`, `defects` and `files` were too large for an event and are empty here: read them from the run. Absent otherwise.
                          * @constant
                          */
                         truncated?: true;
@@ -5318,51 +7328,106 @@ export interface operations {
     onProgramFailed: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The event's name, as `event_name` in the body.
+                 *
+                 *     - `ProgramStarted`: a run began.
+                 *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+                 *     - `ProgramFailed`: a run broke off with an error.
+                 *     - `ProgramCancelled`: a run was stopped on purpose.
+                 *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+                 */
+                "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+                /** @description The event's id, as `event_id` in the body. */
+                "webhook-id": string;
+                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                "X-Service-Signature"?: string;
+                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                "webhook-timestamp"?: string;
+                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                "webhook-signature"?: string;
+                /** @description `inspection-results-service/<release>`. */
+                "User-Agent": string;
+            };
             path?: never;
             cookie?: never;
         };
+        /** @description The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes. */
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    /** @description Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before. */
                     event_id: string;
-                    /** @constant */
+                    /**
+                     * @description Which event it is: always `ProgramFailed` here.
+                     * @constant
+                     */
                     event_name: "ProgramFailed";
                     /**
                      * Format: date-time
-                     * @description When the event was emitted.
+                     * @description When the event was emitted, by the service's clock.
                      */
                     timestamp: string;
-                    /** @constant */
+                    /**
+                     * @description Version of the payload's shape. It moves only with changes that break readers.
+                     * @constant
+                     */
                     schema_version: 3;
+                    /** @description Release of the service that emitted the event, as `GET /system/version` gives it. */
                     service_version: string;
+                    /** @description Serial number of the unit that inspects, not of the part. Null until the unit is commissioned. */
                     kiosk_serial_number: string | null;
+                    /** @description What happened. */
                     data: {
+                        /** @description The run. Keep one record for each run, under this id. */
                         run_id: string;
+                        /** @description The program that the run executes. */
                         program_id: string;
+                        /** @description The program's name when the run was created. Null when the program was deleted before. */
                         program_name: string | null;
+                        /** @description The first robot of the program when the run was created: the short id that the operator chose, not a UUID. Null for a program without robots. */
                         robot_id: string | null;
+                        /** @description Serial number of the inspected part. Null for a part without one. */
                         serial_number: string | null;
+                        /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
                         revision: number;
                         /**
-                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
-                         * @enum {unknown}
+                         * @description Outcome of the inspection: the status of the run's quality report as it stands.
+                         *
+                         *     - `passed`: every check passed, or passed with a warning.
+                         *     - `failed`: at least one check failed.
+                         *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                         *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
+                         * @enum {string|null}
                          */
                         quality_status: "passed" | "failed" | "indeterminate" | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the service recorded the run. It never changes, and lists are ordered by it.
+                         */
                         created_at: string;
                         /**
                          * Format: date-time
-                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         * @description The run's `updated_at` in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose `updated_at` is older: it was delivered late.
                          */
                         updated_at: string;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run began. Null while it is pending, and for one that ended before it began.
+                         */
                         started_at: string | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run ended.
+                         */
                         completed_at: string;
-                        /** @constant */
+                        /**
+                         * @description The run's status after the event: always `failed`.
+                         * @constant
+                         */
                         status: "failed";
+                        /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
                         error_message: string | null;
                     };
                 };
@@ -5381,51 +7446,106 @@ export interface operations {
     onProgramCancelled: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The event's name, as `event_name` in the body.
+                 *
+                 *     - `ProgramStarted`: a run began.
+                 *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+                 *     - `ProgramFailed`: a run broke off with an error.
+                 *     - `ProgramCancelled`: a run was stopped on purpose.
+                 *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+                 */
+                "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+                /** @description The event's id, as `event_id` in the body. */
+                "webhook-id": string;
+                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                "X-Service-Signature"?: string;
+                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                "webhook-timestamp"?: string;
+                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                "webhook-signature"?: string;
+                /** @description `inspection-results-service/<release>`. */
+                "User-Agent": string;
+            };
             path?: never;
             cookie?: never;
         };
+        /** @description The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes. */
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    /** @description Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before. */
                     event_id: string;
-                    /** @constant */
+                    /**
+                     * @description Which event it is: always `ProgramCancelled` here.
+                     * @constant
+                     */
                     event_name: "ProgramCancelled";
                     /**
                      * Format: date-time
-                     * @description When the event was emitted.
+                     * @description When the event was emitted, by the service's clock.
                      */
                     timestamp: string;
-                    /** @constant */
+                    /**
+                     * @description Version of the payload's shape. It moves only with changes that break readers.
+                     * @constant
+                     */
                     schema_version: 3;
+                    /** @description Release of the service that emitted the event, as `GET /system/version` gives it. */
                     service_version: string;
+                    /** @description Serial number of the unit that inspects, not of the part. Null until the unit is commissioned. */
                     kiosk_serial_number: string | null;
+                    /** @description What happened. */
                     data: {
+                        /** @description The run. Keep one record for each run, under this id. */
                         run_id: string;
+                        /** @description The program that the run executes. */
                         program_id: string;
+                        /** @description The program's name when the run was created. Null when the program was deleted before. */
                         program_name: string | null;
+                        /** @description The first robot of the program when the run was created: the short id that the operator chose, not a UUID. Null for a program without robots. */
                         robot_id: string | null;
+                        /** @description Serial number of the inspected part. Null for a part without one. */
                         serial_number: string | null;
+                        /** @description Counts the inspections of this serial number, from 1: above 1, the part is being inspected again. 1 for a part without serial number. */
                         revision: number;
                         /**
-                         * @description Status of the quality report as it stands; null without one. Of a run that failed or was cancelled it is null.
-                         * @enum {unknown}
+                         * @description Outcome of the inspection: the status of the run's quality report as it stands.
+                         *
+                         *     - `passed`: every check passed, or passed with a warning.
+                         *     - `failed`: at least one check failed.
+                         *     - `indeterminate`: no check failed, but at least one is `not_evaluated` or `error`.
+                         *     - `null`: without a report: before the first check, for a run without checks, and for one that failed or was cancelled.
+                         * @enum {string|null}
                          */
                         quality_status: "passed" | "failed" | "indeterminate" | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the service recorded the run. It never changes, and lists are ordered by it.
+                         */
                         created_at: string;
                         /**
                          * Format: date-time
-                         * @description The run's updated_at in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose updated_at is older: it was delivered late.
+                         * @description The run's `updated_at` in the state that the event tells of, as its detail shows it. Keep the newest per run, and ignore an event whose `updated_at` is older: it was delivered late.
                          */
                         updated_at: string;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run began. Null while it is pending, and for one that ended before it began.
+                         */
                         started_at: string | null;
-                        /** Format: date-time */
+                        /**
+                         * Format: date-time
+                         * @description When the run ended.
+                         */
                         completed_at: string;
-                        /** @constant */
+                        /**
+                         * @description The run's status after the event: always `cancelled`.
+                         * @constant
+                         */
                         status: "cancelled";
+                        /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
                         error_message: string | null;
                     };
                 };
@@ -5444,29 +7564,63 @@ export interface operations {
     onWebhookTest: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The event's name, as `event_name` in the body.
+                 *
+                 *     - `ProgramStarted`: a run began.
+                 *     - `ProgramCompleted`: a run was carried out to its end; the event carries checks, defects and files.
+                 *     - `ProgramFailed`: a run broke off with an error.
+                 *     - `ProgramCancelled`: a run was stopped on purpose.
+                 *     - `WebhookTest`: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.
+                 */
+                "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
+                /** @description The event's id, as `event_id` in the body. */
+                "webhook-id": string;
+                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                "X-Service-Signature"?: string;
+                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                "webhook-timestamp"?: string;
+                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                "webhook-signature"?: string;
+                /** @description `inspection-results-service/<release>`. */
+                "User-Agent": string;
+            };
             path?: never;
             cookie?: never;
         };
+        /** @description The event, with `Content-Type: application/json`. Every attempt of a delivery has the same bytes. */
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Deduplication key: the same in every attempt and at every receiver. */
+                    /** @description Names the event: the same in every attempt, every manual retry and at every receiver. Ignore an id that you had before. */
                     event_id: string;
-                    /** @constant */
+                    /**
+                     * @description Which event it is: always `WebhookTest` here.
+                     * @constant
+                     */
                     event_name: "WebhookTest";
                     /**
                      * Format: date-time
-                     * @description When the event was emitted.
+                     * @description When the event was emitted, by the service's clock.
                      */
                     timestamp: string;
-                    /** @constant */
+                    /**
+                     * @description Version of the payload's shape. It moves only with changes that break readers.
+                     * @constant
+                     */
                     schema_version: 3;
+                    /** @description Release of the service that emitted the event, as `GET /system/version` gives it. */
                     service_version: string;
+                    /** @description Serial number of the unit that inspects, not of the part. Null until the unit is commissioned. */
                     kiosk_serial_number: string | null;
+                    /** @description What happened. */
                     data: {
+                        /** @description The webhook that is tested. */
                         webhook_id: string;
+                        /** @description Its name. */
                         webhook_name: string;
+                        /** @description Says that this is a test, for people. */
                         message: string;
                     };
                 };
