@@ -5,8 +5,9 @@ import { heldBytes } from "../helpers/held-memory.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
 
-const PATHS = 900;
-const QUERY_BYTES = 14_000;
+const PATHS = 3_600;
+// The newer build of uWebSockets.js takes heads of up to 4,096 bytes.
+const QUERY_BYTES = 3_500;
 
 for (const here of frontsHere(t)) {
   t.test(`of a path that is remembered the query behind it is not (${here.name})`, async (t) => {
