@@ -796,7 +796,8 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
 t.test("a run that fails has no report any more, whatever its checks said", async (t) => {
   const { client, cell } = await filled(t);
   cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "c", status: "passed" } });
-  const found = async (status: string) => (await client.get("/runs", { query: { quality_status: status } })).total;
+  const found = async (status: "passed" | "none") =>
+    (await client.get("/runs", { query: { quality_status: status } })).total;
   t.same([await found("passed"), await found("none")], [2, 3]);
   cell.end(us(61), ACTIVE_RUN, { status: "failed", errorMessage: "broke", notes: [] });
   t.same([await found("passed"), await found("none")], [1, 4]);

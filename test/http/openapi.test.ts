@@ -1,5 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import t from "tap";
+import { NO_REPORT, REPORT_STATUSES } from "../../core/quality.js";
 import { RUN_STATUSES } from "../../core/run-state.js";
 import { ERROR_CATALOGUE } from "../../core/service-errors.js";
 import { EVENT_NAMES } from "../../core/webhook.js";
@@ -126,6 +127,13 @@ t.test("the served document describes every route", async (t) => {
     [
       { name: "program_id", where: "query", required: false, type: "string", format: "uuid" },
       { name: "status", where: "query", required: false, type: "string", enum: RUN_STATUSES },
+      {
+        name: "quality_status",
+        where: "query",
+        required: false,
+        type: "string",
+        enum: [...REPORT_STATUSES, NO_REPORT],
+      },
       { name: "serial_number", where: "query", required: false, type: "string" },
       { name: "updated_since", where: "query", required: false, type: "string", format: "date-time" },
       { name: "limit", where: "query", required: false, type: "integer", default: 50, minimum: 1, maximum: 1000 },
