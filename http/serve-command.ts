@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
+import { onHangUp } from "../workers/hang-up.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import type { RecorderOptions } from "../workers/recorder/recorder-messages.js";
@@ -68,10 +69,14 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
-    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    onHangUp(() => {
+      asked = true;
+      resolve("SIGHUP");
+    });
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
-        // Nothing acknowledged is lost by it: that is on the disk already. A closing terminal sends its signal twice, through the shell too.
-        if (asked && signal !== "SIGHUP") process.exit(1);
+        // Nothing acknowledged is lost by it: that is on the disk already.
+        if (asked) process.exit(1);
         asked = true;
         resolve(signal);
       });

@@ -546,3 +546,12 @@ export function openPipeAgain(fd: number): number | undefined {
     return undefined;
   }
 }
+
+/** Closes a descriptor of the process's own, if it is open. */
+export function closeDescriptor(fd: number): void {
+  try {
+    fs.closeSync(fd);
+  } catch {
+    // It is closed already.
+  }
+}

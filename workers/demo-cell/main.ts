@@ -3,6 +3,7 @@
  * without one. It ends when its runs are done, at SIGTERM, SIGINT, SIGHUP or a stop, and when its parent goes away.
  */
 import { nodeFileSystem, readWholeFile } from "../../storage/file-system.js";
+import { onHangUp } from "../hang-up.js";
 import { runDemoCell } from "./demo-cell.js";
 import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
 import { demoPrograms } from "./demo-programs.js";
@@ -20,7 +21,8 @@ function codeOf(error: unknown): string {
 }
 
 const stop = new AbortController();
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => stop.abort());
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+onHangUp(() => stop.abort());
 process.on("disconnect", () => stop.abort());
 process.on("message", (message: DemoCellStop) => {
   if (message.kind === "stop") stop.abort();
