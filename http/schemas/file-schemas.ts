@@ -89,10 +89,7 @@ export const FILE_SCHEMAS = {
   FrameLuminance: object(
     {
       dtype: oneOf(LUMINANCE_DTYPE_MEANINGS, "Type of the raw values."),
-      bits: {
-        ...integer("How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16."),
-        enum: [8, 10, 12, 16],
-      },
+      bits: integer("How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16."),
     },
     {},
     "The luminance of a frame.",

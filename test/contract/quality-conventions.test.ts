@@ -72,18 +72,21 @@ t.test("the document says what the numbers of findings mean", async (t) => {
     webhooks.ProgramCompleted.post.requestBody.content["application/json"].schema.properties.data.properties;
   const defect = event.defects.items.properties;
   for (const region of [components.schemas.DefectRegion2DModel.properties, defect.region_2d.properties]) {
-    t.match(region.bbox.description, /\[x_min, y_min, x_max, y_max\] in pixels.*top\s+left.*not including x_max/);
+    t.match(region.bbox.description, /\[x_min, y_min, x_max, y_max\] in pixels.*top left.*not including, x_max/);
   }
   for (const region of [components.schemas.DefectRegion3DModel.properties, defect.region_3d.properties]) {
-    t.match(region.location.description, /centre \[x, y, z\] in (mm|`unit`), in scan space/);
-    t.match(region.extents.description, /full edge lengths in (mm|`unit`)/);
-    t.match(region.orientation.description, /quaternion \[x, y, z, w\] that turns the box's own axes into scan space/);
+    t.match(region.location.description, /^Centre of the box: \[x, y, z\] in (mm|`unit`), in scan space/);
+    t.match(region.extents.description, /^Full edge lengths of the box in (mm|`unit`)/);
+    t.match(
+      region.orientation.description,
+      /quaternion \[x, y, z, w\] that turns the box's own axes into those of scan space/,
+    );
   }
   t.same(defect.region_3d.properties.unit.enum, ["mm", "in"]);
   for (const check of [components.schemas.QualityCheckModel.properties, event.qc_checks.items.properties]) {
     t.match(
       check.threshold.description,
-      /to either side.*nominal - threshold and nominal \+ threshold.*the least value that passes/,
+      /to either side.*`nominal` - `threshold` and `nominal` \+ `threshold`.*the least `value` that passes/,
     );
   }
 });

@@ -597,7 +597,6 @@ t.test("GET /runs: filters, alone and together, and pages", async (t) => {
   }
   t.strictSame(await ids({ program_id: GONE_PROGRAM }), [1, FAILED_RUN], "a deleted program's runs stay listed");
   t.strictSame(await ids({ program_id: UNKNOWN }), [0]);
-  t.strictSame(await ids({ program_id: "nonsense" }), [0]);
   t.strictSame(await ids({ serial_number: "SN+1 é" }), [1, RUN]);
   t.strictSame(await ids({ serial_number: "SN-2" }), [2, REMOVED_RUN, CANCELLED_RUN]);
   t.strictSame(await ids({ serial_number: "SN-2", status: "cancelled" }), [1, CANCELLED_RUN]);
@@ -808,7 +807,7 @@ t.test("a run that fails has no report any more, whatever its checks said", asyn
 
 t.test("unknown runs are 404 on every path below them", async (t) => {
   const { client } = await filled(t);
-  for (const run of [UNKNOWN, RUN.toUpperCase(), "nonsense", "..", "%00", "%2e%2e", "%zz", `${RUN}%20`]) {
+  for (const run of [UNKNOWN, `${RUN}0`, "nonsense", "..", "%00", "%2e%2e", "%zz", `${RUN}%20`]) {
     for (const path of ["", "/quality-report", "/defects", "/files", "/files/x"]) {
       // As it stands here: a client would encode it.
       const { params } = await client.rawRefusal(`/runs/${run}${path}`, 404, "run_not_found");

@@ -1366,11 +1366,8 @@ export interface components {
              * @enum {string}
              */
             dtype: "u8" | "u16";
-            /**
-             * @description How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16.
-             * @enum {integer}
-             */
-            bits: 8 | 10 | 12 | 16;
+            /** @description How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16. */
+            bits: number;
         };
         /** @description Where a format of a frame is. */
         FrameFormatFile: {
