@@ -103,7 +103,7 @@ t.test("its receivers are the same at the next start, and none where the interfa
   await first.untilStdout(/\/deliveries\n/);
   const client = new ContractClient(t, first.port);
   const webhooks = await client.get("/webhooks");
-  t.match(
+  t.strictSame(
     webhooks.map(({ name }) => name),
     ["demo receiver", "demo receiver, busy at first", "demo receiver, down"],
   );
