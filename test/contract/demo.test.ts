@@ -195,7 +195,7 @@ t.test("a reader that leaves, and a terminal that closes, end it cleanly", async
   const command = [process.execPath, "dist/http/main.js", "demo", "--port", "0", "--runs", "1"].join(" ");
   const line = `(${command} --data ${folder}/one 2>${folder}/log; echo $? >${folder}/code) | head -n 1`;
   const { stdout } = await promisify(execFile)("/bin/sh", ["-c", line]);
-  t.match(stdout, /^listening on http:\S+\n$/);
+  t.match(stdout, /^listening on http:\S+ \(front: .+\)\n$/);
   t.equal(readFileSync(join(folder, "code"), "utf8"), "0\n");
   t.notMatch(readFileSync(join(folder, "log"), "utf8"), /EPIPE|^\s+at /m);
   t.match(await runCommand(["check", "--data", join(folder, "one")]), { code: 0 });
