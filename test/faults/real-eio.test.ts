@@ -117,6 +117,8 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
   const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
   const service = await ServiceProcess.start({ args: ["demo"], environment });
   t.teardown(() => service.dispose());
+  // By then it has marked its store: that sync may fail, and nothing depends on it.
+  await service.untilStdout(/\/docs first/);
   await untilBallast(service);
   writeFileSync(order, "");
   const isDown = async (): Promise<boolean> => {
