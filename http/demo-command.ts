@@ -36,7 +36,7 @@ export async function demo(options: DemoOptions): Promise<void> {
     say,
     onLogGone: leave,
     async beforeOpening(recorder) {
-      // What keeps this store from being opened keeps the service from it too, which says so.
+      // If the store cannot be opened, the service itself says so.
       if (plan.hasOpeningRun) await makeOpeningRun(recorder, options.seed, stopped).catch(() => {});
     },
   }).catch((error: unknown) => {
@@ -76,7 +76,7 @@ export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   const asked = options["retain-bytes"];
   const retainBytes = asked === undefined ? (owner === "other" ? null : RETAINED_BYTES) : asked;
   const runs = options.runs ?? 0;
-  // The last scene, though the first in time: with few runs the others come before it. Who keeps all captures has none removed.
+  // Left out where only a few runs are asked for, which show the other scenes, and where all captures are kept.
   const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
   const isGuest = owner === "other";
   const notes = isGuest

@@ -28,6 +28,12 @@ export function markStore(dataDirectory: string): Promise<void> {
   return replaceFile(nodeFileSystem, dataDirectory, MARK, Buffer.from('{"made_by": "inspection-service demo"}\n'));
 }
 
+/** Once the store is served otherwise, a later demo must not take what is in it for its own. */
+export async function unmarkStore(dataDirectory: string): Promise<void> {
+  const mark = `${dataDirectory}/${MARK}`;
+  if (await nodeFileSystem.exists(mark).catch(() => false)) await nodeFileSystem.unlink(mark);
+}
+
 /**
  * Makes one run in a new store and lets retention remove its captures, by a bound of one byte: so that a client sees what a removed capture
  * looks like without waiting until the demo's own bound is passed. Ends when that is done, at `stopped`, or after 20 s.

@@ -10,6 +10,7 @@ import { type AllowedHosts, knownHosts } from "./allowed-hosts.js";
 import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
+import { unmarkStore } from "./demo-store.js";
 import type { TlsFiles } from "./http-server.js";
 import { readKeyFile, watchKeys } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
@@ -87,7 +88,11 @@ export function untilSignal(): Promise<NodeJS.Signals> {
 /** `serve`: until a signal asks it to end. It goes on where nobody reads what it says: a supervisor may close both streams. */
 export async function serve(options: ServeOptions): Promise<void> {
   const signal = untilSignal();
-  const service = await startServing(options, { say: standardOutput(() => {}) });
+  const service = await startServing(options, {
+    say: standardOutput(() => {}),
+    // What is recorded from now on is not the demo's to remove.
+    beforeOpening: () => unmarkStore(options.data),
+  });
   await signal;
   await service.stop(STOP_GRACE_MS);
 }
