@@ -45,16 +45,28 @@ function isLocalhost(name: string): boolean {
 }
 
 /**
- * The machine's names: alone, with the domains that it completes names with, and with that of multicast DNS.
+ * The machine's names: alone, with the domains that it completes names with, with that of multicast DNS, and as the hosts file calls it.
  * @param resolverConfiguration text of resolv.conf
+ * @param hostsFile text of the hosts file
  */
-export function machineNames(hostName: string, resolverConfiguration: string): string[] {
+export function machineNames(hostName: string, resolverConfiguration: string, hostsFile: string): string[] {
   const [label = ""] = hostName.split(".");
   if (label === "") return [];
   const domains = [...resolverConfiguration.matchAll(/^[ \t]*(?:search|domain)[ \t]+(.*)$/gm)]
     .flatMap(([, names = ""]) => names.trim().split(/[ \t]+/))
     .filter((domain) => /^[A-Za-z0-9_-]/.test(domain));
-  return [hostName, label, ...[...domains, "local"].map((domain) => `${label}.${domain}`)];
+  const aliases = hostsFile
+    .split("\n")
+    .map((line) =>
+      line
+        .replace(/#.*/, "")
+        .trim()
+        .split(/[ \t]+/)
+        .slice(1),
+    )
+    .filter((names) => names.includes(hostName) || names.includes(label))
+    .flat();
+  return [hostName, label, ...[...domains, "local"].map((domain) => `${label}.${domain}`), ...aliases];
 }
 
 /** The names that the service is reached by, as far as it knows: its machine's, and those that it was started with. */
@@ -65,12 +77,16 @@ export async function knownHosts(options: {
 }): Promise<AllowedHosts> {
   const { host, baseUrl, further } = options;
   const base = baseUrl === undefined ? [] : [new URL(baseUrl).hostname];
-  return new AllowedHosts([host, ...base, ...further, ...machineNames(hostname(), await resolverConfiguration())]);
+  return new AllowedHosts([host, ...base, ...further, ...(await ownNames())]);
 }
 
-async function resolverConfiguration(): Promise<string> {
+async function ownNames(): Promise<string[]> {
+  return machineNames(hostname(), await systemText("/etc/resolv.conf"), await systemText("/etc/hosts"));
+}
+
+async function systemText(path: string): Promise<string> {
   try {
-    return new TextDecoder().decode(await readWholeFile(nodeFileSystem, "/etc/resolv.conf"));
+    return new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
   } catch {
     // Not on every system: names with a domain are then given by --allowed-host.
     return "";

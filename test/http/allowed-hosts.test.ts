@@ -45,12 +45,16 @@ t.test("any other name is refused, and the error says which option would take it
 });
 
 t.test("the machine's names", async (t) => {
-  t.same(machineNames("cell-7", ""), ["cell-7", "cell-7", "cell-7.local"]);
+  t.same(machineNames("cell-7", "", ""), ["cell-7", "cell-7", "cell-7.local"]);
   const resolver =
     "# search not.this\nnameserver 10.0.0.53\nsearch factory.example  line.factory.example .\ndomain old.example\n";
-  t.same(machineNames("cell-7.factory.example", resolver), [
+  t.same(machineNames("cell-7.factory.example", resolver, ""), [
     ...["cell-7.factory.example", "cell-7", "cell-7.factory.example", "cell-7.line.factory.example"],
     ...["cell-7.old.example", "cell-7.local"],
   ]);
-  t.same(machineNames("", "search factory.example"), [], "a machine without a name");
+  t.same(machineNames("", "search factory.example", ""), [], "a machine without a name");
+  const hosts = "127.0.0.1 localhost\n127.0.1.1\tcell-7.plant.example cell-7 # cell-7.not.this\n10.0.0.9 mes cell-70\n";
+  t.same(machineNames("cell-7", "", hosts), [
+    ...["cell-7", "cell-7", "cell-7.local", "cell-7.plant.example", "cell-7"],
+  ]);
 });
