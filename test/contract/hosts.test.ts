@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import t, { type Test } from "tap";
-import { FRONTS } from "../../http/front-name.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
@@ -28,9 +28,9 @@ interface Document {
 
 const OPTIONS = ["--allowed-host", "Cell-7.Factory, bücher.example", "--base-url", "https://mes.example:8443/cell"];
 
-for (const front of FRONTS) {
+for (const { name: front, environment } of frontsHere(t)) {
   let served: Promise<number> | undefined;
-  const portOf = () => (served ??= serve(t, ["--front", front, ...OPTIONS]));
+  const portOf = () => (served ??= serve(t, OPTIONS, environment));
 
   t.test(`without keys no route answers to a foreign host (${front})`, async (t) => {
     const port = await portOf();

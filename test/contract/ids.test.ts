@@ -1,18 +1,18 @@
 import t from "tap";
-import { FRONTS } from "../../http/front-name.js";
 import { ContractClient } from "../helpers/contract-client.js";
 import { EXAMPLE_FRAME, EXAMPLE_PROGRAM, EXAMPLE_REQUESTS, EXAMPLE_RUN, exampleCell } from "../helpers/example-cell.js";
+import { frontsHere } from "../helpers/fronts-here.js";
 import { PROCESSED_RUN, processedCell, SURFACE } from "../helpers/processed-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/service-process.js";
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const inUpperCase = (path: string) => path.replace(UUID, (id) => id.toUpperCase());
 
-for (const front of FRONTS) {
-  t.test(`every path takes its ids in either case, and answers them in lower case (${front})`, async (t) => {
+for (const here of frontsHere(t)) {
+  t.test(`every path takes its ids in either case, and answers them in lower case (${here.name})`, async (t) => {
     const cell = exampleCell();
     t.teardown(() => cell.close());
-    const client = new ContractClient(t, await cell.listen({ front }));
+    const client = new ContractClient(t, await cell.listen(here));
     const paths = Object.values(EXAMPLE_REQUESTS).filter(({ method, path }) => method === "GET" && path.match(UUID));
     t.ok(paths.length >= 9, `${paths.length} paths with an id`);
     for (const { path } of [...paths, { path: `/runs?program_id=${EXAMPLE_PROGRAM}` }]) {
@@ -35,10 +35,10 @@ for (const front of FRONTS) {
     }
   });
 
-  t.test(`an id that is no UUID is 404 in a path and 422 in a query (${front})`, async (t) => {
+  t.test(`an id that is no UUID is 404 in a path and 422 in a query (${here.name})`, async (t) => {
     const cell = exampleCell();
     t.teardown(() => cell.close());
-    const client = new ContractClient(t, await cell.listen({ front }));
+    const client = new ContractClient(t, await cell.listen(here));
     const wrong = ["x", EXAMPLE_RUN.replaceAll("-", ""), `%7B${EXAMPLE_RUN}%7D`, EXAMPLE_RUN.slice(1)];
     for (const id of wrong) {
       await client.rawRefusal(`/runs/${id}`, 404, "run_not_found");

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { allUws, fullReason, shortReason, type UwsMiss } from "../../http/uws-binary.js";
@@ -122,9 +121,8 @@ t.test("what README.md says of the binaries is what the lock file pins", (t) => 
     t.match(pinned, { license: "Apache-2.0", optional: true, integrity: /^sha512-/ });
     t.ok(text.includes(`\`${name}\` ${pinned?.version}`), name);
   }
-  const folder = createRequire(import.meta.url)
-    .resolve("@btc-vision/uwebsockets.js")
-    .replace(/[^/\\]*$/, "");
-  t.ok(text.includes(readFileSync(join(folder, "source_commit"), "utf8").trim()), "the commit that was built");
+  const commitFile = "node_modules/@btc-vision/uwebsockets.js/source_commit";
+  if (existsSync(commitFile)) t.ok(text.includes(readFileSync(commitFile, "utf8").trim()), "the commit that was built");
+  else t.pass("the commit that was built", { skip: "the optional package is not installed" });
   t.end();
 });
