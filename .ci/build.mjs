@@ -23,7 +23,7 @@ function removeStale(directory) {
   }
 }
 
-/** Of .ci/compilers: tests read sources by another version, whose interface the native one does not have. */
+/** The one in .ci/compilers. Tests use another version, since the native compiler has no programming interface. */
 function findTypescript() {
   try {
     return dirname(createRequire(import.meta.resolve("./compilers/package.json")).resolve("typescript/package.json"));
@@ -42,7 +42,7 @@ async function compile() {
   return [modules, await kernels];
 }
 
-// `npx` in a clone links it into npm's cache, and runs `prepare` of it: unseen, and where that fails the link stays broken.
+// `npx` in a clone runs `prepare` without showing its output, and a failure there would break npm's cache for this clone.
 if (process.env.npm_lifecycle_event === "prepare" && process.env.npm_command === "exec") process.exit(0);
 const typescript = findTypescript();
 const results = await stage("compiling", compile);
