@@ -33,7 +33,7 @@ export const WEBHOOK_SETTINGS = {
     "What a failed delivery leaves behind. No mode changes the outcome of a run.",
   ),
   enabled: flag(
-    "Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail.",
+    "Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail.",
   ),
   delivery_timeout_seconds: number("How long an attempt may take until the receiver has answered, in seconds."),
   retry_backoff_seconds: number("Pause between two attempts, in seconds."),

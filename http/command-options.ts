@@ -271,11 +271,7 @@ export const SERVE_OPTIONS = {
   }),
   "cell-token-file": path("file with the token that producers send over TCP", null),
   "log-level": choice<LogLevel>("least level of log lines on stderr", LOG_LEVELS, "info"),
-  "log-format": choice<LogFormat>(
-    "log lines as JSON or as people read them; auto: that on a terminal",
-    LOG_FORMATS,
-    "auto",
-  ),
+  "log-format": choice<LogFormat>("format of log lines; auto: pretty on a terminal, else json", LOG_FORMATS, "auto"),
   config: path("JSON file with options by their long names", null),
 } as const satisfies OptionDeclarations;
 

@@ -88,11 +88,13 @@ function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined,
 }
 
 function strongTagsOf(etag: string | undefined): string {
-  return etag === undefined || etag.startsWith("W/") ? "*: what is served has no strong ETag" : `* or ${etag}`;
+  return etag === undefined || etag.startsWith("W/")
+    ? "*: this answer has no strong ETag, and If-Match compares strongly"
+    : `* or ${etag}`;
 }
 
 function anotherVersion(field: string, value: string, allowed: string): ServiceError {
-  const message = `the header ${field} asks for another version than the present one`;
+  const message = `the header ${field} does not match what is served`;
   const shown = { field, in: "header", value: value.slice(0, SHOWN_CHARACTERS), allowed };
   return new ServiceError("precondition_failed", message, shown);
 }
@@ -101,8 +103,7 @@ function anotherVersion(field: string, value: string, allowed: string): ServiceE
 const LISTED_TAG = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*)?(?:,|$)/y;
 
 /**
- * Whether the list names this version. By strong comparison no weak tag is the same as any. What is no list names nothing, since nobody can tell
- * what was meant.
+ * Whether the list names this version. By strong comparison a weak tag equals no other. A malformed list names nothing.
  */
 function hasTag(list: string, etag: string | undefined, comparison: "strong" | "weak"): boolean {
   if (list.trim() === "*") return true;

@@ -70,7 +70,7 @@ export class CrossOrigin {
   }
 }
 
-/** By the host alone where the request's is the page's: the scheme is that of a proxy before us, if there is one. */
+/** Only the host is compared, as a proxy in front may have another scheme; or the whole origin with that of `--base-url`. */
 function isOwnOrigin(origin: string, host: string | undefined, baseUrl: string): boolean {
   return /^https?:\/\/(.*)$/.exec(origin)?.[1] === host?.toLowerCase() || origin === new URL(baseUrl).origin;
 }

@@ -14,7 +14,8 @@ import io, numpy as np; from urllib.request import urlopen; from PIL import Imag
 picture = Image.open(io.BytesIO(urlopen(f"{base_url}/sensor/frames/{frame_id}/file.png").read()))
 samples, text = np.array(picture), {key: float(value) for key, value in picture.text.items()}
 if "z_scale_mm" in text: z_mm = samples * text["z_scale_mm"] + text["z_offset_mm"]
-else: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+elif "z_min_mm" in text: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+else: z_mm = np.zeros(samples.shape)
 z_mm[samples == 0] = np.nan
 `;
 

@@ -7,8 +7,8 @@ cancels them. Webhooks push the same to other systems. What each field means, an
 
 1. Read everything once: \`GET /runs\`, advancing \`offset\` by the entries received until you have \`total\`. Keep the runs by \`id\`.
 2. Your mark is the latest \`updated_at\` of the **first** page.
-3. From then on ask \`GET /runs?updated_since=<mark>\`: it lists what is new or has changed. Write each entry over what you have under its
-   \`id\`, take the next mark from the first page, and keep the old one when that page is empty.
+3. From then on ask \`GET /runs?updated_since=<mark>\`: it lists what is new or has changed. Store each entry under its \`id\`. The next mark is
+   the latest \`updated_at\` of the first page. If that page is empty, keep the old mark.
 
 No two runs share an \`updated_at\`, so nothing is skipped. Webhooks tell you sooner; this also brings what they missed.
 
@@ -25,8 +25,8 @@ or null without a report: before the first check, without checks, and for a run 
 
 ### Turn a frame into millimetres
 
-A run's frames are in \`results.frame_ids\`. \`GET /sensor/frames/{frame_id}\` has the frame's \`geometry\`, and its description shows the
-arithmetic in six lines of numpy; \`GET /sensor/frames/{frame_id}/file.npy\` has the raw heights, a row for each line.
+A run's frames are in \`results.frame_ids\`. \`GET /sensor/frames/{frame_id}\` says in \`geometry\` how to do it.
+\`GET /sensor/frames/{frame_id}/file.npy\` gives the raw heights, one row for each line, and its description shows the arithmetic in numpy.
 
 - z = raw * \`height.scale_mm\` + \`height.offset_mm\`. A raw value among \`height.invalid\`, or NaN, is no measurement.
 - x = \`x_origin_mm\` + column * \`x_pitch_mm\`; y = \`y_origin_mm\` + line * \`y_pitch_mm\`; both count from 0.
@@ -48,8 +48,8 @@ one with the newest \`updated_at\`, and ignore older ones. After an outage of yo
 
 Every error is an \`ErrorResponse\`: programs decide by \`code\` and \`retryable\`, people read \`message\`, and \`params\` names the field that is wrong
 and what is allowed. Worth retrying are 503 (after \`Retry-After\` seconds, where it stands), 500, and the 404 \`format_not_available\` whose
-\`retryable\` is true: that format is still being made. Any other error stays until the request changes. A path answers a method that
-it does not have with 405, and \`Allow\` names those it has. Quote the header \`X-Trace-ID\` when you report a fault: it is in the service's log.
+\`retryable\` is true: that format is still being made. Any other error stays until the request changes. A method that
+the path does not have gets 405; \`Allow\` lists the methods that it has. Quote the header \`X-Trace-ID\` when you report a fault: it is in the service's log.
 
 ### Access
 

@@ -417,7 +417,7 @@ function writeHead(
   for (const [name, value] of furtherHeaders) lines.push(name, value);
   if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
   if (reply.closeConnection) lines.push("Connection", "close");
-  // In place of node:http's own, which would tell the whole of its time limit, without the time that a request is on its way.
+  // node:http's own header would give the full limit. This is less, so that a request on its way still finds the connection open.
   else if (response.shouldKeepAlive) for (const [name, value] of KEEP_ALIVE_LINES) lines.push(name, value);
   response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
 }

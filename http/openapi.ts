@@ -101,7 +101,7 @@ export function openApiDocument(
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
       schemas: { ...RESPONSE_SCHEMAS, ErrorResponse: ERROR_SCHEMA, ...bodySchemas(routes) },
-      // No operation answers it: it is what a path says of a method that is no operation of it.
+      // No operation lists it: every path answers it for a method that it does not have.
       responses: { MethodNotAllowed: errorResponse(["method_not_allowed"], ALLOW_HEADER) },
     },
   };

@@ -54,7 +54,7 @@ export class StateBitmaps {
 
   /** The bitmap of a filter by status, outcome or both; undefined if no position ever matched it. */
   get({ status, outcome }: StateFilter): RankedBitmap | undefined {
-    // What no state can be would have another's place.
+    // A value outside the range would read another state's bitmap.
     if ((status ?? 0) >= STATUSES || (outcome ?? 0) >= OUTCOMES) return undefined;
     if (status === undefined) return this.#bitmaps[STATES + STATUSES + (outcome ?? 0)];
     return this.#bitmaps[outcome === undefined ? STATES + status : packState(status, outcome)];

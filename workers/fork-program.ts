@@ -15,7 +15,7 @@ function loaderArguments(): readonly string[] {
   if (!/^ld(?:-|\.so)/.test(basename(process.execPath))) return [];
   const { sharedObjects } = process.report.getReport() as { sharedObjects: string[] };
   const libraries = sharedObjects.filter((path) => path.includes("/"));
-  // The C library's folder first: in the system's, which a library may come from that has no newer one, lies another.
+  // The C library's folder comes first: the system's folder holds an older one.
   const first = libraries.filter((path) => basename(path) === "libc.so.6");
   const folders = new Set([...first, ...libraries].map((path) => resolve(dirname(path))));
   return ["--library-path", [...folders].join(":"), process.argv0];

@@ -9,8 +9,8 @@ export function onHangUp(callback: () => void): void {
   const terminals = [0, 1, 2].filter(isatty);
   process.on("SIGHUP", callback);
   process.once("SIGHUP", () => {
-    // When it ends, Node puts the terminals back as they were at its start, and aborts where one is gone (ResetStdio in src/node.cc); those that
-    // are closed it leaves. Not before the end: what is opened later would get their numbers.
+    // At its end Node resets the terminals, and aborts if one is gone (ResetStdio in src/node.cc); it skips closed descriptors. They are
+    // closed only then: earlier, another file would get their numbers.
     process.on("exit", () => terminals.forEach(closeDescriptor));
   });
 }

@@ -2,7 +2,7 @@ import { count, flag, freeForm, list, nullable, object, oneOf, text, time, uuid 
 import { PROGRAM_STATUS_MEANINGS, STEP_TYPE_MEANINGS } from "../../core/program.js";
 import { listOf, PAGE, ref } from "./component-reference.js";
 
-/** What a program says of itself and nobody else does: absent or null, it says nothing. */
+/** An optional text that the cell sets. */
 const said = (description: string) => nullable(text(description), "when there is none");
 
 export const STEP_TYPE = oneOf(STEP_TYPE_MEANINGS, "What the step does.");

@@ -47,7 +47,7 @@ const DELIVERY = {
     "when the latest attempt got none",
   ),
   last_error: LAST_ERROR,
-  next_retry_at: nullable(time("When the next attempt begins."), "but for the pause between two attempts"),
+  next_retry_at: nullable(time("When the next attempt begins."), "except in the pause between two attempts"),
   delivered_at: nullable(time("When the receiver took the event."), "until then"),
   payload: freeForm("The body that is posted, the same in every attempt: an event as described under Webhooks."),
   created_at: time(

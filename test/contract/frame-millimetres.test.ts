@@ -43,6 +43,10 @@ const PLANES: Record<string, Plane> = {
     values: filled(new Float32Array(WIDTH * LINES), -3, 0.01, [Number.NaN, -9999.1]),
     height: { dtype: "f32", scale_mm: 25.4, offset_mm: 0.1, invalid: [-9999.1] },
   },
+  "f32 without a measurement": {
+    values: new Float32Array(WIDTH * LINES).fill(Number.NaN),
+    height: { dtype: "f32", scale_mm: 1, offset_mm: 0, invalid: [] },
+  },
 };
 
 /** The lines that stand in the description of an operation. */
@@ -133,7 +137,11 @@ t.test("the lines of the document make millimetres of a frame", { skip: skipWith
     t.equal(cloud.vertices.length, picture.samples.filter((sample) => sample !== 0).length, `${name}: every point`);
     t.strictSame(points, cloud.vertices.flat(), `${name}: the vertices of the cloud`);
     const { z_min_mm: lowest, z_max_mm: highest } = picture.texts;
-    t.equal(lowest === undefined, name === "u16", `${name}: raw samples, or z from the lowest to the highest`);
+    t.equal(
+      lowest === undefined,
+      name === "u16" || cloud.vertices.length === 0,
+      `${name}: raw samples, or z from the lowest to the highest`,
+    );
     // A sample is rounded to the nearest, an f32 z to 24 bits.
     const most = lowest === undefined ? 0 : (Number(highest) - Number(lowest)) / 65_534 / 2 + 1e-4;
     const wrong = ofPicture.filter((z, at) => {

@@ -14,7 +14,7 @@ const GUIDE = "workers/dispatcher/README.md";
 /** The line of code by which the receivers' guide keeps the newest event of each run. */
 function lineOfTheGuide(): string {
   const lines = readFileSync(GUIDE, "utf8").split("\n");
-  const found = lines.filter((line) => line.startsWith("    ") && line.includes("updated_at"));
+  const found = lines.filter((line) => line.startsWith("      ") && line.includes("updated_at"));
   if (found.length !== 1) throw new Error(`${GUIDE} has ${found.length} lines of code with updated_at`);
   return found[0] as string;
 }
