@@ -7,7 +7,7 @@ import { SCENES } from "../workers/demo-cell/scenes.js";
 import type { DemoOptions } from "./command-options.js";
 import { type EndedRun, guide, runLine } from "./demo-guide.js";
 import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
-import { type DemoWebhookIds, registerReceivers } from "./demo-webhooks.js";
+import { type DemoWebhookIds, registerReceivers, removeReceivers } from "./demo-webhooks.js";
 import { startServing, stopGracefully, untilSignal } from "./serve-command.js";
 import { standardOutput } from "./standard-error.js";
 
@@ -66,6 +66,8 @@ export async function demo(options: DemoOptions): Promise<void> {
     ending.abort();
     await cell.stop();
     await teller.told;
+    // They answer no more, and in a store of somebody else nobody wants to see their deliveries fail.
+    if (owner === "other" && webhooks !== undefined) await removeReceivers(service.url, webhooks).catch(() => {});
     // Open, the receiver would keep the process from ending.
     await stopGracefully(service).finally(() => receiver.close());
   }
@@ -80,10 +82,13 @@ export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
   const isGuest = owner === "other";
   const notes = isGuest
-    ? ["the demo did not make this store: the cell's name, units and components in it stay as they are"]
+    ? [
+        "the demo did not make this store: the cell's name, units and components in it stay as they are",
+        "events of the demo's runs also go to the webhooks that are registered in it",
+      ]
     : [];
   if (isGuest && asked === undefined) {
-    notes.push("and no captures are removed: --retain-bytes bounds what they take, about 5 GB an hour");
+    notes.push("captures are kept without a limit, about 5 GB an hour: --retain-bytes sets one");
   }
   const remaining = hasOpeningRun && runs > 0 ? runs - 1 : runs;
   const cell = {

@@ -41,6 +41,11 @@ export async function registerReceivers(base: string, receiver: DemoReceiver): P
   return { signed: await register(signed), busy: await register(busy), down: await register(down) };
 }
 
+/** Removes them as a client does. Rejects with an Error where the interface does not answer. */
+export async function removeReceivers(base: string, { signed, busy, down }: DemoWebhookIds): Promise<void> {
+  for (const id of [signed, busy, down]) await fetch(`${base}/webhooks/${id}`, { method: "DELETE" });
+}
+
 /** By the name and the address together: a name alone may be somebody else's. Only the port differs from start to start. */
 function isEarlier(registered: ListedWebhook, webhook: DemoWebhook): boolean {
   const withoutPort = (url: string): string => url.replace(/^(http:\/\/127\.0\.0\.1):\d+\//, "$1/");

@@ -154,7 +154,10 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
 
   const demo = await start(t, { args: ["demo", "--runs", "1"], dataDirectory: owner.dataDirectory });
   await guideOf(t, demo);
-  t.match(demo.stdout, /the demo did not make this store[^\n]*\nand no captures are removed: --retain-bytes/);
+  t.match(
+    demo.stdout,
+    /the demo did not make this store[^\n]*\n[^\n]*webhooks that are registered in it\ncaptures are kept without a limit[^\n]*--retain-bytes/,
+  );
   const guest = new ContractClient(t, demo.port);
   t.strictSame(await guest.get("/webhooks/{webhook_id}", { path: { webhook_id: kept.id } }), kept);
   const { run_count, ...fields } = await guest.get("/programs/{program_id}", { path: { program_id: PROGRAM_ID } });
@@ -170,6 +173,9 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   t.match(event?.payload, { kiosk_serial_number: "KIOSK-9", data: { unit_system: "imperial" } });
   t.match(await demo.end(), { code: 0 });
   t.notOk(existsSync(join(owner.dataDirectory, "demo.json")), "and stays somebody else's");
+  const after = await start(t, { dataDirectory: owner.dataDirectory });
+  const left = await new ContractClient(t, after.port).get("/webhooks");
+  t.strictSame(left, [kept], "the demo's own webhooks are gone with it");
 });
 
 t.test("a folder that is no store is refused, and what is in it stays", async (t) => {

@@ -3,7 +3,7 @@ import type { CellMessage } from "../../core/cell-message.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json.js";
 import type { ProgramStep } from "../../core/program.js";
-import { reportStatus } from "../../core/quality.js";
+import { type CheckStatus, type QualityCheck, reportStatus } from "../../core/quality.js";
 import type { Random } from "../../core/random.js";
 import { MessageRefusedError, type ProducerClient } from "../cell-link/producer-client.js";
 import type { DemoCellReport } from "./demo-cell-messages.js";
@@ -171,7 +171,14 @@ async function finishRun(
     reportJson(report),
   );
   await note("part_unloaded", { serial_number: plan.serialNumber });
-  const failed = checks.filter((check) => check.status === "failed").length;
-  const summary = failed === 0 ? `${checks.length} checks, none failed` : `${failed} of ${checks.length} checks failed`;
-  return end("finished", { type: "run.finish", id: run_id, summary, results: { outcome: reportStatus(checks) } });
+  const outcome = reportStatus(checks);
+  return end("finished", { type: "run.finish", id: run_id, summary: summaryOf(checks), results: { outcome } });
+}
+
+function summaryOf(checks: readonly QualityCheck[]): string {
+  const count = (...statuses: CheckStatus[]) => checks.filter(({ status }) => statuses.includes(status)).length;
+  const parts = [`${count("passed", "warning")} of ${checks.length} checks passed`];
+  if (count("failed") > 0) parts.push(`${count("failed")} failed`);
+  if (count("not_evaluated") > 0) parts.push(`${count("not_evaluated")} could not be evaluated`);
+  return parts.join(", ");
 }
