@@ -99,13 +99,18 @@ const DURATION = "a duration such as 30 (seconds), 500ms, 2m or 1h, at most 24 d
 
 const UNIT_BYTES: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
+function parseBytes(text: string): number | undefined {
+  const match = /^(\d{1,16})(KiB|MiB|GiB|TiB)?$/.exec(text);
+  if (match === null) return undefined;
+  const bytes = Number(match[1]) * (UNIT_BYTES[match[2] ?? ""] ?? 1);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
 function parseRoomAmount(text: string): RoomAmount | undefined {
   const share = /^(\d{1,2}(?:\.\d{1,3})?)%$/.exec(text);
   if (share !== null) return { share: Number(share[1]) / 100 };
-  const bytes = /^(\d{1,16})(KiB|MiB|GiB|TiB)?$/.exec(text);
-  if (bytes === null) return undefined;
-  const value = Number(bytes[1]) * (UNIT_BYTES[bytes[2] ?? ""] ?? 1);
-  return Number.isSafeInteger(value) ? { bytes: value } : undefined;
+  const bytes = parseBytes(text);
+  return bytes === undefined ? undefined : { bytes };
 }
 
 function roomAmount(description: string, shownFallback: string) {
@@ -254,10 +259,14 @@ export const SERVE_OPTIONS = {
   "disk-low-bytes": roomAmount("captures wait while less room is left on the disk", "1GiB, at most 5%"),
   "disk-critical-bytes": roomAmount("all messages wait while less room is left on the disk", "256MiB, at most 1%"),
   "retain-days": bound("remove captures of runs that ended so many days ago; records and reports stay", 36_500),
-  "retain-bytes": bound(
-    "remove the oldest ended runs' captures beyond so many bytes in all; records and reports stay",
-    Number.MAX_SAFE_INTEGER,
-  ),
+  "retain-bytes": option<number | null>({
+    placeholder: "<bytes>",
+    description: "remove the oldest ended runs' captures beyond so many bytes in all; records and reports stay",
+    allowed: "off, or bytes from 1 on such as 2147483648, 512MiB or 2GiB",
+    parse: (text) => (text === "off" ? null : parseBytes(text) || undefined),
+    fallback: null,
+    shownFallback: "off",
+  }),
   "webhook-allow": ranges("address ranges that webhooks may be delivered to, and no others"),
   "webhook-deny": ranges("address ranges that webhooks are never delivered to"),
   "webhook-ca": path("certificate authority in PEM that receivers may be signed by, beside the system's", null),

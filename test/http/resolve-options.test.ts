@@ -64,6 +64,10 @@ t.test("command line before environment before file before default", async (t) =
   for (const text of ["0", "-1", "1.5", "36501", ""]) {
     await t.rejects(resolve({ "retain-days": text }), /--retain-days: .* must be off, or an integer from 1 to 36500/);
   }
+  t.match(await resolve({ "retain-bytes": "2GiB" }), { "retain-bytes": 2 * 1024 ** 3 });
+  for (const text of ["0", "0GiB", "-1", "1.5GiB", "5%", "99999999999TiB", ""]) {
+    await t.rejects(resolve({ "retain-bytes": text }), /--retain-bytes: .* must be off, or bytes from 1 on such as/);
+  }
   t.equal(environmentName("cell-token-file"), "INSPECTION_CELL_TOKEN_FILE");
 });
 
