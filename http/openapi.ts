@@ -112,7 +112,10 @@ function eventOperation(name: EventName, schema: JsonSchema): JsonSchema {
   return {
     post: {
       operationId: `on${name}`,
-      summary: `Posted to every webhook that subscribes to ${name}: ${EVENT_MEANINGS[name]}`,
+      summary:
+        name === "WebhookTest"
+          ? "Posted to one webhook when it is tested. Subscribing to it changes nothing."
+          : `Posted to every webhook that subscribes to ${name}: ${EVENT_MEANINGS[name]}`,
       parameters: DELIVERY_HEADERS,
       requestBody: {
         description:

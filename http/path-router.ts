@@ -171,7 +171,9 @@ function literalAt(of: Node, path: string, start: number, end: number): Node | u
 }
 
 function noRoute(path: string): ServiceError {
-  return new ServiceError("route_not_found", "the interface has no such path", { path: path.slice(0, 2048) });
+  return new ServiceError("route_not_found", "the interface has no such path: /docs shows those that it has", {
+    path: path.slice(0, 2048),
+  });
 }
 
 function methodsOf(node: Node): string[] {

@@ -125,7 +125,7 @@ function faultOf({ keyword, params, instancePath, data, parentSchema, message }:
       );
     }
     case "enum":
-      return at(instancePath, data, `one of ${(params.allowedValues as unknown[]).join(", ")}`);
+      return at(instancePath, data, `one of ${(params.allowedValues as unknown[]).map(String).join(", ")}`);
     case "type":
       return at(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
     case "minimum":

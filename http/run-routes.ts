@@ -152,7 +152,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       path: "/runs/{run_id}/quality-report",
       operationId: "getQualityReport",
       tag: TAG,
-      summary: "The QC outcome with every check; values are millimetres. Null until checks exist.",
+      summary: "The QC outcome with every check; lengths are millimetres. Null until checks exist.",
       pathParameters: { run_id: RUN_ID },
       query: {},
       responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },

@@ -92,7 +92,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The QC outcome with every check; values are millimetres. Null until checks exist.
+         * The QC outcome with every check; lengths are millimetres. Null until checks exist.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getQualityReport"];
@@ -334,7 +334,8 @@ export interface paths {
          *     picture = Image.open(io.BytesIO(urlopen(f"{base_url}/sensor/frames/{frame_id}/file.png").read()))
          *     samples, text = np.array(picture), {key: float(value) for key, value in picture.text.items()}
          *     if "z_scale_mm" in text: z_mm = samples * text["z_scale_mm"] + text["z_offset_mm"]
-         *     else: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+         *     elif "z_min_mm" in text: z_mm = text["z_min_mm"] + (samples - 1.0) * (text["z_max_mm"] - text["z_min_mm"]) / 65534
+         *     else: z_mm = np.zeros(samples.shape)
          *     z_mm[samples == 0] = np.nan
          *     ```
          *
@@ -722,7 +723,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to every webhook that subscribes to WebhookTest: somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it. */
+        /** Posted to one webhook when it is tested. Subscribing to it changes nothing. */
         post: operations["onWebhookTest"];
         delete?: never;
         options?: never;
@@ -1462,7 +1463,7 @@ export interface components {
              * @enum {string}
              */
             on_failure_mode: "IGNORE" | "WARN";
-            /** @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. */
+            /** @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. */
             enabled: boolean;
             /** @description How long an attempt may take until the receiver has answered, in seconds. */
             delivery_timeout_seconds: number;
@@ -1530,7 +1531,7 @@ export interface components {
             last_error: string | null;
             /**
              * Format: date-time
-             * @description When the next attempt begins. Null but for the pause between two attempts.
+             * @description When the next attempt begins. Null except in the pause between two attempts.
              */
             next_retry_at: string | null;
             /**
@@ -1625,7 +1626,7 @@ export interface components {
             last_error: string | null;
             /**
              * Format: date-time
-             * @description When the next attempt begins. Null but for the pause between two attempts.
+             * @description When the next attempt begins. Null except in the pause between two attempts.
              */
             next_retry_at: string | null;
             /**
@@ -1832,7 +1833,7 @@ export interface components {
              */
             on_failure_mode?: "IGNORE" | "WARN" | null;
             /**
-             * @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. Null gives it its default.
+             * @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. Null gives it its default.
              * @default true
              */
             enabled?: boolean | null;
@@ -1871,7 +1872,7 @@ export interface components {
              * @enum {string|null}
              */
             on_failure_mode?: "IGNORE" | "WARN" | null;
-            /** @description Whether events are posted to it. While it is false, new events are not, also not later; deliveries that are pending fail. Null leaves it as it is. */
+            /** @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. Null leaves it as it is. */
             enabled?: boolean | null;
             /** @description How long an attempt may take until the receiver has answered, in seconds. Null leaves it as it is. */
             delivery_timeout_seconds?: number | null;
