@@ -24,6 +24,8 @@ const HEADERS = [
 ]; // biome-ignore format: a table
 const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "BREW", "get"];
 
+/** What uWebSockets.js from 20.56 on answers by itself to what its parser refuses: these, with one header line and no length. */
+const LIBRARYS_OWN = [400, 431, 505];
 const FAILURE = "HTTP/1.1 500 ";
 
 for (const here of frontsHere(t)) {
@@ -85,7 +87,11 @@ for (const here of frontsHere(t)) {
           const status = String(first?.status ?? "none");
           statuses.set(status, (statuses.get(status) ?? 0) + 1);
           const traceId = first?.headers["x-trace-id"] ?? "";
-          if (first !== undefined && first.status !== 100 && !/^[0-9a-f]{32}$/.test(traceId)) {
+          const isLibrarys =
+            here.front === "uws" &&
+            LIBRARYS_OWN.includes(first?.status ?? 0) &&
+            JSON.stringify(first?.headers) === '{"connection":"close"}';
+          if (first !== undefined && first.status !== 100 && !isLibrarys && !/^[0-9a-f]{32}$/.test(traceId)) {
             t.fail(`an answer of ${first.status} without a trace id`);
           }
           connection.close();
