@@ -8,6 +8,7 @@ import t from "tap";
 import type { HttpClient } from "../../bench/load/http-client.js";
 import { getBody, loadEnd, measureHttpLoad } from "../../bench/load/http-load.js";
 import { startServer } from "../../bench/load/server-process.js";
+import { HAS_UWS } from "../helpers/fronts-here.js";
 
 const BARE_SERVER = "dist/bench/peers/bare-http-server.js";
 const HAS_WRK = spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined;
@@ -86,7 +87,8 @@ t.test("figures are of time, in whole seconds", (t) => {
   t.end();
 });
 
-t.test("the bare server answers every path with its file and ends cleanly", async (t) => {
+const noUws = HAS_UWS ? {} : { skip: "no build of uWebSockets.js loads here" };
+t.test("the bare server answers every path with its file and ends cleanly", noUws, async (t) => {
   const file = join(t.testdir(), "body");
   const body = Buffer.from(Array.from({ length: 5000 }, (_, i) => i % 251));
   writeFileSync(file, body);
