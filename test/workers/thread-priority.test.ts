@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { getPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import t from "tap";
@@ -40,6 +41,8 @@ t.test("a service that has started leaves all its threads the priority that it w
 });
 
 t.test("a thread of the artefact pool lowers its own priority, and no other's", { skip }, async (t) => {
+  // libuv starts its own threads at the first use, with the priority of who uses them: in a service, when the store is opened.
+  await readFile(fileURLToPath(import.meta.url));
   const before = schedulingOf(process.pid);
   const pool = new ArtefactPool({
     threads: 1,
