@@ -1,5 +1,5 @@
 /** What serves: uWebSockets.js, or node:http where no build of it loads, or where a stricter parser is wanted. */
-export const FRONTS = ["uws", "node"] as const;
+const FRONTS = ["uws", "node"] as const;
 export type Front = (typeof FRONTS)[number];
 
 /** What may be asked for; `auto`: uWebSockets.js where a build of it loads, else node:http. */
