@@ -2,7 +2,7 @@ import { parseAddressRange } from "../core/address-policy.js";
 import { canonicalUuid, isUuidV7 } from "../core/identifiers.js";
 import type { RoomAmount } from "../workers/recorder/disk-room.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../workers/recorder/recorder-messages.js";
-import { KEY_SCOPES, type KeyScope } from "./api-keys.js";
+import { isKeyName, KEY_SCOPES, type KeyScope } from "./api-keys.js";
 import { FRONT_CHOICES, type FrontChoice } from "./front-name.js";
 import { LOG_FORMATS, type LogFormat } from "./log-format.js";
 import { LOG_LEVELS, type LogLevel } from "./log-level.js";
@@ -357,6 +357,13 @@ const KEY_FILE = path("file that holds the keys' hashes", null);
 export const KEYS_ADD_OPTIONS = {
   file: KEY_FILE,
   scope: choice<KeyScope>("what the key allows", KEY_SCOPES, "read"),
+  name: option<string | null>({
+    placeholder: "<text>",
+    description: "whose key it is or what for, as `keys list` shows it",
+    allowed: "1 to 100 characters without control characters",
+    parse: (text) => (isKeyName(text) ? text : undefined),
+    fallback: null,
+  }),
 } as const satisfies OptionDeclarations;
 
 export const KEYS_LIST_OPTIONS = { file: KEY_FILE } as const satisfies OptionDeclarations;

@@ -1,21 +1,19 @@
 import { createKey } from "./api-keys.js";
 import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./command-options.js";
-import { readKeyFile, readKeyFileIfAny, writeKeyFile } from "./key-file.js";
+import { changeKeyFile, readKeyFile } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
 
 /** `keys add`: prints the key, the only time that it can be seen. */
-export async function addKey({ file, scope }: KeysAddOptions): Promise<void> {
-  const path = needed(file, "file");
-  const keys = await told(readKeyFileIfAny(path));
-  const { key, stored } = createKey(scope, new Date().toISOString());
-  await told(writeKeyFile(path, [...keys, stored]));
+export async function addKey({ file, scope, name }: KeysAddOptions): Promise<void> {
+  const { key, stored } = createKey(scope, new Date().toISOString(), name);
+  await told(changeKeyFile(needed(file, "file"), "createIfMissing", (keys) => [...keys, stored]));
   console.log(key);
 }
 
-/** `keys list`: one key a line. */
+/** `keys list`: one key a line, its name last. */
 export async function listKeys({ file }: KeysListOptions): Promise<void> {
-  for (const { id, scope, created_at } of await told(readKeyFile(needed(file, "file")))) {
-    console.log(`${id} ${scope} ${created_at}`);
+  for (const { id, name, scope, created_at } of await told(readKeyFile(needed(file, "file")))) {
+    console.log(`${id} ${scope} ${created_at}${name === null ? "" : ` ${name}`}`);
   }
 }
 
@@ -23,10 +21,13 @@ export async function listKeys({ file }: KeysListOptions): Promise<void> {
 export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> {
   const path = needed(file, "file");
   const wanted = needed(id, "id");
-  const keys = await told(readKeyFile(path));
-  const rest = keys.filter((one) => one.id !== wanted);
-  if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${wanted}`);
-  await told(writeKeyFile(path, rest));
+  await told(
+    changeKeyFile(path, "mustExist", (keys) => {
+      const rest = keys.filter((one) => one.id !== wanted);
+      if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${wanted}`);
+      return rest;
+    }),
+  );
 }
 
 function needed(value: string | null, option: string): string {
@@ -39,6 +40,7 @@ async function told<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     throw new UsageError(`--file: ${(error as Error).message}`);
   }
 }

@@ -166,7 +166,7 @@ export class RequestPipeline {
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     incoming.route = route;
     if (this.#apiKeys !== undefined && route.scope !== "none") {
-      this.#apiKeys.check(headers.get("authorization"), route.scope);
+      this.#apiKeys.check(headers.get("authorization"), route.scope, route.showsKeyFault);
     }
     if (route.method !== "GET") this.#crossOrigin.checkWrite(headers, baseUrl);
     if (route.body !== undefined) {

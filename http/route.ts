@@ -75,6 +75,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly errors: readonly ErrorCode[];
   /** What an API key must allow; none is needed for "none". */
   readonly scope: "none" | KeyScope;
+  /** It tells why no key is accepted: keys that were valid before the key file failed still open it. */
+  readonly showsKeyFault?: boolean;
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
 }
 

@@ -78,6 +78,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const capturePathOf = (runId: string, kind: CaptureKind) => `${dataDirectory}/captures/${capturePath(runId, kind)}`;
   const nowUs = () => Date.now() * 1000;
   const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"), nowUs);
+  const shownRows = (rows: readonly ComponentRow[]) =>
+    withFault(withFault(rows, "log", readDamage.detail), "recorder", options.apiKeys?.fault ?? null);
   const newView = () => new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let view = newView();
   let ownRows: ComponentRow[] = [];
@@ -177,7 +179,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       openStoredSlices,
       madeFiles,
       health: () => [
-        ...[...withReadDamage(ownRows, readDamage.detail), artefacts.row()].map((row) => shownRow(row, dataDirectory)),
+        ...[...shownRows(ownRows), artefacts.row()].map((row) => shownRow(row, dataDirectory)),
         ...view.components(),
       ],
       serviceVersion: recorderOptions.serviceVersion,
@@ -229,12 +231,12 @@ function shownRow(row: ComponentRow, dataDirectory: string): ComponentRow {
   return row.detail === null ? row : { ...row, detail: withRelativePaths(row.detail, dataDirectory) };
 }
 
-/** The rows with what reads found added to that of the log, which is degraded by it at least. */
-function withReadDamage(rows: readonly ComponentRow[], detail: string | null): readonly ComponentRow[] {
-  if (detail === null) return rows;
+/** The rows with a fault added to the one of this key, which is degraded by it at least. */
+function withFault(rows: readonly ComponentRow[], key: string, fault: string | null): readonly ComponentRow[] {
+  if (fault === null) return rows;
   return rows.map((row) => {
-    if (row.key !== "log") return row;
+    if (row.key !== key) return row;
     const status = row.status === "healthy" ? "degraded" : row.status;
-    return { ...row, status, detail: row.detail === null ? detail : `${row.detail}; ${detail}` };
+    return { ...row, status, detail: row.detail === null ? fault : `${row.detail}; ${fault}` };
   });
 }

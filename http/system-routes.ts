@@ -25,6 +25,7 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       },
       errors: [],
       scope: "read",
+      showsKeyFault: true,
       handle() {
         const response = healthResponse(health());
         return jsonReply(response, response.status === "down" ? 503 : 200);

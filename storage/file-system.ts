@@ -267,6 +267,65 @@ export async function replaceFile(
   await fileSystem.syncDirectory(directory);
 }
 
+/**
+ * As `replaceFile`, for a file that belongs to an operator: its owner, group and mode stay as they were; a new one is for its owner alone.
+ *
+ * @throws FileSystemError, EPERM when this account cannot make a file of that owner; the file is then as it was
+ */
+export async function replaceKeepingOwner(path: string, bytes: Uint8Array): Promise<void> {
+  const old = await statOrNull(path);
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(6))).toString("hex");
+  const temporary = `${path}.${random}${TEMPORARY_SUFFIX}`;
+  const fd = await translated("open", temporary, openFile(temporary, OPEN_FLAGS.create, FILE_MODE));
+  try {
+    try {
+      if (old !== null) await giveOwner(fd, path, old);
+      await writeFully(new NodeFile(fd, temporary), bytes, 0, temporary);
+      // Of the owner and the mode too, which fdatasync need not do.
+      await translated("fsync", temporary, fsync(fd));
+    } finally {
+      await closeFile(fd);
+    }
+    await nodeFileSystem.rename(temporary, path);
+  } catch (error) {
+    await nodeFileSystem.unlink(temporary).catch(() => {});
+    throw error;
+  }
+  await nodeFileSystem.syncDirectory(dirname(path));
+}
+
+async function giveOwner(fd: number, path: string, old: fs.BigIntStats): Promise<void> {
+  const made = await translated("fstat", path, statFile(fd, { bigint: true }));
+  if (made.uid !== old.uid || made.gid !== old.gid) {
+    try {
+      await changeOwner(fd, Number(old.uid), Number(old.gid));
+    } catch (error) {
+      const hint = `it belongs to account ${old.uid}, group ${old.gid}: do this as that account or as root`;
+      throw new FileSystemError((error as NodeJS.ErrnoException).code ?? "EIO", "chown", path, hint);
+    }
+  }
+  await translated("chmod", path, changeMode(fd, Number(old.mode & 0o7777n)));
+}
+
+async function statOrNull(path: string): Promise<fs.BigIntStats | null> {
+  try {
+    return await translated("stat", path, fs.promises.stat(path, { bigint: true }));
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** Where the path leads to behind symbolic links; the path itself while nothing is there. */
+export async function realPathOf(path: string): Promise<string> {
+  try {
+    return await translated("realpath", path, fs.promises.realpath(path));
+  } catch (error) {
+    if (isMissing(error)) return path;
+    throw error;
+  }
+}
+
 /** A file of this ending was being written when the process ended; nothing refers to it. */
 export const TEMPORARY_SUFFIX = ".tmp";
 
@@ -286,6 +345,8 @@ const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 const truncateFile = promisify(fs.ftruncate);
 const fsync = promisify(fs.fsync);
+const changeOwner = promisify(fs.fchown);
+const changeMode = promisify(fs.fchmod);
 const statFile = promisify(fs.fstat) as (fd: number, options: { bigint: true }) => Promise<fs.BigIntStats>;
 
 class NodeFile implements StoreFile {
