@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { repeatedKeys } from "../helpers/log-lines.js";
 import { rawRequest } from "../helpers/raw-http.js";
 import { ServiceProcess } from "../helpers/service-process.js";
 
@@ -24,6 +25,16 @@ t.test("--log-format json, and auto where stderr is no terminal: JSON lines", as
     t.ok(lines.length > 1);
     for (const line of lines) t.match(JSON.parse(line), { service_version: /./, msg: /./ });
   }
+});
+
+t.test("each line has each key once, and its level is the line's", async (t) => {
+  t.same(repeatedKeys('{"a":{"a":1,"b":[{"a":2}]},"b":"\\"a\\":"}\n{"level":40,"x":[],"level":"low"}\n'), [
+    '{"level":40,"x":[],"level":"low"}',
+  ]);
+  // Ends with an error where a line has a key twice, as every test's service does.
+  const stderr = await stderrWith(t, "--disk-low-bytes", "99.9%", "--disk-critical-bytes", "1");
+  const lines = stderr.split("\n").filter((line) => line.includes("the disk has little room"));
+  t.match(JSON.parse(lines[0] as string), { level: 40, room: "low" });
 });
 
 t.test("--log-format pretty: lines to read, without colours where stderr is no terminal", async (t) => {

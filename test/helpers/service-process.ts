@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { repeatedKeys } from "./log-lines.js";
 
 const MAIN = "dist/http/main.js";
 
@@ -157,7 +158,11 @@ export class ServiceProcess {
   /** Sends the signal and waits for the end. */
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
     if (!this.#ended) this.#child.kill(signal);
-    return this.#output.ended;
+    const ended = await this.#output.ended;
+    // Of every line of every test's service: a parser would lose one of the two.
+    const repeated = repeatedKeys(ended.stderr);
+    if (repeated.length > 0) throw new Error(`a log line has a key twice: ${repeated.join("\n")}`);
+    return ended;
   }
 
   /** Ends it in any case and removes what it left behind; safe to call again. */

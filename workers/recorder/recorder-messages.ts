@@ -87,8 +87,11 @@ export interface RecorderErrorData {
 export interface LogLine {
   level: "debug" | "info" | "warn" | "error";
   message: string;
-  fields: JsonObject;
+  fields: LogFields;
 }
+
+/** Not by the names that the log itself gives to each line: a line with a key twice loses one of them to whoever parses it. */
+export type LogFields = JsonObject & { level?: never; time?: never; msg?: never; service_version?: never };
 
 /** The recorder is up: every record that the log held, or a snapshot and every record behind it, has been sent before this message. */
 export interface RecorderReady {

@@ -398,7 +398,7 @@ export class Recorder implements MessageIntake {
     if (level !== this.#roomLevel) {
       this.#roomLevel = level;
       this.#pauseLink();
-      const detail = { level, detail: row.detail };
+      const detail = { room: level, detail: row.detail };
       if (level === "enough") this.#line("info", "the disk has room again: everything goes on", detail);
       else if (level === "low") this.#line("warn", "the disk has little room: captures wait", detail);
       else this.#line("error", "the disk is full: all messages wait", detail);

@@ -329,7 +329,7 @@ for (const [operation, code] of [
     const { recorder } = running;
     reads.fault = { operation, code };
     await endedRuns(running, 8);
-    const isOfFirst = ({ segment }: { segment?: unknown }) => segment === FIRST_SEGMENT;
+    const isOfFirst = ({ segment }: { [name: string]: unknown }) => segment === FIRST_SEGMENT;
     const isTold = () => recorder.row("log").status === "degraded";
     await recorder.until(() => isTold() && compacted(recorder).length > 0);
     t.match(recorder.row("log"), {
