@@ -1,3 +1,5 @@
+import { TIME_LIMIT_US } from "./timestamps.js";
+
 /**
  * UUIDv7 identifiers (RFC 9562, section 5.7): 48 bits of Unix milliseconds, version 7, 12 random bits, variant 10, 62 random bits.
  * The text is lower-case and canonical, so that order as text, as bytes and by creation time agree.
@@ -125,12 +127,14 @@ function digit(word: number, shift: number): number {
 /**
  * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is strictly above it: when the clock has not
  * passed `after`'s time, `after` is counted on by one (RFC 9562, section 6.2, method 2), so that ids keep ascending
- * through a clock that stepped back.
+ * through a clock that stepped back. A time before 1970, or one that no id may have (`TIME_LIMIT_US`), is of a wrong clock and counts
+ * as 1970: an id of it would have to be counted on from when the clock is right again.
  */
 export function generateUuidV7(timeMs: number, random: Uint8Array, after?: string | null): string {
   const bytes = new Uint8Array(16);
   bytes.set(random.subarray(0, 10), 6);
-  for (let i = 0, rest = timeMs; i < 6; i++) {
+  const isTime = timeMs >= 0 && timeMs * 1000 < TIME_LIMIT_US;
+  for (let i = 0, rest = isTime ? Math.floor(timeMs) : 0; i < 6; i++) {
     bytes[5 - i] = rest % 256;
     rest = Math.floor(rest / 256);
   }

@@ -1,6 +1,9 @@
+import { formatTimeUs, TIME_LIMIT_US } from "./timestamps.js";
+
 /**
  * The one clock of the service. Every time it gives is max(wall, last + 1 µs), and `last` comes back from the log at start:
- * so times are strictly increasing across all records, through restarts and wall clocks that step back.
+ * so times are strictly increasing across all records, through restarts and wall clocks that step back. A wall clock at or beyond
+ * `TIME_LIMIT_US` is wrong for certain and counts for nothing: one glitch would keep every later time there.
  */
 export interface ServiceClock {
   /** The next time, in microseconds since the Unix epoch; above every one before. */
@@ -28,7 +31,8 @@ export function createServiceClock(wallUs: () => number, lastUs = 0): ServiceClo
   let last = lastUs;
   return {
     tick() {
-      last = Math.max(Math.floor(wallUs()), last + 1);
+      const wall = Math.floor(wallUs());
+      last = wall > last && wall < TIME_LIMIT_US ? wall : last + 1;
       return last;
     },
     get lastUs() {
@@ -38,6 +42,29 @@ export function createServiceClock(wallUs: () => number, lastUs = 0): ServiceClo
       last = Math.max(last, timeUs);
     },
   };
+}
+
+const MINUTE_US = 60_000_000;
+/** Largest first: the lead is told in the first unit of which it has two. */
+const UNITS_US = [
+  ["days", 24 * 60 * MINUTE_US],
+  ["hours", 60 * MINUTE_US],
+  ["minutes", MINUTE_US],
+] as const;
+
+/** What is wrong with the machine's clock, or was, for people; null while the service's clock is at most a minute ahead of it. */
+export function clockFault(lastUs: number, wallUs: number): string | null {
+  if (wallUs >= TIME_LIMIT_US) {
+    const wall = new Date(wallUs / 1000).toISOString();
+    return `the machine's clock is wrong, it says ${wall}: new times stay at ${formatTimeUs(lastUs)} until it is right`;
+  }
+  const aheadUs = lastUs - wallUs;
+  if (aheadUs <= MINUTE_US) return null;
+  const [unit, unitUs] = UNITS_US.find(([, us]) => aheadUs >= 2 * us) ?? UNITS_US[2];
+  return (
+    `the service's clock is ${Math.floor(aheadUs / unitUs)} ${unit} ahead of the machine's, at ${formatTimeUs(lastUs)}: new times stay ` +
+    "there until the machine's clock has passed it; if the machine's is right, stop the service and run check --reset-clock"
+  );
 }
 
 /** @param nowMs `monotonicMs` */

@@ -321,6 +321,12 @@ function runId(description: string) {
 
 export const CHECK_OPTIONS = {
   ...STORE_OPTIONS,
+  "reset-clock": option<boolean>({
+    description: "take the store's clock back to the machine's before it is checked, where it is ahead of that",
+    allowed: "true or false",
+    parse: parseSwitch,
+    fallback: false,
+  }),
   json: option<boolean>({
     description: "print one JSON object instead of lines",
     allowed: "true or false",

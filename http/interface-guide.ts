@@ -10,7 +10,8 @@ cancels them. Webhooks push the same to other systems. What each field means, an
 3. From then on ask \`GET /runs?updated_since=<mark>\`: it lists what is new or has changed. Store each entry under its \`id\`. The next mark is
    the latest \`updated_at\` of the first page. If that page is empty, keep the old mark.
 
-No two runs share an \`updated_at\`, so nothing is skipped. Webhooks tell you sooner; this also brings what they missed.
+No two runs share an \`updated_at\`, so nothing is skipped. Webhooks tell you sooner; this also brings what they missed. Only where the cell's
+clock was once set wrong, entries may lie in the future: leave them out when you choose the mark.
 
 ### Find what failed
 

@@ -1,8 +1,9 @@
+import { wallClockUs } from "../core/service-clock.js";
 import { formatTimeUs } from "../core/timestamps.js";
 import { decodeChanges, decodeRefusal } from "../storage/change-record.js";
 import { type CheckResult, checkStore } from "../storage/check-store.js";
 import { type DataDirectory, openDataDirectory } from "../storage/data-directory.js";
-import { nodeFileSystem } from "../storage/file-system.js";
+import { nodeFileSystem, ownerOf } from "../storage/file-system.js";
 import { type InspectedItem, inspectStore } from "../storage/inspect-store.js";
 import { isOwnRecord, type LogRecord, type RecordLocation } from "../storage/log-batch.js";
 import { decodeMessagePack } from "../storage/message-pack.js";
@@ -12,6 +13,7 @@ import type { RecoveryFinding } from "../storage/recovery-report.js";
 import { segmentName } from "../storage/segment.js";
 import { SnapshotError } from "../storage/snapshot-format.js";
 import { decodeDeliveryBody } from "../storage/webhook-record.js";
+import { resetClock } from "../workers/recorder/reset-clock.js";
 import { SnapshotCheck, type SnapshotSummary } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
@@ -21,11 +23,12 @@ import { UsageError } from "./resolve-options.js";
 
 /** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
 export async function check(
-  { data, json }: CheckCommandOptions,
+  { data, json, "reset-clock": resetsClock }: CheckCommandOptions,
   progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
 ): Promise<boolean> {
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   try {
+    const clock = resetsClock ? await resetClockOf(dataDirectory) : undefined;
     const verifier = new RecordVerifier();
     const folds = await SnapshotCheck.open(nodeFileSystem, dataDirectory);
     const result = await checkStore({
@@ -37,12 +40,28 @@ export async function check(
     });
     progress.end();
     const snapshot = folds?.summary ?? null;
-    if (json) console.log(JSON.stringify({ ...result, summary: { runs: verifier.runs, ...result.summary, snapshot } }));
-    else printCheck(result, verifier.runs, snapshot);
+    const summary = { runs: verifier.runs, ...result.summary, snapshot };
+    if (json) console.log(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
+    else {
+      if (clock !== undefined) console.log(`clock: ${clock.message}`);
+      printCheck(result, verifier.runs, snapshot);
+    }
     return result.ok;
   } finally {
     await dataDirectory.release();
   }
+}
+
+/** @throws UsageError for another's store: the next start could not write what this account makes in it */
+async function resetClockOf(dataDirectory: DataDirectory) {
+  const owner = await ownerOf(dataDirectory.metaPath);
+  if (process.geteuid !== undefined && process.geteuid() !== owner) {
+    throw new UsageError(`--reset-clock writes: run it as account ${owner}, whom ${dataDirectory.metaPath} belongs to`);
+  }
+  const reset = await resetClock(nodeFileSystem, dataDirectory, wallClockUs());
+  if (reset === null) return { reset: false, message: "it was not ahead of the machine's, and stays as it is" };
+  const [from, to] = [formatTimeUs(reset.fromUs), formatTimeUs(reset.toUs)];
+  return { reset: true, from, to, message: `taken back from ${from} to ${to}; clients whose mark is later start anew` };
 }
 
 const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {

@@ -316,6 +316,11 @@ async function statOrNull(path: string): Promise<fs.BigIntStats | null> {
   }
 }
 
+/** The account that the file or folder belongs to. */
+export async function ownerOf(path: string): Promise<number> {
+  return (await translated("stat", path, fs.promises.stat(path))).uid;
+}
+
 /** Where the path leads to behind symbolic links; the path itself while nothing is there. */
 export async function realPathOf(path: string): Promise<string> {
   try {

@@ -296,7 +296,8 @@ class LogWalk {
         hasOpening = true;
         acceptedEnd = item.offset + item.bytes.length;
         report.records++;
-        report.lastTimeUs = Math.max(report.lastTimeUs, item.timeUs);
+        // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a segment.
+        report.lastTimeUs = item.timeUs;
         await this.#deliver(segment, item.bytes, item.offset, base, base - 1, item.timeUs);
       } else if (item.kind === "damage") {
         gap = extended(gap, item);

@@ -63,7 +63,7 @@ export async function readLogThrough(options: ReadThroughOptions): Promise<{
         if (item.kind === "damage") throw damaged(name, item.offset, item.reason);
         if (item.kind === "superseded") throw damaged(name, item.offset, "records of the next segment come too early");
         if (item.kind === "opening") {
-          timeUs = Math.max(timeUs, item.timeUs);
+          timeUs = item.timeUs;
           options.onRecords({ bytes: item.bytes, segmentBase: base, offset: item.offset, lastSequence: base - 1 });
           continue;
         }

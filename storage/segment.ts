@@ -164,7 +164,7 @@ export interface SegmentPlan {
   base: number;
   salt: number;
   openingState: RecordContent;
-  /** Of the opening state's record: the largest time so far. */
+  /** Of the opening state's record: the largest time so far, or where the clock was reset to. */
   timeUs: number;
 }
 

@@ -13,6 +13,7 @@ import {
   writeUuid,
 } from "../../core/identifiers.js";
 import { createRandom } from "../../core/random.js";
+import { TIME_LIMIT_US } from "../../core/timestamps.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -28,7 +29,27 @@ t.test("layout: 48 bits of milliseconds, version 7, variant 10", async (t) => {
   t.equal(uuidV7TimeMs("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"), Date.parse("2022-02-22T19:22:22Z"));
   t.equal(uuidV7TimeUs("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"), Date.parse("2022-02-22T19:22:22Z") * 1000);
   t.equal(generateUuidV7(0, zeros), "00000000-0000-7000-8000-000000000000");
-  t.equal(generateUuidV7(2 ** 48 - 1, ones), "ffffffff-ffff-7fff-bfff-ffffffffffff");
+  t.equal(generateUuidV7(TIME_LIMIT_US / 1000 - 1, ones), "082f79cd-8fff-7fff-bfff-ffffffffffff");
+});
+
+t.test("a time that no clock can be right about counts as 1970, so that a right one takes over again", async (t) => {
+  const before = generateUuidV7(MS, ones);
+  const glitches = [
+    -1,
+    -1e15,
+    TIME_LIMIT_US / 1000,
+    2 ** 48,
+    2 ** 48 + MS,
+    8.64e15,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+  ];
+  for (const glitch of glitches) {
+    t.equal(generateUuidV7(glitch, zeros), "00000000-0000-7000-8000-000000000000", String(glitch));
+    const during = generateUuidV7(glitch, zeros, before);
+    t.ok(isUuidV7(during) && during > before && uuidV7TimeMs(during) <= MS + 1, `${glitch} counts on`);
+    t.equal(uuidV7TimeMs(generateUuidV7(MS + 2, zeros, during)), MS + 2, "and ends with the glitch");
+  }
 });
 
 t.test("only canonical lower-case UUIDv7 texts are ids", async (t) => {

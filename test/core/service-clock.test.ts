@@ -1,6 +1,13 @@
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { createFollowingClock, createServiceClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
+import {
+  clockFault,
+  createFollowingClock,
+  createServiceClock,
+  monotonicMs,
+  wallClockUs,
+} from "../../core/service-clock.js";
+import { TIME_LIMIT_US } from "../../core/timestamps.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -19,6 +26,47 @@ t.test("every time is max(wall, last + 1 µs)", async (t) => {
     last = time;
   }
   t.pass("10000 ticks");
+});
+
+t.test("a wall clock that is wrong for certain takes no later time along", async (t) => {
+  let wall = 1_795_200_000_000_000;
+  const clock = createServiceClock(() => wall);
+  const before = clock.tick();
+  for (const glitch of [
+    TIME_LIMIT_US,
+    TIME_LIMIT_US + 0.5,
+    2 ** 53,
+    8.64e18,
+    Number.POSITIVE_INFINITY,
+    -1,
+    Number.NaN,
+  ]) {
+    wall = glitch;
+    const last = clock.lastUs;
+    t.equal(clock.tick(), last + 1, String(glitch));
+  }
+  wall = before + 1_000;
+  t.equal(clock.tick(), wall, "right again");
+  wall = TIME_LIMIT_US - 1;
+  t.equal(clock.tick(), wall, "the last time that counts");
+});
+
+t.test("a fault says how far the service's clock is ahead, from a minute on", async (t) => {
+  const wall = 1_795_200_000_000_000;
+  for (const ahead of [-1e12, -1, 0, 1, 60_000_000]) t.equal(clockFault(wall + ahead, wall), null, String(ahead));
+  const cases: [aheadUs: number, said: RegExp][] = [
+    [60_000_001, / 1 minutes ahead of the machine's, at 2026-11-20T18:41:00\.000001Z:.*check --reset-clock/],
+    [119 * 60e6, / 119 minutes ahead/],
+    [120 * 60e6, / 2 hours ahead/],
+    [47.9 * 3600e6, / 47 hours ahead/],
+    [3652 * 86_400e6, / 3652 days ahead of the machine's, at 2036-11-19T/],
+  ];
+  for (const [ahead, said] of cases) t.match(clockFault(wall + ahead, wall), said);
+  t.match(
+    clockFault(wall, Date.UTC(2300, 0, 1) * 1000),
+    /the machine's clock is wrong, it says 2300-01-01T.* 2026-11-20T/,
+  );
+  t.match(clockFault(wall, -5), /ahead of the machine's/, "before 1970");
 });
 
 t.test("a clock without a past begins above zero, which means null in records", async (t) => {

@@ -51,7 +51,7 @@ t.test("the command tells how far it is, up to the end of the store", async (t) 
   };
   const printed = t.capture(console, "log");
   const isOk = await check(
-    { data: service.dataDirectory, json: true },
+    { data: service.dataDirectory, json: true, "reset-clock": false },
     new CheckProgressLine({ isTTY: false, write: (text) => texts.push(text) }, minutes),
   );
   t.equal(isOk, true);

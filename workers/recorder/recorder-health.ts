@@ -23,6 +23,8 @@ export interface HealthSources {
   retentionFault(): string | null;
   /** What became of the directory's lock; null while it stands. */
   lockFault(): string | null;
+  /** What is wrong with the clock; null while it is right. */
+  clockFault(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
@@ -99,14 +101,13 @@ export class RecorderHealth {
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns, retentionFault } = this.#sources;
+    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault } = this.#sources;
     const faults: string[] = [];
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");
     if (damagedRuns > 0) faults.push(`${damagedRuns} runs that have not ended lost records to damage of the log`);
-    const retention = retentionFault();
-    if (retention !== null) faults.push(retention);
+    for (const fault of [retentionFault(), clockFault()]) if (fault !== null) faults.push(fault);
     return faults;
   }
 }

@@ -204,9 +204,13 @@ export class RecorderState implements World {
     return at < 0 ? 1 : this.#lastRevisions.get(at) + 1;
   }
 
-  /** The largest time of any record: the clock goes on above it. */
+  /** The largest time of any record since the clock was reset: the clock goes on above it. */
   get lastTimeUs(): number {
     return this.#lastTimeUs;
+  }
+
+  resetClock(timeUs: number): void {
+    this.#lastTimeUs = timeUs;
   }
 
   get runCount(): number {
@@ -445,7 +449,8 @@ export class RecorderState implements World {
 
   #restoreOpeningState(body: Uint8Array): void {
     const state = decodeOpeningState(body);
-    this.#lastTimeUs = Math.max(this.#lastTimeUs, state.lastTimeUs);
+    // Less than before where the clock was reset: see reset-clock.ts.
+    this.#lastTimeUs = state.lastTimeUs;
     if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
       this.#lastRunId = state.lastRunId;
     }

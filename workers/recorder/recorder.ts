@@ -1,7 +1,7 @@
 import { since } from "../../core/health.js";
 import { storedEnd } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
-import { createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
 import { CaptureLedger } from "../../storage/capture-ledger.js";
 import { capturePath } from "../../storage/capture-path.js";
 import { CaptureStore } from "../../storage/capture-store.js";
@@ -266,6 +266,7 @@ export class Recorder implements MessageIntake {
         snapshotFault: () => this.#snapshots?.fault ?? null,
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => this.#watch.lockFault,
+        clockFault: () => clockFault(clock.lastUs, this.#environment.wallUs()),
         damagedRuns: opened.damagedRuns,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,

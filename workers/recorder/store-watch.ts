@@ -49,6 +49,8 @@ export class StoreWatch {
   async #look(): Promise<void> {
     await this.#lookAtLock();
     await this.lookAtFiles();
+    // The clock too may have become wrong, or right, without anything else that happens.
+    if (!this.#isStopped) this.#options.onChange();
   }
 
   /** Whether what was written can be found by the next start: at the end too, since the last look may be some seconds old. Never rejects. */

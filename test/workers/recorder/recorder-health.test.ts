@@ -15,6 +15,7 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
       snapshotFault: () => null,
       retentionFault: () => null,
       lockFault: () => null,
+      clockFault: () => null,
       ahead: () => ({ bytes: 0, isBehind: false }),
       connections: () => 0,
     },
