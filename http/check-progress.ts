@@ -1,8 +1,13 @@
+import { isatty } from "node:tty";
 import type { CheckProgress } from "../storage/check-store.js";
+import { writeOnStandardError } from "./standard-error.js";
 
 /** On a terminal the line is written anew so often; elsewhere a line of its own comes so often, the first one after as long. */
 const TERMINAL_MS = 200;
 const LINES_MS = 10_000;
+
+/** Not `process.stderr`: where its disk is full, that ends the process. */
+const STANDARD_ERROR = { isTTY: isatty(2), write: writeOnStandardError };
 
 const ERASE_LINE = "\r\u001b[K";
 
@@ -15,7 +20,7 @@ export class CheckProgressLine {
   #isShown = false;
 
   constructor(
-    stream: { isTTY?: boolean; write(text: string): unknown } = process.stderr,
+    stream: { isTTY?: boolean; write(text: string): unknown } = STANDARD_ERROR,
     nowMs = () => performance.now(),
   ) {
     this.#stream = stream;

@@ -12,8 +12,10 @@ import {
   type OptionValues,
   SERVE_OPTIONS,
 } from "./command-options.js";
+import { OutputError, print } from "./command-output.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
 import { SERVICE_VERSION } from "./service-version.js";
+import { sayOnStandardError } from "./standard-error.js";
 
 const KNOWN_NAMES = new Set(
   [
@@ -39,7 +41,9 @@ export function commandLine(): Command {
   const program = new Command("inspection-service")
     .description("Keeps, serves and pushes what the inspection cell produced.")
     .version(SERVICE_VERSION)
-    .showHelpAfterError("(--help lists all options)");
+    .showHelpAfterError("(--help lists all options)")
+    // Subcommands take it over.
+    .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError });
   addCommand(
     program,
     "serve",
@@ -88,6 +92,17 @@ export function commandLine(): Command {
     COMMANDS.removeKey,
   );
   return program;
+}
+
+/** For commander, which ends the process by itself behind it. */
+function printOrExit(text: string): void {
+  try {
+    print(text);
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    if (!error.isReaderGone) sayOnStandardError(`inspection-service: ${error.message}\n`);
+    process.exit(1);
+  }
 }
 
 function addCommand<Declarations extends OptionDeclarations>(

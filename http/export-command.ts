@@ -12,12 +12,14 @@ import { StorageError } from "../storage/storage-error.js";
 import { inputOf } from "../workers/artefacts/artefact-pool.js";
 import { artefactTasks } from "../workers/artefacts/artefact-tasks.js";
 import type { ExportCommandOptions } from "./command-options.js";
+import { printLine } from "./command-output.js";
 import { entryBody } from "./entry-body.js";
 import { LOSS_FILE, lossAnswer, lossMessage } from "./export-loss.js";
 import { type ExportTarget, exportTarget } from "./export-target.js";
 import { MadeFiles, type MakeArtefact } from "./made-files.js";
 import type { StreamBody } from "./reply.js";
 import { UsageError } from "./resolve-options.js";
+import { sayOnStandardError } from "./standard-error.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 
 const PIECE_BYTES = 1024 * 1024;
@@ -46,15 +48,15 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
     if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
     const target = await exportTarget(nodeFileSystem, to);
     const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
-    console.log(
+    printLine(
       `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target.path}` +
         (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
     );
     const { run, loss } = stored;
     if (loss === null) return true;
     const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} files of it cannot be made any more`;
-    console.error(
-      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; ${target.path}/${LOSS_FILE} tells of it`,
+    sayOnStandardError(
+      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; ${target.path}/${LOSS_FILE} tells of it\n`,
     );
     return false;
   } finally {
@@ -103,7 +105,7 @@ async function writeRun(
         leftOut.push(`${entry.name}: ${(error as Error).message}`);
         continue;
       }
-      if (names[at] !== entry.name) console.log(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
+      if (names[at] !== entry.name) printLine(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
     }
     if (loss !== null)
       await writeAnswer(

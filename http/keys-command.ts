@@ -1,19 +1,27 @@
 import { createKey } from "./api-keys.js";
 import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./command-options.js";
+import { printLine } from "./command-output.js";
 import { changeKeyFile, readKeyFile } from "./key-file.js";
 import { UsageError } from "./resolve-options.js";
 
 /** `keys add`: prints the key, the only time that it can be seen. */
 export async function addKey({ file, scope, name }: KeysAddOptions): Promise<void> {
   const { key, stored } = createKey(scope, new Date().toISOString(), name);
-  await told(changeKeyFile(needed(file, "file"), "createIfMissing", (keys) => [...keys, stored]));
-  console.log(key);
+  const path = needed(file, "file");
+  await told(changeKeyFile(path, "createIfMissing", (keys) => [...keys, stored]));
+  try {
+    printLine(key);
+  } catch (error) {
+    // Nobody has seen it, nor ever will.
+    await told(changeKeyFile(path, "mustExist", (keys) => keys.filter((one) => one.id !== stored.id)));
+    throw error;
+  }
 }
 
 /** `keys list`: one key a line, its name last. */
 export async function listKeys({ file }: KeysListOptions): Promise<void> {
   for (const { id, name, scope, created_at } of await told(readKeyFile(needed(file, "file")))) {
-    console.log(`${id} ${scope} ${created_at}${name === null ? "" : ` ${name}`}`);
+    printLine(`${id} ${scope} ${created_at}${name === null ? "" : ` ${name}`}`);
   }
 }
 

@@ -56,8 +56,12 @@ export class LogDestination {
     if (this.#piece === undefined) this.#next();
   }
 
-  /** At the end of the process: writes what still waits, as far as that is taken now or, by a slow reader, within a second. */
-  flushSync(): void {
+  /**
+   * At the end of the process: writes what still waits, as far as that is taken now or, by a slow reader, within a second.
+   * @returns why not all of it was taken, though somebody may read it; null where it was, or nobody reads
+   */
+  flushSync(): string | null {
+    let cause: string | null = null;
     const deadlineMs = performance.now() + LAST_WORDS_MS;
     // What is being written belongs to the system by now; what failed is tried once more.
     if (this.#retry !== undefined && this.#piece !== undefined) this.#waiting.unshift(this.#piece);
@@ -66,12 +70,17 @@ export class LogDestination {
       try {
         rest = rest.subarray(this.#sink.writeNow(rest));
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || performance.now() >= deadlineMs) break;
+        const { code = "EIO" } = error as NodeJS.ErrnoException;
+        if (code !== "EAGAIN" || performance.now() >= deadlineMs) {
+          if (!GONE.has(code)) cause = code;
+          break;
+        }
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WORDS_POLL_MS);
       }
     }
     clearTimeout(this.#retry);
     this.#isGone = true;
+    return cause;
   }
 
   #push(bytes: Buffer): void {

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { commandLine } from "./command-line.js";
+import { OutputError } from "./command-output.js";
 import { sayOnStandardError } from "./standard-error.js";
 
 /**
@@ -14,6 +15,7 @@ const EXPECTED: ReadonlySet<string> = new Set([
   "FileSystemError",
   "DemoCellError",
   "ExportError",
+  "OutputError",
 ]);
 
 try {
@@ -21,5 +23,7 @@ try {
 } catch (error) {
   const { name, message, stack } = error as Error;
   process.exitCode = 1;
-  sayOnStandardError(`inspection-service: ${EXPECTED.has(name) ? message : stack}\n`);
+  // Who reads no more has what it wanted.
+  const isQuiet = error instanceof OutputError && error.isReaderGone;
+  if (!isQuiet) sayOnStandardError(`inspection-service: ${EXPECTED.has(name) ? message : stack}\n`);
 }

@@ -1,3 +1,5 @@
+import { escaped } from "./escaped-text.js";
+
 /** Of a text in a line: what a client sent may be of any length. */
 const LONGEST_TEXT = 200;
 
@@ -69,11 +71,4 @@ function errorLines(error: unknown): string {
   const lines = String(stack ?? `${type}: ${message}`).split("\n");
   if (saysSomething(others)) lines.push(JSON.stringify(others));
   return lines.map((line) => `    ${escaped(line)}\n`).join("");
-}
-
-/** Control characters, other line ends, and what turns the direction of text. */
-function escaped(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) => {
-    return `\\u${(character.codePointAt(0) as number).toString(16).padStart(4, "0")}`;
-  });
 }

@@ -202,10 +202,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;
-    log.info({ front: listening.label }, "HTTP is served");
+    const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`;
+    log.info({ front: listening.label, url }, "HTTP is served");
     recorder.serving(listening.port);
     return {
-      url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
+      url,
       front: listening.label,
       cellSocketPath: ready.cellSocketPath,
       async stop(graceMs) {

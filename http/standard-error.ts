@@ -1,4 +1,5 @@
 import { openPipeAgain, writeToDescriptor, writeToDescriptorSync } from "../storage/file-system.js";
+import { escapedLines } from "./escaped-text.js";
 import { type LineSink, LogDestination } from "./log-destination.js";
 
 const STDOUT = 1;
@@ -10,13 +11,19 @@ export function standardError(): LineSink {
 }
 
 /**
- * stdout, for lines that people read. It may be full, or its reader gone: nothing of the service waits for it or ends by it.
+ * stdout, for lines that people read. It may be full, or its reader gone: nothing of the service waits for it or ends by it. What a full
+ * one has not taken when the process ends is told then, on stderr and by the exit code.
  * @param onGone called once a write has found that nobody reads it any more
  */
 export function standardOutput(onGone: () => void): (text: string) => void {
   const output = new LogDestination(streamSink(STDOUT), (lines) => `(${lines} lines were dropped)\n`, onGone);
-  process.on("exit", () => output.flushSync());
-  return (text) => output.write(`${text}\n`);
+  process.on("exit", () => {
+    const cause = output.flushSync();
+    if (cause === null) return;
+    sayOnStandardError(`inspection-service: stdout did not take all lines: ${cause}\n`);
+    process.exitCode ||= 1;
+  });
+  return (text) => output.write(`${escapedLines(text)}\n`);
 }
 
 /**
@@ -46,8 +53,13 @@ function streamSink(descriptor: number): LineSink {
   };
 }
 
-/** Says it now, on whatever stderr is; where that fails, the exit code is all that is left to say it. */
+/** Says it now, on whatever stderr is; where that fails, the exit code is all that is left to say it. @param text of whole lines */
 export function sayOnStandardError(text: string): void {
+  writeOnStandardError(escapedLines(text));
+}
+
+/** The same, of text that is meant for a terminal to obey. */
+export function writeOnStandardError(text: string): void {
   try {
     writeToDescriptorSync(STDERR, Buffer.from(text));
   } catch {

@@ -17,14 +17,17 @@ import { resetClock } from "../workers/recorder/reset-clock.js";
 import { SnapshotCheck, type SnapshotSummary } from "../workers/snapshot/check-snapshot.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
+import { OutputError, printLine } from "./command-output.js";
 import { describeSnapshot } from "./describe-snapshot.js";
 import { RecordVerifier, runOf } from "./record-verifier.js";
 import { UsageError } from "./resolve-options.js";
+import { sayOnStandardError } from "./standard-error.js";
 
 /** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
 export async function check(
   { data, json, "reset-clock": resetsClock }: CheckCommandOptions,
   progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
+  say: (line: string) => void = printLine,
 ): Promise<boolean> {
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   try {
@@ -41,10 +44,10 @@ export async function check(
     progress.end();
     const snapshot = folds?.summary ?? null;
     const summary = { runs: verifier.runs, ...result.summary, snapshot };
-    if (json) console.log(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
+    if (json) say(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
     else {
-      if (clock !== undefined) console.log(`clock: ${clock.message}`);
-      printCheck(result, verifier.runs, snapshot);
+      if (clock !== undefined) say(`clock: ${clock.message}`);
+      printCheck(result, verifier.runs, snapshot, say);
     }
     return result.ok;
   } finally {
@@ -71,20 +74,25 @@ const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {
   of_no_use: "of no use",
 };
 
-function printCheck({ ok, findings, summary }: CheckResult, runs: number, snapshot: SnapshotSummary | null): void {
+function printCheck(
+  { ok, findings, summary }: CheckResult,
+  runs: number,
+  snapshot: SnapshotSummary | null,
+  say: (line: string) => void,
+): void {
   for (const { code, file, offset, lengthBytes, message } of findings) {
-    console.log(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
+    say(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
   }
-  if (summary.findings > findings.length) console.log(`… and ${summary.findings - findings.length} more`);
+  if (summary.findings > findings.length) say(`… and ${summary.findings - findings.length} more`);
   const { segments, records, lastSequence, logBytes, captureFiles, captureBytes, extents, extentBytes } = summary;
-  console.log(
+  say(
     `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
       `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
       `snapshot: ${snapshot === null ? "none" : `${snapshot.sizeBytes} bytes, ${VERDICTS[snapshot.verdict]}`}; ` +
       `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
       `${summary.findings} findings, ${summary.damages} damages`,
   );
-  console.log(ok ? "ok" : "DAMAGED");
+  say(ok ? "ok" : "DAMAGED");
 }
 
 /**
@@ -101,8 +109,6 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
   let printed = 0;
   let findings = 0;
   let unreadable = 0;
-  // Without a listener the error of a reader that left (inspect | head) would end the process before print()'s promise tells of it.
-  process.stdout.on("error", () => {});
   try {
     await inspectStore({
       dataDirectory,
@@ -116,22 +122,22 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
           unreadable++;
         }
         if (item.kind !== "record") findings++;
-        return print(item);
+        print(item);
       },
     });
   } catch (error) {
     // The reader has what it wanted.
-    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+    if (!(error instanceof OutputError && error.isReaderGone)) throw error;
   } finally {
     await dataDirectory.release();
   }
   const asksForOne = options.sequence !== null || options.segment !== null || options.run !== null;
   if (asksForOne && printed === 0) {
-    console.error(findings === 0 ? "no such record" : "no such record: what was found instead is above");
+    sayLine(findings === 0 ? "no such record" : "no such record: what was found instead is above");
     return false;
   }
   const hasAll = unreadable === 0 || (options.sequence !== null && printed > 0);
-  if (!hasAll) console.error("the disk does not give all of the log: what it does not stands above, behind the rest");
+  if (!hasAll) sayLine("the disk does not give all of the log: what it does not stands above, behind the rest");
   return hasAll;
 }
 
@@ -144,12 +150,12 @@ function isOfSegment(path: string, segment: number | null): boolean {
 async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
   try {
     const head = await describeSnapshot(nodeFileSystem, dataDirectory.snapshotPath);
-    if (head === null) console.error("no snapshot");
-    else console.log(JSON.stringify(head));
+    if (head === null) sayLine("no snapshot");
+    else printLine(JSON.stringify(head));
     return head !== null;
   } catch (error) {
     if (!(error instanceof SnapshotError)) throw error;
-    console.error(`the newest snapshot is of no use: ${error.message}`);
+    sayLine(`the newest snapshot is of no use: ${error.message}`);
     return false;
   } finally {
     await dataDirectory.release();
@@ -190,8 +196,7 @@ function runOfUndamaged(record: LogRecord): string | null {
 
 const TYPE_NAMES = new Map(Object.entries(RECORD_TYPE).map(([name, type]) => [String(type), name]));
 
-/** Resolves when the line is out: a slow reader slows the walk, and nothing piles up. */
-function print(item: InspectedItem): Promise<void> {
+function print(item: InspectedItem): void {
   const line =
     item.kind !== "record"
       ? item
@@ -204,9 +209,11 @@ function print(item: InspectedItem): Promise<void> {
           length: item.location.length,
           ...(item.error === null ? { content: item.content } : { error: item.error }),
         };
-  return new Promise((resolve, reject) => {
-    process.stdout.write(`${JSON.stringify(line)}\n`, (error) => (error ? reject(error) : resolve()));
-  });
+  printLine(JSON.stringify(line));
+}
+
+function sayLine(text: string): void {
+  sayOnStandardError(`${text}\n`);
 }
 
 function describe(record: LogRecord): unknown {
