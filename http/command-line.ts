@@ -28,13 +28,21 @@ const KNOWN_NAMES = new Set(
 const COMMANDS = {
   serve: async () => (await import("./serve-command.js")).serve,
   demo: async () => (await import("./demo-command.js")).demo,
-  check: async () => (await import("./store-commands.js")).check,
-  inspect: async () => (await import("./store-commands.js")).inspect,
-  exportRun: async () => (await import("./export-command.js")).exportRun,
-  addKey: async () => (await import("./keys-command.js")).addKey,
-  listKeys: async () => (await import("./keys-command.js")).listKeys,
-  removeKey: async () => (await import("./keys-command.js")).removeKey,
+  check: async () => warning((await import("./store-commands.js")).check),
+  inspect: async () => warning((await import("./store-commands.js")).inspect),
+  exportRun: async () => warning((await import("./export-command.js")).exportRun),
+  addKey: async () => warning((await import("./keys-command.js")).addKey),
+  listKeys: async () => warning((await import("./keys-command.js")).listKeys),
+  removeKey: async () => warning((await import("./keys-command.js")).removeKey),
 };
+
+/** With the warnings on stderr, where the service has its log. */
+function warning<Options, Outcome>(run: (options: Options) => Promise<Outcome>) {
+  return (options: Options, warnings: readonly string[]): Promise<Outcome> => {
+    for (const line of warnings) sayOnStandardError(`inspection-service: ${line}\n`);
+    return run(options);
+  };
+}
 
 /** The command line of decisions.md. An action resolves with the process's exit code. */
 export function commandLine(): Command {
@@ -111,7 +119,7 @@ function addCommand<Declarations extends OptionDeclarations>(
   description: string,
   declarations: Declarations,
   // biome-ignore lint/suspicious/noConfusingVoidType: an action without an outcome returns nothing
-  load: () => Promise<(options: OptionValues<Declarations>) => Promise<boolean | void>>,
+  load: () => Promise<(options: OptionValues<Declarations>, warnings: readonly string[]) => Promise<boolean | void>>,
 ): Command {
   const command = program.command(name).description(description);
   // Names by the keys that commander gives them: --base-url comes as baseUrl.
@@ -127,15 +135,17 @@ function addCommand<Declarations extends OptionDeclarations>(
   command.action(async (given: Record<string, string | true>) => {
     const flags: Record<string, string | true> = {};
     for (const [key, value] of Object.entries(given)) flags[nameOfKey.get(key) ?? key] = value;
+    const warnings: string[] = [];
     const sources: OptionSources = {
       flags,
       environment: process.env,
       readConfiguration,
       knownNames: KNOWN_NAMES,
+      warn: (line) => warnings.push(line),
     };
     const values = await resolveOptions(declarations, sources);
     const run = await load();
-    const outcome = await run(values);
+    const outcome = await run(values, warnings);
     if (outcome === false) process.exitCode = 1;
   });
   return command;

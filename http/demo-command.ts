@@ -24,7 +24,7 @@ const RETAINED_BYTES = 2 * 1024 ** 3;
  * when the cell has made all its runs; a signal ends all, and so does a stdout or stderr whose reader is gone.
  * @throws DemoCellError when the cell ended by an error, once the service has ended too
  */
-export async function demo(options: DemoOptions): Promise<void> {
+export async function demo(options: DemoOptions, warnings: readonly string[]): Promise<void> {
   let leave = (): void => {};
   const left = new Promise<"left">((resolve) => (leave = () => resolve("left")));
   const stopped = Promise.race([untilSignal(), left]);
@@ -33,6 +33,7 @@ export async function demo(options: DemoOptions): Promise<void> {
   const receiver = await startDemoReceiver();
   const plan = demoPlan(options, owner);
   const service = await startServing(plan.serveOptions, {
+    warnings,
     say,
     onLogGone: leave,
     async beforeOpening(recorder) {

@@ -13,6 +13,8 @@ export interface OptionSources {
   readConfiguration(path: string): Promise<unknown>;
   /** Names of the options of all commands: an environment variable is unknown when none has it. */
   knownNames: ReadonlySet<string>;
+  /** Takes a line about what was ignored. */
+  warn(line: string): void;
 }
 
 const PREFIX = "INSPECTION_";
@@ -20,6 +22,12 @@ const PREFIX = "INSPECTION_";
 export function environmentName(option: string): string {
   return PREFIX + option.toUpperCase().replaceAll("-", "_");
 }
+
+/** What Docker links and Kubernetes set for a service called "inspection", in a variable that is ours too. */
+const LINK_VALUE = /^(?:tcp|udp|sctp):\/\//;
+const LINKED_OPTION = "port";
+/** Of variables that no option has: an orchestrator sets seven for each of its services. */
+const NAMES_SHOWN = 10;
 
 /**
  * Each option from the first source that has it: command line, environment, configuration file, default.
@@ -29,13 +37,20 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
   declarations: Declarations,
   sources: OptionSources,
 ): Promise<OptionValues<Declarations>> {
-  refuseUnknownVariables(sources);
+  warnOfUnknownVariables(sources);
   const given = (name: string): { text: string; where: string } | undefined => {
     const flag = sources.flags[name];
     if (flag !== undefined) return { text: String(flag), where: `--${name}` };
     const variable = environmentName(name);
     const text = sources.environment[variable];
-    return text === undefined || text === "" ? undefined : { text, where: variable };
+    if (text === undefined || text === "") return undefined;
+    if (name === LINKED_OPTION && LINK_VALUE.test(text)) {
+      sources.warn(
+        `${variable} is ignored: ${JSON.stringify(text)} is what an orchestrator sets for a service of its own`,
+      );
+      return undefined;
+    }
+    return { text, where: variable };
   };
   const configPath = "config" in declarations ? given("config")?.text : undefined;
   const configuration = configPath === undefined ? {} : await readConfiguration(declarations, sources, configPath);
@@ -55,13 +70,17 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
   return values as OptionValues<Declarations>;
 }
 
-function refuseUnknownVariables({ environment, knownNames }: OptionSources): void {
+/** Other programs and orchestrators have variables that begin as ours do: none of them stops a start. */
+function warnOfUnknownVariables({ environment, knownNames, warn }: OptionSources): void {
   const known = new Set([...knownNames].map(environmentName));
-  for (const name of Object.keys(environment)) {
-    if (name.startsWith(PREFIX) && !known.has(name)) {
-      throw new UsageError(`${name}: no option has this name; known are ${[...known].sort().join(", ")}`);
-    }
-  }
+  const unknown = Object.keys(environment)
+    .filter((name) => name.startsWith(PREFIX) && !known.has(name))
+    .sort();
+  if (unknown.length === 0) return;
+  const more = unknown.length > NAMES_SHOWN ? ` and ${unknown.length - NAMES_SHOWN} more` : "";
+  warn(
+    `ignored, since no option has such a name: ${unknown.slice(0, NAMES_SHOWN).join(", ")}${more} (--help lists all)`,
+  );
 }
 
 async function readConfiguration(

@@ -24,6 +24,8 @@ const STOP_GRACE_MS = 7_000;
 
 /** What a command does around the service. */
 export interface ServingHooks {
+  /** Of the options, for the log. */
+  warnings: readonly string[];
   /** Takes a line for stdout. */
   say(line: string): void;
   /** Nobody reads stderr any more. */
@@ -34,6 +36,8 @@ export interface ServingHooks {
 
 /** Starts the service by its options and says where it listens. @throws UsageError for options that do not fit together */
 export async function startServing(options: ServeOptions, hooks: ServingHooks): Promise<Service> {
+  const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"], hooks.onLogGone);
+  for (const line of [...hooks.warnings, ...environmentWarnings()]) log.warn(line);
   const keysPath = options["api-keys"];
   if (!options.open && keysPath === null && !isLoopback(options.host)) {
     throw new UsageError(
@@ -44,7 +48,6 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
-  const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"], hooks.onLogGone);
   const recorder = await recorderOptions(options);
   const tls = tlsFiles(options);
   await hooks.beforeOpening?.(recorder);
@@ -86,9 +89,10 @@ export function untilSignal(): Promise<NodeJS.Signals> {
 }
 
 /** `serve`: until a signal asks it to end. It goes on where nobody reads what it says: a supervisor may close both streams. */
-export async function serve(options: ServeOptions): Promise<void> {
+export async function serve(options: ServeOptions, warnings: readonly string[]): Promise<void> {
   const signal = untilSignal();
   const service = await startServing(options, {
+    warnings,
     say: standardOutput(() => {}),
     // What is recorded from now on is not the demo's to remove.
     beforeOpening: () => unmarkStore(options.data),
@@ -99,6 +103,11 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 export function stopGracefully(service: Service): Promise<void> {
   return service.stop(STOP_GRACE_MS);
+}
+
+function environmentWarnings(): string[] {
+  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED !== "0") return [];
+  return ["NODE_TLS_REJECT_UNAUTHORIZED=0: webhooks go to receivers whatever certificate they show; use --webhook-ca"];
 }
 
 function allowedHosts(options: ServeOptions): Promise<AllowedHosts> {

@@ -88,7 +88,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["keys", "remove", "--file", notJson, "--id", "0123456789ab"], /is not JSON/],
     [["serve", ...data, "extra"], /too many arguments/],
     [["nonsense"], /unknown command 'nonsense'/],
-    [["serve", ...data], /INSPECTION_PROT/, { INSPECTION_PROT: "1" }],
+    [["serve", "--data", "x"], /INSPECTION_PORT: "tcp:\/" is not allowed/, { INSPECTION_PORT: "tcp:/" }],
     [["serve", ...data], /INSPECTION_DURABILITY: "half"/, { INSPECTION_DURABILITY: "half" }],
     [["serve", ...data, "--config", join(folder, "absent.json")], /--config: .*ENOENT/],
     [["serve", ...data, "--config", notJson], /is not JSON/],
@@ -199,6 +199,34 @@ t.test("options come from the environment and the file too", async (t) => {
   const service = await start(t, { environment: { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" } });
   t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
   t.equal((await rawRequest(service.port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200);
+});
+
+t.test("variables of others that begin as ours do stop nothing, and are named in one line", async (t) => {
+  // As Kubernetes sets them for services called "inspection" and "inspection-console".
+  const links = Object.fromEntries(
+    ["INSPECTION", "INSPECTION_CONSOLE"].flatMap((service) => [
+      [`${service}_SERVICE_HOST`, "10.96.0.7"],
+      [`${service}_SERVICE_PORT`, "80"],
+      [`${service}_PORT_80_TCP`, "tcp://10.96.0.7:80"],
+      [`${service}_PORT_80_TCP_ADDR`, "10.96.0.7"],
+      [`${service}_PORT`, "tcp://10.96.0.7:80"],
+    ]),
+  );
+  const environment = { ...links, INSPECTION_PROT: "9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+  const service = await start(t, { environment });
+  const { code, stderr } = await service.end();
+  t.equal(code, 0);
+  const warnings = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .filter(({ level }) => level === 40);
+  const unknown =
+    /^ignored, since no option has such a name: INSPECTION_CONSOLE_PORT, .*INSPECTION_PROT, INSPECTION_SERVICE_HOST/;
+  t.match(warnings, listOf({ msg: unknown }, { msg: /^NODE_TLS_REJECT_UNAUTHORIZED=0: / }));
+  const listed = await runCommand(["inspect", "--data", service.dataDirectory], { "INSPECTION_\u001b[2J": "x" });
+  t.equal(listed.code, 0);
+  t.match(listed.stderr, /^inspection-service: ignored, .*: INSPECTION_\\u001b\[2J \(--help lists all\)\n$/);
 });
 
 t.test("--open serves on every address", async (t) => {

@@ -1,6 +1,7 @@
 import t from "tap";
 import { DEMO_OPTIONS, SERVE_OPTIONS } from "../../http/command-options.js";
 import { environmentName, type OptionSources, resolveOptions } from "../../http/resolve-options.js";
+import { listOf } from "../helpers/list-of.js";
 
 const KNOWN = new Set(Object.keys(DEMO_OPTIONS));
 
@@ -9,7 +10,7 @@ function sources(
   environment: OptionSources["environment"] = {},
   configuration?: unknown,
 ): OptionSources {
-  return { flags, environment, knownNames: KNOWN, readConfiguration: async () => configuration };
+  return { flags, environment, knownNames: KNOWN, readConfiguration: async () => configuration, warn: () => {} };
 }
 
 const resolve = (...given: Parameters<typeof sources>) => resolveOptions(SERVE_OPTIONS, sources(...given));
@@ -163,12 +164,43 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
   }
 });
 
-t.test("names that no option has are refused", async (t) => {
-  await t.rejects(resolve({}, { INSPECTION_PROT: "1" }), {
-    name: "UsageError",
-    message: /INSPECTION_PROT: no option.*INSPECTION_PORT/,
+t.test("what others set in variables of our prefix is ignored with a line", async (t) => {
+  const warned = async (environment: OptionSources["environment"], flags: OptionSources["flags"] = {}) => {
+    const lines: string[] = [];
+    const warn = (line: string) => lines.push(line);
+    const { port } = await resolveOptions(SERVE_OPTIONS, { ...sources(flags, environment, { port: 7 }), warn });
+    return { port, lines };
+  };
+  t.strictSame(await warned({ INSPECTION_SEED: "1", INSPECTIONS: "1", inspection_port: "x" }), {
+    port: 8000,
+    lines: [],
   });
-  await resolve({}, { INSPECTION_SEED: "1" });
+  t.match(await warned({ INSPECTION_PROT: "1" }), {
+    port: 8000,
+    lines: listOf(/no option has such a name: INSPECTION_PROT \(/),
+  });
+  const many = Object.fromEntries(Array.from({ length: 34 }, (_, n) => [`INSPECTION_LINE${n}_SERVICE_HOST`, "x"]));
+  t.match((await warned(many)).lines, listOf(/: INSPECTION_LINE0_SERVICE_HOST, .* and 24 more \(/));
+  for (const link of ["tcp://10.0.0.1:80", "udp://[fd00::1]:9", "sctp://x"]) {
+    const environment = { INSPECTION_PORT: link };
+    t.match(await warned(environment), { port: 8000, lines: listOf(/^INSPECTION_PORT is ignored: "/) });
+    t.match(await warned(environment, { config: "f.json" }), { port: 7 }, "the file has its turn");
+    t.strictSame(await warned(environment, { port: "9" }), { port: 9, lines: [] });
+    await t.rejects(resolve({ port: link }), { name: "UsageError" }, "on the command line it is meant");
+  }
+  for (const wrong of ["80 ", "tcp", "http://10.0.0.1:80", "tcp:10.0.0.1", " tcp://x", "-1", "65536"]) {
+    await t.rejects(
+      resolve({}, { INSPECTION_PORT: wrong }),
+      { name: "UsageError", message: /^INSPECTION_PORT: / },
+      wrong,
+    );
+  }
+  await t.rejects(resolve({}, { INSPECTION_RETAIN_DAYS: "tcp://10.0.0.1:80" }), {
+    message: /^INSPECTION_RETAIN_DAYS: /,
+  });
+});
+
+t.test("names that no option has are refused in the file", async (t) => {
   await t.rejects(resolve({ config: "f.json" }, {}, { prot: 1 }), {
     message: /f.json, "prot": no option of this command.*port/,
   });
