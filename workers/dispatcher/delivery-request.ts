@@ -88,7 +88,9 @@ export function sendDelivery(
         return false;
       },
       onComplete() {
-        connections.giveBack(over);
+        // An answer that came early: the rest of this body would stand before the next request.
+        if (over.isSending) connections.drop(over);
+        else connections.giveBack(over);
         end(null);
       },
       onUpgrade(_statusCode, _headers, socket) {

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher } from "undici";
 import { LIMITS } from "../../core/limits.js";
 
@@ -7,6 +8,7 @@ export class ReceiverConnection {
   readonly #client: Client;
   /** How often it was connected: undici connects anew when it finds the receiver's end closed before it sends. */
   #connects = 0;
+  #socket: Socket | null = null;
 
   constructor(
     origin: string,
@@ -14,13 +16,26 @@ export class ReceiverConnection {
     onDisconnect: (connection: ReceiverConnection) => void,
   ) {
     this.origin = origin;
-    this.#client = new Client(origin, { connect, pipelining: 1, maxHeaderSize: LIMITS.answerHeaderMostBytes });
+    this.#client = new Client(origin, {
+      connect: (target, callback) =>
+        connect(target, (...connected) => {
+          this.#socket = connected[1];
+          callback(...connected);
+        }),
+      pipelining: 1,
+      maxHeaderSize: LIMITS.answerHeaderMostBytes,
+    });
     this.#client.on("connect", () => this.#connects++);
     this.#client.on("disconnect", () => onDisconnect(this));
   }
 
   get connects(): number {
     return this.#connects;
+  }
+
+  /** The system has not taken all of the request yet. */
+  get isSending(): boolean {
+    return (this.#socket?.writableLength ?? 0) > 0;
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handlers: Dispatcher.DispatchHandlers): void {

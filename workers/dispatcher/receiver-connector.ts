@@ -3,6 +3,7 @@ import { rootCertificates } from "node:tls";
 import { buildConnector } from "undici";
 import { addressFault } from "../../core/address-policy.js";
 import { LIMITS } from "../../core/limits.js";
+import { holdWriteErrors } from "./held-write-errors.js";
 import type { LookupCallback } from "./name-lookups.js";
 import { type ReceiverRanges, receiverPolicy } from "./receiver-policy.js";
 
@@ -67,9 +68,12 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
         return callback(new Error("the connection was closed as soon as it was made"), null);
       }
       const fault = addressFault(socket.remoteAddress, port, policy(port));
-      if (fault === undefined) return callback(null, socket);
-      socket.destroy();
-      refuse(fault);
+      if (fault !== undefined) {
+        socket.destroy();
+        return refuse(fault);
+      }
+      holdWriteErrors(socket);
+      callback(null, socket);
     });
   };
 }
