@@ -20,9 +20,12 @@ export interface DeliveryAttempt {
   completedAtUs: number;
   /** Null: no answer came. */
   statusCode: number | null;
-  /** At most `LIMITS.answerBodyBytes` of it, as text; where it was cut, the text says so at its end. */
+  /** At most `LIMITS.answerBodyBytes` of it, as text. */
   responseBody: string | null;
+  /** At most `LIMITS.answerHeaderBytes` of them. */
   responseHeaders: Record<string, string> | null;
+  /** There was more of body or headers than is kept, or the body broke off. */
+  responseTruncated: boolean;
   /** Null: the receiver took the event (2xx). */
   error: string | null;
 }

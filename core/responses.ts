@@ -129,6 +129,7 @@ export interface WebhookDeliveryAttemptResponse {
   status_code: number | null;
   response_body: string | null;
   response_headers: Record<string, string> | null;
+  response_truncated: boolean;
   error: string | null;
 }
 

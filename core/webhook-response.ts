@@ -111,6 +111,7 @@ function attemptResponse(attempt: DeliveryAttempt): WebhookDeliveryAttemptRespon
     status_code: attempt.statusCode,
     response_body: attempt.responseBody,
     response_headers: attempt.responseHeaders,
+    response_truncated: attempt.responseTruncated,
     error: attempt.error,
   };
 }

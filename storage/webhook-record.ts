@@ -136,7 +136,18 @@ export function decodeDeliveryBody(body: Uint8Array): { history: DeliveryAttempt
   if (!isWhole || (payload !== null && typeof payload !== "string")) {
     throw new RecordDecodeError("a delivery without its history");
   }
-  return { history: history as unknown as DeliveryAttempt[], payload };
+  return { history: history.map(attemptOf), payload };
+}
+
+/** How releases before `responseTruncated` said it: at the end of the body, and in a header of a name that no header can have. */
+const CUT_BODY = /… \[cut: \d+ bytes kept\]$/;
+const CUT_HEADERS = "…";
+
+function attemptOf(stored: Record<string, unknown>): DeliveryAttempt {
+  if (stored.responseTruncated !== undefined) return stored as unknown as DeliveryAttempt;
+  const { responseBody: body, responseHeaders: headers } = stored;
+  const isCut = (typeof body === "string" && CUT_BODY.test(body)) || (isPlainObject(headers) && CUT_HEADERS in headers);
+  return { ...(stored as unknown as DeliveryAttempt), responseTruncated: isCut };
 }
 
 function decodeMap(body: Uint8Array): Record<string, unknown> {

@@ -104,6 +104,9 @@ export const WEBHOOK_SCHEMAS = {
         },
         NO_ANSWER,
       ),
+      response_truncated: flag(
+        "Whether body or headers were longer than what is kept, or the body broke off. False where no answer came.",
+      ),
       error: nullable(text("Why the attempt failed, for people."), NO_ERROR),
     },
     {},

@@ -184,7 +184,13 @@ export class DeskBench {
     const error = isTaken ? null : "the receiver answered 500";
     const attempt: DeliveryAttempt = {
       ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: this.tick(), error },
-      ...{ statusCode: isTaken ? 204 : 500, responseHeaders: {}, responseBody: "", ...answer },
+      ...{
+        statusCode: isTaken ? 204 : 500,
+        responseHeaders: {},
+        responseBody: "",
+        responseTruncated: false,
+        ...answer,
+      },
     };
     const isRetried = !isTaken && !isLast && job.attempts > 1;
     const next: DeliveryReport["next"] = isTaken

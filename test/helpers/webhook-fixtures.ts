@@ -36,7 +36,12 @@ export function failedDelivery(runId: string | null): Delivery {
 
 export const ATTEMPT: DeliveryAttempt = {
   ...{ attemptNumber: 3, startedAtUs: TIME_US + 5, completedAtUs: TIME_US + 8, statusCode: 503 },
-  ...{ responseBody: "no\u0000", responseHeaders: { "retry-after": "1" }, error: "the receiver answered 503" },
+  ...{
+    responseBody: "no\u0000",
+    responseHeaders: { "retry-after": "1" },
+    responseTruncated: true,
+    error: "the receiver answered 503",
+  },
 };
 
 export function webhookChanges(runId: string): WebhookChange[] {

@@ -12,6 +12,7 @@ import { failureNote } from "../../core/webhook-response.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import type { RecordLocation } from "../../storage/log-batch.js";
 import { MemorySnapshot } from "../../storage/memory-snapshot.js";
+import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
 import { decodeIndex, deliveryPart, RecordDecodeError } from "../../storage/record-index.js";
 import { RunRecords } from "../../storage/run-records.js";
@@ -170,6 +171,24 @@ t.test("a record of a delivery as earlier releases wrote it: its first failure i
   const told = { atUs, statusCode: 503, error: "the réceiver", webhookName: null };
   t.strictSame(decodeDelivery(older("6d40b38be6520600")), { ...failedDelivery(RUN_ID), firstFailure: told });
   t.strictSame(decodeDelivery(older("0000000000000000")), { ...failedDelivery(RUN_ID), firstFailure: null });
+});
+
+t.test("attempts as earlier releases wrote them: their texts told of what was truncated", async (t) => {
+  const { responseTruncated, ...older } = ATTEMPT;
+  const truncated = (more: object): unknown => {
+    const history = [{ ...older, ...more }];
+    return decodeDeliveryBody(new MessagePackEncoder().encode({ history, payload: null })).history[0]
+      ?.responseTruncated;
+  };
+  t.equal(truncated({}), false);
+  t.equal(truncated({ responseBody: null, responseHeaders: null }), false);
+  t.equal(truncated({ responseBody: "abc… [cut: 3 bytes kept]" }), true);
+  t.equal(truncated({ responseBody: "", responseHeaders: { a: "b", "…": "[cut: 16000 bytes kept]" } }), true);
+  t.equal(
+    truncated({ responseBody: "abc… [cut: 3 bytes kept]", responseTruncated: false }),
+    false,
+    "a receiver's own text",
+  );
 });
 
 t.test("the note of a delivery that failed says what it was then, whatever came later", async (t) => {

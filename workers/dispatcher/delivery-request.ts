@@ -22,6 +22,7 @@ export interface DeliveryOutcome {
   statusCode: number | null;
   responseHeaders: Record<string, string> | null;
   responseBody: string | null;
+  responseTruncated: boolean;
   /** Null: the receiver took it. */
   error: string | null;
 }
@@ -50,13 +51,14 @@ export function sendDelivery(
   const end = (failure: string | null): void => {
     if (hasEnded) return;
     hasEnded = true;
-    const { statusCode, headers, body } = answer;
-    onEnd({ statusCode, responseHeaders: headers, responseBody: body, error: failure ?? statusFault(statusCode) });
+    const { statusCode, headers, body, isTruncated } = answer;
+    const kept = { responseHeaders: headers, responseBody: body, responseTruncated: isTruncated };
+    onEnd({ statusCode, ...kept, error: failure ?? statusFault(statusCode) });
   };
   /** Ends it whatever the connection does; with an answer's head, the answer counts. */
   const endWith = (failure: string): void => {
     const isAnswered = answer.statusCode !== null;
-    if (isAnswered) answer.cut();
+    if (isAnswered) answer.truncate();
     end(isAnswered ? null : failure);
   };
   const { origin, path } = placeOf(request.url);

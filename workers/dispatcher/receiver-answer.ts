@@ -6,7 +6,7 @@ export class ReceiverAnswer {
   headers: Record<string, string> | null = null;
   #chunks: Uint8Array[] = [];
   #bytes = 0;
-  #isCut = false;
+  #isTruncated = false;
 
   /** @param raw names and values in turn, as they came */
   takeHeaders(statusCode: number, raw: readonly Uint8Array[]): void {
@@ -18,8 +18,7 @@ export class ReceiverAnswer {
       const [name, value] = [raw[i] as Uint8Array, raw[i + 1] as Uint8Array];
       bytes += name.length + value.length;
       if (bytes > LIMITS.answerHeaderBytes) {
-        // No header's name can be this.
-        headers["…"] = `[cut: ${bytes - name.length - value.length} bytes kept]`;
+        this.#isTruncated = true;
         break;
       }
       // The parser lets ASCII through only.
@@ -32,24 +31,33 @@ export class ReceiverAnswer {
   /** False: no more is wanted. */
   takeBody(chunk: Uint8Array): boolean {
     const room = LIMITS.answerBodyBytes - this.#bytes;
-    if (chunk.length > room) this.#isCut = true;
+    if (chunk.length > room) this.#isTruncated = true;
     const kept = chunk.slice(0, room);
     this.#chunks.push(kept);
     this.#bytes += kept.length;
-    return !this.#isCut;
+    return chunk.length <= room;
   }
 
   /** The body did not come to its end. */
-  cut(): void {
-    this.#isCut = true;
+  truncate(): void {
+    this.#isTruncated = true;
+  }
+
+  /** There was more than is kept, or the body did not come to its end. */
+  get isTruncated(): boolean {
+    return this.#isTruncated;
   }
 
   /** Null before an answer came. */
   get body(): string | null {
     if (this.statusCode === null) return null;
     const [only] = this.#chunks;
-    const text = only === undefined ? "" : textOf(this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks));
-    return this.#isCut ? `${text}… [cut: ${this.#bytes} bytes kept]` : text;
+    if (only === undefined) return "";
+    const bytes = this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
+    // The first bytes of a character that was cut in two are left out.
+    return this.#isTruncated
+      ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
+      : textOf(bytes);
   }
 }
 

@@ -5,11 +5,18 @@ import type { DeliveryJob, DeliveryReport } from "../../../workers/dispatcher/di
 import { listOf } from "../../helpers/list-of.js";
 import { ManualTimers } from "../../helpers/manual-timers.js";
 
-const OK: DeliveryOutcome = { statusCode: 204, responseHeaders: {}, responseBody: "", error: null };
+const OK: DeliveryOutcome = {
+  statusCode: 204,
+  responseHeaders: {},
+  responseBody: "",
+  responseTruncated: false,
+  error: null,
+};
 const BAD: DeliveryOutcome = {
   statusCode: 500,
   responseHeaders: {},
   responseBody: "no",
+  responseTruncated: false,
   error: "the receiver answered 500",
 };
 const START_US = 1_800_000_000_000_000;
@@ -32,7 +39,13 @@ function bench() {
       return {
         timeOut(fault) {
           entry.timedOut = fault;
-          onEnd({ statusCode: null, responseHeaders: null, responseBody: null, error: fault });
+          onEnd({
+            statusCode: null,
+            responseHeaders: null,
+            responseBody: null,
+            responseTruncated: false,
+            error: fault,
+          });
         },
       };
     },

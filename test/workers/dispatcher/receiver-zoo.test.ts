@@ -85,15 +85,29 @@ t.test("statuses: 2xx is success, everything else is not", async (t) => {
   t.equal(target.requests.length, 0, "nobody followed");
 });
 
-t.test("a large answer is kept up to its bound, and marked", async (t) => {
+t.test("a large answer is kept up to its bound, and said to be truncated", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
   const large = await receiver(t, (_, response) => response.end("x".repeat(1024 * 1024)));
   const [report] = await end(deliver(large.url));
-  t.equal(report?.attempt?.responseBody, `${"x".repeat(16_384)}… [cut: 16384 bytes kept]`);
-  t.match(report, { attempt: { statusCode: 200, error: null }, next: { kind: "delivered" } });
+  t.equal(report?.attempt?.responseBody, "x".repeat(16_384));
+  t.match(report, { attempt: { statusCode: 200, error: null, responseTruncated: true }, next: { kind: "delivered" } });
   const exact = await receiver(t, (_, response) => response.end("x".repeat(16_384)));
   const [whole] = await end(deliver(exact.url));
-  t.equal(whole?.attempt?.responseBody, "x".repeat(16_384), "no mark on one that fits");
+  t.match(whole?.attempt, { responseBody: "x".repeat(16_384), responseTruncated: false });
+  const split = await receiver(t, (_, response) => response.end(`${"x".repeat(16_383)}€`));
+  const [halved] = await end(deliver(split.url));
+  t.match(halved?.attempt, { responseBody: "x".repeat(16_383), responseTruncated: true }, "no half of a character");
+});
+
+t.test("headers are kept up to their bound, and said to be truncated", async (t) => {
+  const { deliver, end } = startTestDispatcher(t);
+  const head = (more: string) => `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nx-a: ${"v".repeat(8000)}\r\n${more}\r\nok`;
+  const [cut] = await end(deliver(await answering(t, head(`x-b: ${"w".repeat(8400)}\r\nx-c: 1\r\n`))));
+  t.match(cut?.attempt, { statusCode: 200, responseBody: "ok", responseTruncated: true });
+  t.same(Object.keys(cut?.attempt?.responseHeaders ?? {}), ["content-length", "x-a"]);
+  const [whole] = await end(deliver(await answering(t, head(`x-b: ${"w".repeat(8000)}\r\nx-c: 1\r\n`))));
+  t.equal(whole?.attempt?.responseTruncated, false);
+  t.same(Object.keys(whole?.attempt?.responseHeaders ?? {}), ["content-length", "x-a", "x-b", "x-c"]);
 });
 
 t.test("headers of any name are kept under keys that can be stored", async (t) => {
@@ -131,7 +145,7 @@ t.test("refusing, resetting, closing, garbage, other names: each says what it wa
   for (const [url, error] of failures) {
     const [report] = await end(deliver(url));
     t.match(report, {
-      attempt: { statusCode: null, responseBody: null, responseHeaders: null, error },
+      attempt: { statusCode: null, responseBody: null, responseHeaders: null, responseTruncated: false, error },
       next: { kind: "failed" },
     });
   }
@@ -147,7 +161,7 @@ t.test("an answer whose body breaks off or never ends counts by its status", asy
     [endless, 300],
   ] as const) {
     const [report] = await end(deliver(url, { timeoutMs }));
-    t.match(report, { attempt: { statusCode: 200, error: null, responseBody: "part… [cut: 4 bytes kept]" } });
+    t.match(report, { attempt: { statusCode: 200, error: null, responseBody: "part", responseTruncated: true } });
   }
 });
 
