@@ -634,6 +634,7 @@ export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = {
         response_headers: {
           server: "mes/4.2",
         },
+        response_truncated: false,
         error: null,
       },
       {
@@ -646,6 +647,7 @@ export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = {
           server: "mes/4.2",
           "content-type": "text/plain",
         },
+        response_truncated: false,
         error: "the receiver answered 503",
       },
     ],
@@ -709,6 +711,7 @@ export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = {
         response_headers: {
           server: "mes/4.2",
         },
+        response_truncated: false,
         error: null,
       },
       {
@@ -721,6 +724,7 @@ export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = {
           server: "mes/4.2",
           "content-type": "text/plain",
         },
+        response_truncated: false,
         error: "the receiver answered 503",
       },
     ],

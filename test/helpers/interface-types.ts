@@ -1578,6 +1578,8 @@ export interface components {
             response_headers: {
                 [key: string]: string;
             } | null;
+            /** @description Whether body or headers were longer than what is kept, or the body broke off. False where no answer came. */
+            response_truncated: boolean;
             /** @description Why the attempt failed, for people. Null when the receiver took the event. */
             error: string | null;
         };
