@@ -1,8 +1,8 @@
 import { createSecureContext } from "node:tls";
-import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import type { FrontChoice } from "./front-name.js";
 import { type HttpServer, HttpServerError, type HttpServerOptions, type TlsFiles } from "./http-server.js";
 import { startNodeServer } from "./node-server.js";
+import { readPemFile } from "./pem-file.js";
 import { findUws, fullReason, shortReason } from "./uws-binary.js";
 import { startUwsServer } from "./uws-server.js";
 
@@ -22,8 +22,8 @@ export async function startFront(choice: FrontChoice, options: HttpServerOptions
 /** uWebSockets.js takes any file for a certificate, and then no connection. */
 async function checkTlsFiles({ certPath, keyPath }: TlsFiles): Promise<void> {
   try {
-    const [cert, key] = await Promise.all([certPath, keyPath].map((path) => readWholeFile(nodeFileSystem, path)));
-    createSecureContext({ cert: Buffer.from(cert as Uint8Array), key: Buffer.from(key as Uint8Array) });
+    const [cert, key] = [await readPemFile(certPath, "certificate"), await readPemFile(keyPath, "private key")];
+    createSecureContext({ cert, key });
   } catch (error) {
     const files = `--tls-cert ${certPath} and --tls-key ${keyPath}`;
     throw new HttpServerError(`${files} cannot be served with: ${(error as Error).message}`);

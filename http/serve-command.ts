@@ -13,6 +13,7 @@ import { CrossOrigin } from "./cross-origin.js";
 import { unmarkStore } from "./demo-store.js";
 import type { TlsFiles } from "./http-server.js";
 import { readKeyFile, watchKeys } from "./key-file.js";
+import { readPemFile } from "./pem-file.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
 import { createServiceLog } from "./service-log.js";
@@ -191,13 +192,11 @@ async function extraAuthorities(path: string | null): Promise<string | null> {
 async function readCertificates(path: string): Promise<string> {
   let text: string;
   try {
-    text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+    text = await readPemFile(path, "certificate");
     createSecureContext({ ca: text });
   } catch (error) {
     throw new UsageError(`--webhook-ca: ${(error as Error).message}`);
   }
-  if (!text.includes("-----BEGIN CERTIFICATE-----"))
-    throw new UsageError(`--webhook-ca: ${path} has no certificate in PEM`);
   return text;
 }
 
@@ -209,7 +208,8 @@ async function readToken(path: string): Promise<string> {
   } catch (error) {
     throw new UsageError(`--cell-token-file: ${(error as Error).message}`);
   }
-  if (token === "" || /\s/.test(token))
-    throw new UsageError(`--cell-token-file: ${path} must hold one word, the token`);
+  // A copy that broke off, or a crash, may leave zeros in place of what was written.
+  if (token === "" || /[\s\p{Cc}\ufffd]/u.test(token))
+    throw new UsageError(`--cell-token-file: ${path} must hold one word in UTF-8, the token`);
   return token;
 }

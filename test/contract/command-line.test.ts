@@ -68,6 +68,8 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
   const folder = temporaryFolder(t);
   const token = join(folder, "token");
   writeFileSync(token, "two words\n");
+  const zeros = join(folder, "zeros");
+  writeFileSync(zeros, Buffer.from("secret\0\0\0\0"));
   const notJson = join(folder, "not-json.json");
   writeFileSync(notJson, "{");
   const misspelt = join(folder, "misspelt.json");
@@ -95,6 +97,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["serve", ...data, "--config", misspelt], /"prot": no option/],
     [["serve", ...data, "--cell-listen", "127.0.0.1:0"], /--cell-listen needs --cell-token-file/],
     [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", token], /must hold one word/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", zeros], /must hold one word/],
     [["check", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--from", "-1"], /--from/],

@@ -92,10 +92,18 @@ t.test(
       );
     }
 
-    writeFileSync(file, "no certificate");
     const data = join(folder, "data");
-    const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
-    t.match(refused, { code: 1, stderr: /--webhook-ca: .*has no certificate in PEM/ });
+    for (const [text, stderr] of [
+      ["no certificate", /--webhook-ca: .*ca\.pem has no certificate in PEM/],
+      [
+        `${RECEIVER_CERTIFICATE}${TEST_AUTHORITY.slice(0, 300)}`,
+        /--webhook-ca: .*ca\.pem: certificate 2, at line 12, has no END/,
+      ],
+    ] as const) {
+      writeFileSync(file, text);
+      const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
+      t.match(refused, { code: 1, stderr });
+    }
     const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
     t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
   },

@@ -650,7 +650,10 @@ onEveryFront(
 );
 
 onEveryFront(t, "the same over TLS, with links that say https", async (t, serve) => {
-  const directory = t.testdir({ "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY });
+  // OpenSSL would serve with the first certificate of this chain, and without the one that most clients need.
+  const halfChain = `${TEST_CERTIFICATE}${TEST_CERTIFICATE.slice(0, 400)}`;
+  const files = { "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY, "half-chain.pem": halfChain };
+  const directory = t.testdir(files);
   const tls = { certPath: `${directory}/cert.pem`, keyPath: `${directory}/key.pem` };
   const big = patternStream(5_000_001);
   const handlers = {
@@ -678,6 +681,9 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
     message: /--tls-cert .*cannot be served with/,
   });
   await t.rejects(serve(t, handlers, { tls: { ...tls, certPath: "/nowhere.pem" } }), { message: /nowhere\.pem/ });
+  await t.rejects(serve(t, handlers, { tls: { ...tls, certPath: `${directory}/half-chain.pem` } }), {
+    message: /cannot be served with: .*half-chain\.pem: certificate 2, at line 12, has no END line/,
+  });
 });
 
 onEveryFront(
