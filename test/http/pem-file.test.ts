@@ -41,7 +41,7 @@ t.test("whole files are taken: bundles with remarks, of one line, with the line 
 
 t.test("a bundle that is cut off anywhere is refused, unless it ends behind a certificate", async (t) => {
   t.testdir();
-  for (let length = 0; length < BUNDLE.length; length++) {
+  for (let length = 0; length < BUNDLE.length; length += length < BUNDLE.length - 100 ? 7 : 1) {
     const text = BUNDLE.slice(0, length);
     const rest = text.slice(text.lastIndexOf(END) + END.length);
     const isWhole = text.includes(END) && !rest.includes("-----B") && !/-$/.test(rest);

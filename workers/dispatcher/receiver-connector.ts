@@ -20,6 +20,15 @@ export interface ReceiverConnectorOptions extends ReceiverRanges {
   lookUp(hostname: string, callback: LookupCallback): void;
 }
 
+/**
+ * What TLS asks for, and compares the certificate with: a name without the root's dot (RFC 6066, 3), empty for an
+ * address. Look-ups keep the dot, which
+ * says that no search domain is to be tried, and so does the Host header: it is the URL's authority as it stands (RFC 9110, 7.2).
+ */
+function serverName(hostname: string): string {
+  return isIP(hostname) === 0 ? hostname.replace(/\.$/, "") : "";
+}
+
 /** Stands for every port that is not the service's own. */
 const ANOTHER_PORT = -1;
 
@@ -60,7 +69,7 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
       if (fault !== undefined) return refuse(fault);
     }
     const connector = port === options.ownPort() ? toOwnPort : toOtherPorts;
-    connector(target, (error, socket) => {
+    connector({ ...target, servername: serverName(target.hostname) }, (error, socket) => {
       if (error !== null) return callback(error, null);
       // It knows no more where it went: the receiver has closed it.
       if (socket.remoteAddress === undefined) {

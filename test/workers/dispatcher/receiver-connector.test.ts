@@ -1,7 +1,13 @@
 import { once } from "node:events";
+import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, Socket } from "node:net";
+import { createSecureContext, type SecureContext } from "node:tls";
 import t, { type Test } from "tap";
+import { type DeliveryOutcome, sendDelivery } from "../../../workers/dispatcher/delivery-request.js";
+import { ReceiverConnections } from "../../../workers/dispatcher/receiver-connections.js";
 import { type ReceiverConnectorOptions, receiverConnector } from "../../../workers/dispatcher/receiver-connector.js";
+import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../helpers/test-authority.js";
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/test-certificate.js";
 
 type Addresses = { address: string; family: number }[];
 
@@ -94,6 +100,60 @@ t.test(
     t.equal(own.count(), 0);
   },
 );
+
+t.test("a name with the root's dot: TLS asks without it, look-up and Host header have it", async (t) => {
+  const names: string[] = [];
+  const hosts: (string | undefined)[] = [];
+  const context = createSecureContext({ cert: RECEIVER_CERTIFICATE, key: RECEIVER_PRIVATE_KEY });
+  const asked = (name: string, answer: (error: null, context?: SecureContext) => void): void => {
+    names.push(name);
+    // Whoever asks for another name gets the certificate of another host.
+    answer(null, name === "localhost" ? context : undefined);
+  };
+  const other = { cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY };
+  const server = createHttpsServer({ ...other, SNICallback: asked }, (request, response) => {
+    hosts.push(request.headers.host);
+    request.resume();
+    response.writeHead(204).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const lookedUp: string[] = [];
+  const connections = new ReceiverConnections(
+    receiverConnector({
+      ...{ allow: null, deny: [], extraCa: TEST_AUTHORITY, ownPort: () => null },
+      lookUp(hostname, callback) {
+        lookedUp.push(hostname);
+        callback(null, [v4("127.0.0.1")]);
+      },
+    }),
+  );
+  t.teardown(async () => {
+    await connections.destroy();
+    server.close();
+    await once(server, "close");
+  });
+  const post = (host: string): Promise<DeliveryOutcome> =>
+    new Promise((resolve) => {
+      const event = { eventId: "e", eventName: "WebhookTest", payload: Buffer.from("{}") } as const;
+      const request = {
+        url: `https://${host}:${port}/`,
+        secret: null,
+        ...event,
+        userAgent: "test",
+        timestampSeconds: 1,
+      };
+      sendDelivery(connections, request, resolve);
+    });
+  t.match(await post("localhost."), { statusCode: 204, error: null });
+  t.match(await post("localhost"), { statusCode: 204, error: null });
+  t.match(await post("127.0.0.1"), { statusCode: null, error: /self-signed certificate/ }, "an address is no name");
+  t.match(await post("cell.localhost."), { statusCode: null, error: /self-signed certificate/ });
+  // A session that goes on asks for nothing.
+  t.same([...new Set(names)], ["localhost", "cell.localhost"]);
+  t.same(lookedUp, ["localhost.", "localhost", "cell.localhost."]);
+  t.same(hosts, [`localhost.:${port}`, `localhost:${port}`]);
+});
 
 t.test(
   "a connection that its receiver has closed already is said to be closed, not to have a bad address",
