@@ -250,7 +250,7 @@ export const SERVE_OPTIONS = {
     shownFallback: "off",
   }),
   "artefact-threads": integer<number | null>(
-    "threads that make formats of captures",
+    "threads that make formats of captures; one more is there for clients",
     1,
     256,
     null,

@@ -133,7 +133,10 @@ onBothFronts("a client that no thread comes to in time is told so", async (t, he
   const timers = new ArmedTimers(25_000);
   const { get, fault, faults, work, isQuiet } = await faultyService(t, here, { timers });
   fault("hold-1");
-  const held = work.makeForRecorder({ name: "indexSeries", input: { path: "x", channels: 1, appends: [] } });
+  const input = { path: "x", channels: 1, appends: [] };
+  const held = work
+    .makeForClient("indexSeries", input, { signal: new AbortController().signal, isContinued: true })
+    .catch(() => {});
   await until(() => faults().includes("hold-1-taken"));
   const waiting = get(CSV);
   await until(() => work.figures().waitingClients === 1);
@@ -145,6 +148,20 @@ onBothFronts("a client that no thread comes to in time is told so", async (t, he
   await held;
   t.equal((await get(CSV))?.status, 200);
   t.equal(timers.armed, 0);
+  await isQuiet();
+});
+
+onBothFronts("a client is served while the only thread for processing is busy", async (t, here) => {
+  const { get, fault, faults, work, isQuiet } = await faultyService(t, here);
+  fault("hold-1");
+  const held = work.makeForRecorder({ name: "indexSeries", input: { path: "x", channels: 1, appends: [] } });
+  await until(() => faults().includes("hold-1-taken"));
+  const behind = work.makeForRecorder({ name: "verify", input: { path: "x", extents: [] } });
+  t.equal((await get(CSV))?.status, 200);
+  t.equal((await get(CLOUD, "Range: bytes=0-99999\r\n"))?.status, 206);
+  t.match(work.figures(), { running: 1, waitingBackground: 1 });
+  fault("go");
+  await Promise.all([held, behind]);
   await isQuiet();
 });
 

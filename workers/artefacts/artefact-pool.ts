@@ -28,7 +28,7 @@ export interface TaskOutcome {
 }
 
 export interface ArtefactPoolOptions {
-  /** Threads; see `poolSize`. */
+  /** Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither waits for the other. */
   threads: number;
   /** Tasks that may wait, of each priority; more are refused with `queue_full`. */
   queueLimit: number;
@@ -54,15 +54,6 @@ export interface RunOptions {
 /** A thread takes a fraction of a second to start, on a machine that is busy some seconds. One that takes longer is lost. */
 const THREAD_START_MS = 60_000;
 
-/**
- * Clients go first, but not for ever: while others wait, these have a turn when clients have had so many times as long as the last turn of
- * theirs took, and at the latest when clients have had the threads for the patience.
- */
-const CLIENT_SHARE = 3;
-const PATIENCE_MS = 2_000;
-/** What a turn of the background is taken for before there was one. */
-const FIRST_TURN_MS = 100;
-
 /** Or what makes it as soon as a thread is there for the task: what it takes hold of is not held while the task waits. */
 export type LateInput<N extends TaskName> = TaskInput<N> | (() => TaskInput<N>);
 
@@ -85,18 +76,17 @@ export function poolSize(cores: number): number {
 }
 
 /**
- * Tasks for threads that run one each. Clients' tasks go before others, which get a share of the threads' time all the same. A thread that crashes or gets stuck is replaced, and its task goes
- * again once: a second time it fails, `worker_crashed` or `worker_stuck`.
+ * Tasks for threads that run one each. Clients' tasks go before others. A task of the background may take minutes, so it never has the last thread:
+ * a client has one at once, whatever runs. Nor do clients have the last one, so that the background goes on while clients always wait. The
+ * system shares the cores among the threads. A thread that crashes or gets stuck is replaced, and its task goes again once: a second time it
+ * fails, `worker_crashed` or `worker_stuck`.
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
   readonly #timers: Timers;
   readonly #threads: Threads;
   readonly #queues: Record<TaskPriority, QueuedTask[]> = { client: [], background: [] };
-  /** Threads' time that clients had since the background had a turn, or has begun to wait for one; and what its last one took. */
-  #clientMs = 0;
-  #backgroundMs = FIRST_TURN_MS;
-  #running = 0;
+  readonly #running: Record<TaskPriority, number> = { client: 0, background: 0 };
   #isClosed = false;
 
   constructor(options: ArtefactPoolOptions) {
@@ -104,19 +94,19 @@ export class ArtefactPool {
     this.#timers = options.timers ?? SYSTEM_TIMERS;
     this.#threads = startThreads(
       options.threadModule ?? new URL("./artefact-thread.js", import.meta.url),
-      options.threads,
+      options.threads + 1,
       (error) => options.report("a thread of the artefact pool failed without a task", { message: error.message }),
     );
   }
 
-  /** Threads at most. */
+  /** That each priority may have. */
   get threads(): number {
     return this.#options.threads;
   }
 
   /** Tasks that threads have. */
   get running(): number {
-    return this.#running;
+    return this.#running.client + this.#running.background;
   }
 
   /** Tasks that wait for a thread. */
@@ -152,7 +142,6 @@ export class ArtefactPool {
         task.reject(cancelled());
       };
       signal?.addEventListener("abort", cancel, { once: true });
-      if (priority === "background" && queue.length === 0) this.#clientMs = 0;
       queue.push(task);
       this.#startNext();
     });
@@ -168,24 +157,21 @@ export class ArtefactPool {
   }
 
   #startNext(): void {
-    while (this.#running < this.#options.threads && !this.#isClosed) {
-      const task = this.#takeNext();
+    while (!this.#isClosed) {
+      const task = this.#takeNext("client") ?? this.#takeNext("background");
       if (task === undefined) return;
-      this.#running++;
+      this.#running[task.priority]++;
       void this.#execute(task).finally(() => {
-        this.#running--;
+        this.#running[task.priority]--;
         this.#startNext();
       });
     }
   }
 
-  #takeNext(): QueuedTask | undefined {
-    const { client, background } = this.#queues;
-    const patienceMs = Math.min(CLIENT_SHARE * this.#backgroundMs, PATIENCE_MS);
-    const isTurn = this.#clientMs > 0 && this.#clientMs >= patienceMs;
-    const task = (isTurn ? background.shift() : undefined) ?? client.shift() ?? background.shift();
-    if (task?.priority === "background") this.#clientMs = 0;
-    return task;
+  #takeNext(priority: TaskPriority): QueuedTask | undefined {
+    const { threads } = this.#options;
+    const hasThread = this.running <= threads && this.#running[priority] < threads;
+    return hasThread ? this.#queues[priority].shift() : undefined;
   }
 
   /** Never rejects. */
@@ -206,8 +192,6 @@ export class ArtefactPool {
     }
     const error = "error" in answer ? answer.error : undefined;
     const durationMs = performance.now() - startedMs;
-    if (priority === "client") this.#clientMs += durationMs;
-    else this.#backgroundMs = durationMs;
     this.#options.onOutcome?.({ task: message, priority, error, durationMs });
     if ("error" in answer) task.reject(new TaskError(answer.error));
     else task.resolve(answer.value);

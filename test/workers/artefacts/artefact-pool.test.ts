@@ -342,14 +342,46 @@ t.test("an error that a task leaves behind costs its thread, not the process", a
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
 });
 
+t.test("a client has a thread at once, and clients leave one, whatever runs and however long", async (t) => {
+  for (const threads of [1, 3]) {
+    const { pool } = startPool(t, { threadModule: ODD_TASKS, threads });
+    const folder = t.testdir();
+    const hold = (name: string, options: Parameters<typeof pool.run>[2]) => {
+      const file = join(folder, name);
+      const ended = codeOf(pool.run("indexSeries", odd(`held:${file}`), options));
+      return { ended, letGo: () => writeFileSync(`${file}.go`, "") };
+    };
+    for (const [first, second] of [
+      [background, client],
+      [client, background],
+    ] as const) {
+      const held = Array.from({ length: threads + 1 }, (_, nth) => hold(`${first.priority}-${nth}`, first));
+      t.equal(pool.running, threads, "one is left");
+      t.equal(pool.waiting(first.priority), 1);
+      t.equal(await codeOf(pool.run("indexSeries", odd("fine"), second)), "done");
+      const other = hold(second.priority, second);
+      const next = codeOf(pool.run("indexSeries", odd("fine"), second));
+      t.equal(pool.running, threads + 1, "no more than that");
+      other.letGo();
+      t.same(await Promise.all([other.ended, next]), ["done", "done"]);
+      t.equal(pool.running, threads);
+      for (const { letGo } of held) letGo();
+      for (const { ended } of held) t.equal(await ended, "done");
+    }
+  }
+});
+
 t.test("clients go first, a full queue refuses, and what nobody waits for is dropped", async (t) => {
-  const { pool } = startPool(t, { threadModule: ODD_TASKS, queueLimit: 2 });
+  const { pool } = startPool(t, { threadModule: ODD_TASKS, threads: 2, queueLimit: 2 });
   const folder = t.testdir();
   const file = (name: string): string => join(folder, name);
   const order: string[] = [];
   const start = (name: string, options: Parameters<typeof pool.run>[2]) =>
     codeOf(pool.run("indexSeries", odd(`task:${file(name)}`), options).finally(() => order.push(name)));
-  const held = codeOf(pool.run("indexSeries", odd(`held:${file("held")}`), background));
+  const hold = (name: string, options: Parameters<typeof pool.run>[2]) =>
+    codeOf(pool.run("indexSeries", odd(`held:${file(name)}`), options));
+  const held = hold("held", background);
+  const others = [hold("other", background), hold("other", client)];
   const gone = new AbortController();
   const tasks = [start("one", background), start("two", { ...background, signal: gone.signal })];
   t.equal(await start("three", background), "queue_full");
@@ -362,27 +394,12 @@ t.test("clients go first, a full queue refuses, and what nobody waits for is dro
   tasks.push(start("six", { ...background, isContinued: true }));
   writeFileSync(file("held.go"), "");
   t.same(await Promise.all([held, ...tasks]), ["done", "done", "cancelled", "done", "done", "done"]);
+  writeFileSync(file("other.go"), "");
+  t.same(await Promise.all(others), ["done", "done"]);
   t.same(order, ["three", "two", "five", "client", "one", "four", "six"]);
   t.notOk(existsSync(file("two")), "what was dropped never ran");
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), { ...client, signal: gone.signal })), "cancelled");
   t.equal(await codeOf(pool.run("indexSeries", odd("refuse"), client)), "capture_missing", "errors are data");
-});
-
-t.test("clients that always wait leave the background a share", async (t) => {
-  const { pool } = startPool(t, { threadModule: ODD_TASKS });
-  let isDone = false;
-  let served = 0;
-  const demand = async (): Promise<void> => {
-    while (!isDone) {
-      await pool.run("indexSeries", odd("fine"), client);
-      if (!isDone) served++;
-    }
-  };
-  const clients = [demand(), demand(), demand()];
-  for (let nth = 0; nth < 3; nth++) await pool.run("indexSeries", odd("fine"), background);
-  isDone = true;
-  await Promise.all(clients);
-  t.ok(served > 3, "clients go first");
 });
 
 t.test("the end of the pool ends what waits and what runs", async (t) => {
