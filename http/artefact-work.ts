@@ -2,6 +2,7 @@ import { countDuration, createDurationCounts, type DurationCounts } from "../cor
 import type { ComponentRow } from "../core/health.js";
 import { ServiceError } from "../core/service-errors.js";
 import { formatTimeUs } from "../core/timestamps.js";
+import { isShortage } from "../storage/file-system.js";
 import type { Timers } from "../storage/log-options.js";
 import { StorageError } from "../storage/storage-error.js";
 import {
@@ -13,6 +14,7 @@ import {
 import type { TaskName } from "../workers/artefacts/artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "../workers/artefacts/artefact-thread.js";
 import { SplitFilter } from "../workers/artefacts/split-filter.js";
+import { NO_THREAD, RESOURCE_SHORTAGE } from "../workers/artefacts/task-failures.js";
 import type { MakeArtefact } from "./made-files.js";
 
 /** Clients that wait for a first piece: with a piece or two in a few milliseconds, the last of them has its own within a second or so. */
@@ -96,6 +98,7 @@ export class ArtefactWork {
       const isFilter = name === "filter" && "geometry" in input;
       return { value: await (isFilter ? this.#filter.run(input, options) : this.#pool.run(name, input, options)) };
     } catch (error) {
+      if (isShortage(error)) return { error: { code: RESOURCE_SHORTAGE, message: error.message } };
       const { code, message } = error as TaskError;
       if (code === "capture_damaged") this.#options.onReadDamage(new StorageError(code, message));
       return { error: { code, message } };
@@ -179,6 +182,11 @@ function clientError({ code, message }: TaskError): Error {
       });
     case "cancelled":
       return new ServiceError("unavailable", "no thread came to it in time", {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
+    case NO_THREAD:
+    case RESOURCE_SHORTAGE:
+      return new ServiceError("unavailable", `the service has too little of what this takes: ${message}`, {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     case "closed":

@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { LIMITS } from "../core/limits.js";
 import { type ErrorData, ServiceError } from "../core/service-errors.js";
+import { shortageOf } from "../storage/file-system.js";
 import { isReadDamage } from "../storage/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../storage/relative-paths.js";
 import type { StorageError } from "../storage/storage-error.js";
@@ -58,6 +59,8 @@ export interface RequestPipelineOptions {
   log: ServiceLog;
   /** Told of every request that failed, before its answer or within, because stored bytes are damaged or missing. */
   onReadDamage?: (error: StorageError) => void;
+  /** Told of an answer that failed for want of descriptors or memory. */
+  onShortage?: (error: unknown) => void;
   /** What an answer leaves out of the paths of damaged files; undefined: nothing. */
   dataDirectory?: string;
   /** Undefined: no key is needed. */
@@ -94,6 +97,7 @@ export class RequestPipeline {
   readonly #scheme: string;
   readonly #log: ServiceLog;
   readonly #onReadDamage: (error: StorageError) => void;
+  readonly #onShortage: (error: unknown) => void;
   readonly #dataDirectory: string | undefined;
   readonly #logsRequests: boolean;
   readonly #deadlineMs: number;
@@ -122,6 +126,7 @@ export class RequestPipeline {
     this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
     this.#log = options.log;
     this.#onReadDamage = options.onReadDamage ?? (() => {});
+    this.#onShortage = options.onShortage ?? (() => {});
     this.#dataDirectory = options.dataDirectory;
     // Asked once: with request lines off, a request pays nothing for them.
     this.#logsRequests = options.log.isLevelEnabled("debug");
@@ -253,6 +258,12 @@ export class RequestPipeline {
   /** The envelope for whatever was thrown; what has no name in the catalogue is logged, and shown as internal_error. */
   failure(error: unknown, incoming: IncomingRequest, traceId: string): Reply {
     if (error instanceof ServiceError && error.data.code !== "internal_error") return errorReply(error.data, traceId);
+    const missing = shortageOf(error);
+    if (missing !== null) {
+      this.#onShortage(error);
+      const message = `the service cannot answer this now: ${missing}`;
+      return errorReply({ code: "unavailable", message, params: { retry_after_seconds: RETRY_AFTER_SECONDS } }, traceId);
+    }
     this.#log.error(
       { trace_id: traceId, method: incoming.method, path: shownInLog(incoming.path), err: error },
       "a request failed inside the service",
@@ -292,6 +303,7 @@ export class RequestPipeline {
     const isFault = !(error instanceof ServiceError) || error.data.code === "internal_error";
     this.#log[isFault ? "error" : "info"](fields, "reading a body failed");
     if (isReadDamage(error)) this.#onReadDamage(error);
+    this.#onShortage(error);
   }
 
   /**

@@ -25,6 +25,7 @@ import { Metrics } from "./metrics.js";
 import { RequestDurations } from "./request-durations.js";
 import { RequestPipeline } from "./request-pipeline.js";
 import { rowsWithoutRecorder } from "./rows-without-recorder.js";
+import { SeenShortage } from "./seen-shortage.js";
 import type { ServiceLog } from "./service-log.js";
 import { serviceRoutes } from "./service-routes.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
@@ -78,8 +79,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const capturePathOf = (runId: string, kind: CaptureKind) => `${dataDirectory}/captures/${capturePath(runId, kind)}`;
   const nowUs = () => Date.now() * 1000;
   const readDamage = new ReadDamage(({ data }) => log.error({ error: data }, "stored bytes cannot be read"), nowUs);
+  const shortage = new SeenShortage(nowUs);
   const shownRows = (rows: readonly ComponentRow[]) =>
-    withFault(withFault(rows, "log", readDamage.detail), "recorder", options.apiKeys?.fault ?? null);
+    [readDamage.detail, shortage.detail].reduce(
+      (faulty, fault) => withFault(faulty, "log", fault),
+      withFault(rows, "recorder", options.apiKeys?.fault ?? null),
+    );
   const newView = () => new View({ reader: logReader, onReadFailure: (error) => readDamage.note(error) });
   let view = newView();
   let ownRows: ComponentRow[] = [];
@@ -199,6 +204,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       dataDirectory,
       onAnswer: (method, path, status, durationMs) => requests.count(method, path, status, durationMs),
       onReadDamage: (error) => readDamage.note(error),
+      onShortage: (error) => shortage.note(error),
     });
     const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
     server = listening;

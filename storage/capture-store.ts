@@ -25,7 +25,7 @@ export interface RemovedCaptures {
 
 /**
  * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
- * it for good, as it does the log: nothing that waited for it is acknowledged. Only for room it waits.
+ * it for good, as it does the log: nothing that waited for it is acknowledged. Only for room, descriptors and memory it waits.
  */
 export class CaptureStore {
   readonly #fileSystem: FileSystem;
@@ -55,7 +55,7 @@ export class CaptureStore {
     maximumOpenFiles?: number;
     /** As `LogOptions.onFailure`. */
     onFailure?: (failure: StorageErrorData) => void;
-    /** What becomes of writes on a full disk; default: they fail, and the store with them. */
+    /** What becomes of what finds no room, or no descriptor: see write-room.ts; default: it fails, and the store with it. */
     room?: WriteRoom;
   }) {
     const room = options.room ?? FAILS_WITHOUT_ROOM;
@@ -200,7 +200,7 @@ export class CaptureStore {
   /** False when there is no such folder. */
   async #syncDirectory(path: string): Promise<boolean> {
     try {
-      await this.#fileSystem.syncDirectory(path);
+      await this.#room.attempt(() => this.#fileSystem.syncDirectory(path));
       return true;
     } catch (error) {
       if (isMissing(error)) return false;
@@ -248,7 +248,7 @@ export class CaptureStore {
 
   async #syncName(path: string): Promise<void> {
     if (!this.#newNames.has(path)) return;
-    await this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/")));
+    await this.#room.attempt(() => this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/"))));
     this.#newNames.delete(path);
   }
 

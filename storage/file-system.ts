@@ -140,6 +140,37 @@ export function isNoRoom(error: unknown): error is FileSystemError {
   );
 }
 
+/** What was missing when the system said one of these, for people. */
+const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
+  ["EMFILE", "the process has no file descriptor left"],
+  ["ENFILE", "the machine has no file descriptor left"],
+  ["ENOMEM", "the machine has no memory left"],
+  ["EAGAIN", "the machine has no memory, thread or process left"],
+  ["ENOBUFS", "the machine has no buffer left"],
+]);
+
+/** What this process, or the machine, had too little of for a moment, for people; null for an error of another kind. Of any system call. */
+export function shortageOf(error: unknown): string | null {
+  return SHORTAGES.get((error as { code?: unknown } | null | undefined)?.code) ?? null;
+}
+
+/** After a failure of one of these nobody knows what reached the disk, or whether the descriptor is still open. */
+const UNREPEATABLE_OPERATIONS: ReadonlySet<string> = new Set(["fdatasync", "fsync", "close"]);
+
+/**
+ * True when an operation failed because this process, or the machine, had no descriptor or memory left: nothing was done, nothing is wrong with
+ * the disk, and the operation can be repeated from its start. Never of a sync, as with `isNoRoom`; the *opening* of a folder that is to be
+ * synced is an `open`, which can be repeated.
+ */
+export function isShortage(error: unknown): error is FileSystemError {
+  return error instanceof FileSystemError && SHORTAGES.has(error.code) && !UNREPEATABLE_OPERATIONS.has(error.operation);
+}
+
+/** True when the operation can be repeated once the system has what it lacked: room, descriptors or memory. */
+export function isRepeatable(error: unknown): error is FileSystemError {
+  return isNoRoom(error) || isShortage(error);
+}
+
 /** True for the error of a folder that cannot be removed because something is in it. */
 export function isNotEmpty(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOTEMPTY";

@@ -104,7 +104,7 @@ export interface LogOptions {
   /** Called when a write or sync failed; again when one fails after a failure that was for want of room alone. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
-  /** What becomes of writes on a full disk; default: they fail, and the log with them. */
+  /** What becomes of what finds no room, or no descriptor: see write-room.ts; default: it fails, and the log with it. */
   room?: WriteRoom;
   /** 32 random bits for each new segment. */
   createSalt?(): number;

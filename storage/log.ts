@@ -1,4 +1,4 @@
-import { type FileSystemError, isNoRoom, writeFully } from "./file-system.js";
+import { type FileSystemError, isRepeatable, writeFully } from "./file-system.js";
 import { LogGroup } from "./log-group.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
@@ -28,8 +28,8 @@ interface Waiter {
  * group is written and synced the next one fills. A failed write or sync ends the log for good: nothing that waited is acknowledged,
  * `append` throws, and what is committed can still be read.
  *
- * The one exception is a write that failed for want of room: its group stays, and is written again, the same records under the same
- * numbers at the same place, when there is room (`LogOptions.room`). The owner has folded these records in already, and what it decided
+ * The one exception is a write that failed for want of room or of memory: its group stays, and is written again, the same records under the
+ * same numbers at the same place, when that is over (`LogOptions.room`). So does the next segment wait for room and for descriptors. The owner has folded these records in already, and what it decided
  * since stands on them, so they cannot be dropped. It is safe because nobody knows of the group yet: it has not been synced, no record
  * claims it, nothing of it was acknowledged or delivered; and because a refused write, unlike a failed sync, says nothing bad of the
  * bytes before it: those were synced, or a later sync of the same file will tell. What the write left behind the last committed record is
@@ -192,7 +192,7 @@ export class Log {
    */
   async syncNames(): Promise<void> {
     const { fileSystem, directory } = this.#options;
-    await fileSystem.syncDirectory(directory).catch((error: unknown) => this.#fail(error));
+    await this.#room.attempt(() => fileSystem.syncDirectory(directory)).catch((error: unknown) => this.#fail(error));
     if (this.#failure !== null) throw failed(this.#failure);
   }
 
@@ -275,7 +275,7 @@ export class Log {
     } catch (error) {
       const hasData = this.#writing.lastDataSequence > 0 || this.#filling.lastDataSequence > 0;
       const isWithoutRoom = endedWithoutRoom(error, this.#room);
-      if (isWithoutRoom && isNoRoom(error) && !hasData) this.#endWithoutRoom(error);
+      if (isWithoutRoom && isRepeatable(error) && !hasData) this.#endWithoutRoom(error);
       else this.#fail(error, isWithoutRoom ? "there was no room for what came last" : undefined, isWithoutRoom);
     } finally {
       this.#running = null;
@@ -333,7 +333,7 @@ export class Log {
     try {
       await writeFully(segment.file, bytes, offset, segment.path);
     } catch (error) {
-      if (isNoRoom(error)) await cutBack(segment, offset);
+      if (isRepeatable(error)) await cutBack(segment, offset);
       throw error;
     }
   }
@@ -473,7 +473,7 @@ async function cutBack(segment: WritableSegment, endOffset: number): Promise<voi
     await segment.file.truncate(endOffset);
   } catch (error) {
     // A file system that needs room to cut leaves what the next attempt overwrites.
-    if (!isNoRoom(error)) throw error;
+    if (!isRepeatable(error)) throw error;
   }
 }
 

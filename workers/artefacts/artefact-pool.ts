@@ -2,6 +2,7 @@ import type { Timers } from "../../storage/log-options.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskErrorData, TaskMessage } from "./artefact-thread.js";
 import { startThreads, type Threads } from "./piscina-threads.js";
+import { NO_THREAD } from "./task-failures.js";
 
 /** Who waits for a task: a client now, or nobody in particular. */
 export type TaskPriority = "client" | "background";
@@ -79,7 +80,7 @@ export function poolSize(cores: number): number {
  * Tasks for threads that run one each. Clients' tasks go before others. A task of the background may take minutes, so it never has the last thread:
  * a client has one at once, whatever runs. Nor do clients have the last one, so that the background goes on while clients always wait. The
  * system shares the cores among the threads. A thread that crashes or gets stuck is replaced, and its task goes again once: a second time it
- * fails, `worker_crashed` or `worker_stuck`.
+ * fails, `worker_crashed` or `worker_stuck`; or `no_thread` where no thread has begun it.
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
@@ -114,7 +115,7 @@ export class ArtefactPool {
     return this.#queues[priority].length;
   }
 
-  /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `worker_crashed`, `worker_stuck`, or what the task itself said */
+  /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or what the task itself said */
   run<N extends TaskName>(name: N, input: LateInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
     const { priority, signal, isContinued = false } = options;
     return new Promise((resolve, reject) => {
@@ -201,19 +202,24 @@ export class ArtefactPool {
   async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
     const taskTimeoutMs = this.#options.taskTimeoutMs(message);
     const ended = new AbortController();
-    let lateness = `no thread began it within ${THREAD_START_MS} ms`;
+    let hasBegun = false;
     let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
     const onBegun = (): void => {
-      lateness = `it took more than ${taskTimeoutMs} ms`;
+      hasBegun = true;
       this.#timers.clear(timer);
       timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
     };
     try {
       return (await this.#threads.run(message, { signal: ended.signal, onBegun })) as TaskAnswer;
     } catch (error) {
-      if (ended.signal.aborted) return { lost: { code: "worker_stuck", message: `${message.name}: ${lateness}` } };
-      const reason = error instanceof Error ? error.message : error;
-      return { lost: { code: "worker_crashed", message: `${message.name}: ${reason}` } };
+      if (!hasBegun) {
+        const reason = ended.signal.aborted ? `within ${THREAD_START_MS} ms` : `(${messageOf(error)})`;
+        return { lost: { code: NO_THREAD, message: `${message.name}: no thread began it ${reason}` } };
+      }
+      if (ended.signal.aborted) {
+        return { lost: { code: "worker_stuck", message: `${message.name}: it took more than ${taskTimeoutMs} ms` } };
+      }
+      return { lost: { code: "worker_crashed", message: `${message.name}: ${messageOf(error)}` } };
     } finally {
       this.#timers.clear(timer);
     }
@@ -226,6 +232,10 @@ export const SYSTEM_TIMERS: Timers = {
 };
 
 const CLOSED: TaskErrorData = { code: "closed", message: "the service is ending" };
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
 
 function cancelled(): TaskError {
   return new TaskError({ code: "cancelled", message: "nobody waits for the result any more" });

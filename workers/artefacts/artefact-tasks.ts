@@ -81,8 +81,11 @@ const LEAST_FILLED = 0.25;
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
   let memory: Promise<KernelMemory> | undefined;
   const freshMemory = async (): Promise<KernelMemory> => {
-    memory ??= wasmKernels().catch(() => typeScriptKernels());
-    const ready = await memory;
+    memory ??= hasWasmKernels().then((has) => (has ? wasmKernels().catch(typeScriptKernels) : typeScriptKernels()));
+    const ready = await memory.catch((error) => {
+      memory = undefined;
+      throw error;
+    });
     need.note(ready.usedBytes);
     if (!need.isKept(ready.buffer.byteLength)) {
       memory = undefined;

@@ -1,13 +1,14 @@
 /** A thread of the pool: its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
 
-import { FileSystemError } from "../../storage/file-system.js";
+import { FileSystemError, isShortage } from "../../storage/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { lowerThreadPriority } from "../thread-priority.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
 import { tooLargeText } from "./frame-limits.js";
-import { MemoryLimitError } from "./kernel-memory.js";
+import { hasWasmKernels, MemoryLimitError } from "./kernel-memory.js";
 import { moved, threadTask } from "./piscina-threads.js";
 import { buffersOf } from "./task-buffers.js";
+import { RESOURCE_SHORTAGE } from "./task-failures.js";
 
 export interface TaskErrorData {
   code: string;
@@ -24,6 +25,8 @@ export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorDat
 // Tasks compute for hundreds of milliseconds; a read or an acknowledgement must not wait for its share behind them.
 lowerThreadPriority(10);
 const tasks = artefactTasks();
+// Read now: with the first task there may be no descriptor for it.
+hasWasmKernels().catch(() => {});
 
 export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {
   try {
@@ -37,6 +40,7 @@ export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnsw
 
 function errorData(error: unknown, { name, input }: TaskMessage): TaskErrorData {
   if (error instanceof StorageError) return { code: error.code, message: error.message };
+  if (isShortage(error)) return { code: RESOURCE_SHORTAGE, message: error.message };
   if (error instanceof FileSystemError) return { code: "file_system_failed", message: error.message };
   if (error instanceof MemoryLimitError) {
     return { code: "too_large", message: tooLargeText(name, input) ?? error.message };

@@ -4,7 +4,7 @@
  */
 import { randomFillSync } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { nodeFileSystem } from "../../storage/file-system.js";
+import { isShortage, nodeFileSystem } from "../../storage/file-system.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
 import * as inlierMarking from "./kernels/inlier-marking.js";
 import { useLinearMemory } from "./kernels/linear-memory.js";
@@ -355,18 +355,27 @@ export async function joinMemory(shared: SharedMemory): Promise<KernelMemory> {
 const MOST_JOINED = 16;
 const joinedMemories = new Map<bigint, WeakRef<KernelMemory>>();
 
-/** False where `wasmKernels` throws. */
+/** False where `wasmKernels` throws. @throws FileSystemError where the module cannot be read for now: for want of a descriptor, say */
 export function hasWasmKernels(): Promise<boolean> {
   return compiled().then(
     () => true,
-    () => false,
+    (error) => {
+      if (isShortage(error)) throw error;
+      return false;
+    },
   );
 }
 
 let modulePromise: Promise<WebAssembly.Module> | undefined;
 
 function compiled(): Promise<WebAssembly.Module> {
-  modulePromise ??= readModule().then((bytes) => WebAssembly.compile(bytes));
+  modulePromise ??= readModule()
+    .then((bytes) => WebAssembly.compile(bytes))
+    .catch((error) => {
+      // Whoever asks next may get it.
+      if (isShortage(error)) modulePromise = undefined;
+      throw error;
+    });
   return modulePromise;
 }
 

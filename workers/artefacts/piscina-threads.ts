@@ -27,14 +27,14 @@ interface Begun {
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`. They start as tasks come, and stay.
+ * Threads of a module whose default export is a `threadTask`. All start at once, and stay: later there may be no descriptors or memory for one.
  *
  * @param onStrayError told of an error of a thread that has no task: what a task left behind, say
  */
 export function startThreads(moduleUrl: URL, count: number, onStrayError: (error: Error) => void): Threads {
   const piscina = new Piscina({
     filename: moduleUrl.href,
-    minThreads: 0,
+    minThreads: count,
     maxThreads: count,
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,

@@ -4,6 +4,7 @@ import { LIMITS } from "../../core/limits.js";
 import { isTerminal, type RunState } from "../../core/run-state.js";
 import type { Timers } from "../../storage/log-options.js";
 import { withRelativePaths } from "../../storage/relative-paths.js";
+import { NO_THREAD, RESOURCE_SHORTAGE } from "../artefacts/task-failures.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
@@ -25,6 +26,8 @@ const NO_FAILURES: ReadonlySet<string> = new Set(["closed", "cancelled"]);
  */
 const PASSING_FAILURES: ReadonlySet<string> = new Set(["file_system_failed"]);
 const MOST_ATTEMPTS = 7;
+/** The service lacks what it takes, and the bytes are not to blame: tried again at the same distances until it succeeds. */
+const SHORTAGES: ReadonlySet<string> = new Set([RESOURCE_SHORTAGE, NO_THREAD]);
 
 export interface CaptureProcessingOptions {
   maker: ArtefactMaker;
@@ -197,9 +200,10 @@ export class CaptureProcessing {
       if (made.kind === "failed") {
         if (NO_FAILURES.has(made.code)) return;
         const failedAttempts = (item.failedAttempts ?? 0) + 1;
-        if (PASSING_FAILURES.has(made.code) && failedAttempts < MOST_ATTEMPTS) {
+        const isAgain = PASSING_FAILURES.has(made.code) && failedAttempts < MOST_ATTEMPTS;
+        if (isAgain || SHORTAGES.has(made.code)) {
           const error = new Error(`${made.code}: ${made.message}`);
-          return this.#again([{ ...item, failedAttempts }], error, 2 ** (failedAttempts - 1));
+          return this.#again([{ ...item, failedAttempts }], error, 2 ** (Math.min(failedAttempts, MOST_ATTEMPTS - 1) - 1));
         }
       }
       this.#take(runId, made.kind === "failed" ? { ...made, message: this.#shown(made.message) } : made);

@@ -1,5 +1,5 @@
 import { DroppedOrigins } from "../../storage/dropped-origins.js";
-import { type FileSystem, FileSystemError, isNoRoom } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError, isNoRoom, isShortage } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
 import { asReadDamage } from "../../storage/read-damage.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
@@ -332,7 +332,7 @@ export class Compaction {
     const cause = messageOf(error);
     // What waits for room is what the row of the disk says.
     if (isNoRoom(error)) this.#options.line("warn", `${what}, and it is tried again later`, { ...fields, cause });
-    else if (error instanceof FileSystemError && WRITING_OPERATIONS.has(error.operation))
+    else if (error instanceof FileSystemError && WRITING_OPERATIONS.has(error.operation) && !isShortage(error))
       this.#faults.end(what, cause, fields);
     else this.#faults.passFailed(what, cause, fields);
   }

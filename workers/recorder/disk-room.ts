@@ -1,6 +1,6 @@
 import { type ComponentStatusValue, since } from "../../core/health.js";
 import { Ballast } from "../../storage/ballast.js";
-import { type FileSystem, type FileSystemError, isNoRoom } from "../../storage/file-system.js";
+import { type FileSystem, type FileSystemError, isNoRoom, isShortage } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
 import type { WriteRoom } from "../../storage/write-room.js";
 
@@ -75,7 +75,7 @@ export class DiskRoom implements WriteRoom {
   #looksBeforeBallast = 0;
   #measure: Measure | null = null;
   /** Why the disk could not be looked at, the last time, and since when it cannot be; null when it could. */
-  #silence: { sinceUs: number; cause: string } | null = null;
+  #silence: { sinceUs: number; cause: string; status: ComponentStatusValue } | null = null;
   /** Since the last look, of what was not pending then. */
   #spentBytes = 0;
   #level: RoomLevel = "enough";
@@ -218,10 +218,11 @@ export class DiskRoom implements WriteRoom {
   get row(): { status: ComponentStatusValue; detail: string | null } {
     const ofLevel = this.#levelRow();
     if (this.#silence === null) return ofLevel;
-    const { sinceUs, cause } = this.#silence;
+    const { sinceUs, cause, status } = this.#silence;
     const silence = since(sinceUs, `the disk does not answer: ${cause}`);
     // What waits at the level goes on waiting; of the room there is nothing to be said.
-    return { status: "down", detail: this.#level === "enough" ? silence : `${silence}; ${ofLevel.detail}` };
+    if (this.#level === "enough") return { status, detail: silence };
+    return { status: "down", detail: `${silence}; ${ofLevel.detail}` };
   }
 
   #levelRow(): { status: ComponentStatusValue; detail: string | null } {
@@ -303,7 +304,8 @@ export class DiskRoom implements WriteRoom {
       this.#silence = null;
     } catch (error) {
       if (this.#silence === null) this.#report("the disk does not answer", error);
-      this.#silence = { sinceUs: this.#silence?.sinceUs ?? this.#wallUs(), cause: (error as Error).message };
+      const status = isShortage(error) ? "degraded" : "down";
+      this.#silence = { sinceUs: this.#silence?.sinceUs ?? this.#wallUs(), cause: (error as Error).message, status };
     }
     this.#judge();
     this.#onChange();

@@ -6,7 +6,7 @@ import { findLogEvidence, noteLostLog } from "../../storage/log-evidence.js";
 import type { LogOptions } from "../../storage/log-options.js";
 import { quarantinedFiles, withoutFoundAgain } from "../../storage/quarantine.js";
 import { isKnownRecordType } from "../../storage/record-index.js";
-import type { DiskRoom } from "./disk-room.js";
+import type { WriteRoom } from "../../storage/write-room.js";
 import type { LogLine } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
 import { type OpenedSnapshot, openSnapshot, type SnapshotOpeningOptions, settleUnusable } from "./snapshot-opening.js";
@@ -22,7 +22,7 @@ export interface OpenStoreOptions
     Pick<LogOptions, "durability" | "segmentBytes" | "timers" | "onCommitted" | "onFailure"> {
   fileSystem: FileSystem;
   directory: DataDirectory;
-  room: DiskRoom;
+  room: WriteRoom;
   wallUs(): number;
   /** The state that the log is folded into: that of the snapshot, or one that is new. Called once, before the log is read. */
   onState(state: RecorderState): void;

@@ -25,6 +25,8 @@ export interface HealthSources {
   lockFault(): string | null;
   /** What is wrong with the clock; null while it is right. */
   clockFault(): string | null;
+  /** What the process or the machine has too little of, and since when; null for nothing. */
+  shortage(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
@@ -101,8 +103,10 @@ export class RecorderHealth {
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault } = this.#sources;
+    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault, shortage } = this.#sources;
     const faults: string[] = [];
+    const missing = shortage();
+    if (missing !== null) faults.push(missing);
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");

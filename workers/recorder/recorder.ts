@@ -34,6 +34,7 @@ import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
+import { ResourceShortage } from "./resource-shortage.js";
 import { RunEndings } from "./run-endings.js";
 import { type OpenedSnapshot, SnapshotUnreadError } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
@@ -104,6 +105,7 @@ export class Recorder implements MessageIntake {
   readonly #captures: CaptureStore;
   readonly #files: PayloadFiles;
   readonly #room: DiskRoom;
+  readonly #shortage: ResourceShortage;
   readonly #watch: StoreWatch;
   /** Undefined where captures are not processed. */
   #processing: CaptureProcessing | undefined;
@@ -150,7 +152,11 @@ export class Recorder implements MessageIntake {
     this.#link = new LinkServer({
       intake: this,
       timers: environment.timers,
-      report: (error, producer) => this.#report("a message could not be taken", error, { producer }),
+      report: (error, producer) => {
+        // A connection that could not be accepted comes again: one line for all of them.
+        if (producer === null && this.#shortage.note(error)) return;
+        this.#report("a message could not be taken", error, { producer });
+      },
     });
     this.#endings = new RunEndings({
       timers: environment.timers,
@@ -172,11 +178,18 @@ export class Recorder implements MessageIntake {
       onChange: () => this.#roomChanged(),
       report: (what, error) => this.#report(what, error, {}),
     });
+    this.#shortage = new ResourceShortage({
+      room: this.#room,
+      timers: environment.timers,
+      wallUs: environment.wallUs,
+      onChange: () => this.#health?.update(),
+      line: (level, message, fields) => this.#line(level, message, fields),
+    });
     this.#captures = new CaptureStore({
       fileSystem: environment.fileSystem,
       capturesPath: directory.capturesPath,
       onFailure: (failure) => this.#storeFailed(failure),
-      room: this.#room,
+      room: this.#shortage,
     });
     this.#watch = new StoreWatch({
       timers: environment.timers,
@@ -197,7 +210,7 @@ export class Recorder implements MessageIntake {
       directory: this.#directory,
       durability: this.#options.durability,
       ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
-      room: this.#room,
+      room: this.#shortage,
       createState: () => new RecorderState(new CaptureLedger({ keepsRuns: true })),
       onState: (state) => {
         this.#state = state;
@@ -267,6 +280,7 @@ export class Recorder implements MessageIntake {
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => this.#watch.lockFault,
         clockFault: () => clockFault(clock.lastUs, this.#environment.wallUs()),
+        shortage: () => this.#shortage.fault,
         damagedRuns: opened.damagedRuns,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
@@ -278,6 +292,7 @@ export class Recorder implements MessageIntake {
       send: (rows, counters) => this.#environment.send({ kind: "health", rows, counters }),
     });
     await this.#room.start();
+    this.#shortage.start();
     this.#health.update();
     this.#processing?.resume([...state.activeRuns(), ...state.processedRuns()]);
     await this.#listen(log);
@@ -324,7 +339,7 @@ export class Recorder implements MessageIntake {
       receivers: this.#options.receivers,
       append: (change, timeUs) => writer.appendWebhookChange(change, timeUs),
       send: (message) => send(message),
-      unavailable: () => this.#unavailable ?? (this.#room.level === "critical" ? "the disk is full" : null),
+      unavailable: () => this.#unavailable ?? this.#whatIsMissing(),
       onDispatcherFault: () => this.#health?.update(),
       onDispatcherFailure: (message) => {
         this.#line("error", "the dispatcher ended: deliveries wait for the next start", { cause: message });
@@ -333,6 +348,12 @@ export class Recorder implements MessageIntake {
       },
       report: (what, error) => this.#report(what, error, {}),
     });
+  }
+
+  /** Why what is appended now would wait; null when it would not. */
+  #whatIsMissing(): string | null {
+    if (this.#room.level === "critical") return "the disk is full";
+    return this.#shortage.isWaiting ? this.#shortage.fault : null;
   }
 
   #startSnapshots(log: Log, last: OpenedSnapshot | null): void {
@@ -475,6 +496,7 @@ export class Recorder implements MessageIntake {
     this.#processing?.stop();
     // What still waits for room is not acknowledged: it is the producers' to send again.
     await this.#room.stop();
+    this.#shortage.stop();
     await this.#upkeep?.stop();
     await this.#webhooks?.deliveries.stop(attemptGraceMs);
     const log = this.#log;
@@ -497,6 +519,7 @@ export class Recorder implements MessageIntake {
     this.#endings.stop();
     this.#watch.stop();
     await this.#room.stop();
+    this.#shortage.stop();
     await this.#webhooks?.deliveries.stop(0);
     await this.#link.close();
     await this.#close();

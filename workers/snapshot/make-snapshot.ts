@@ -1,5 +1,5 @@
 import { CaptureLedger } from "../../storage/capture-ledger.js";
-import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
+import { type FileSystem, FileSystemError, shortageOf } from "../../storage/file-system.js";
 import { forEachRecord } from "../../storage/log-batch.js";
 import type { LogStart } from "../../storage/log-options.js";
 import { asReadDamage } from "../../storage/read-damage.js";
@@ -134,15 +134,12 @@ async function damageOf(fileSystem: FileSystem, path: string): Promise<string | 
   }
 }
 
-/** Codes of what the process, or the machine, is short of for the moment. */
-const PASSING_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EINTR"]);
-
 /**
  * True for a file that this service cannot read however often it tries: a link to nowhere, a pipe, one that belongs to another account. A snapshot made
  * from the log holds all that it could.
  */
 function isOf(path: string, error: unknown): boolean {
-  return error instanceof FileSystemError && error.path === path && !PASSING_CODES.has(error.code);
+  return error instanceof FileSystemError && error.path === path && shortageOf(error) === null;
 }
 
 export function nothingFolded(): Folded {

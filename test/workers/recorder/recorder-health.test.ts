@@ -16,6 +16,7 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
       retentionFault: () => null,
       lockFault: () => null,
       clockFault: () => null,
+      shortage: () => null,
       ahead: () => ({ bytes: 0, isBehind: false }),
       connections: () => 0,
     },
