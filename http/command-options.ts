@@ -249,6 +249,15 @@ export const SERVE_OPTIONS = {
     fallback: null,
     shownFallback: "off",
   }),
+  "exit-after-failure": option<number>({
+    placeholder: "<duration>",
+    description:
+      "when nothing can be recorded any more (a failed disk), exit 1 after so long, for a supervisor to start anew; 0: never",
+    allowed: DURATION,
+    parse: parseDurationMs,
+    fallback: 60_000,
+    shownFallback: "60s",
+  }),
   "artefact-threads": integer<number | null>(
     "threads that make formats of captures; one more is there for clients",
     1,

@@ -36,6 +36,7 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     warnings,
     say,
     onLogGone: leave,
+    onGivenUp: leave,
     async beforeOpening(recorder) {
       // If the store cannot be opened, the service itself says so.
       if (plan.hasOpeningRun) await makeOpeningRun(recorder, options.seed, stopped).catch(() => {});

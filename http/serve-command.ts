@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { setTimeout } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
@@ -16,7 +17,7 @@ import { readKeyFile, watchKeys } from "./key-file.js";
 import { readPemFile } from "./pem-file.js";
 import { UsageError } from "./resolve-options.js";
 import { type Service, startService } from "./service.js";
-import { createServiceLog } from "./service-log.js";
+import { createServiceLog, type ServiceLog } from "./service-log.js";
 import { SERVICE_VERSION } from "./service-version.js";
 import { standardOutput } from "./standard-error.js";
 
@@ -33,6 +34,21 @@ export interface ServingHooks {
   onLogGone?(): void;
   /** Called when the options are known to fit together, before the store is opened by these. */
   beforeOpening?(recorder: RecorderOptions): Promise<void>;
+  /** Nothing is recorded any more, for so long that the process is to end (`--exit-after-failure`). Then `Service.stop` fails and says why. */
+  onGivenUp(): void;
+}
+
+/** Once nothing can be recorded any more: says so, lets reads go on for so long, then has the process end. */
+async function endAfterFailure(service: Service, log: ServiceLog, exitAfterMs: number, end: () => void): Promise<void> {
+  const cause = await service.recordingEnded;
+  if (exitAfterMs === 0) return;
+  const message = `nothing is recorded any more: the service ends in ${exitAfterMs / 1000} s, for a supervisor to start it anew`;
+  log.fatal({ cause }, message);
+  await setTimeout(exitAfterMs);
+  end();
+  // A disk that does not answer must not keep it from ending.
+  await setTimeout(2 * STOP_GRACE_MS, undefined, { ref: false });
+  process.exit(1);
 }
 
 /** Starts the service by its options and says where it listens. @throws UsageError for options that do not fit together */
@@ -66,6 +82,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
     log,
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
+  void endAfterFailure(service, log, options["exit-after-failure"], hooks.onGivenUp);
   hooks.say(`listening on ${service.url} (front: ${service.front})`);
   return service;
 }
@@ -91,14 +108,17 @@ export function untilSignal(): Promise<NodeJS.Signals> {
 
 /** `serve`: until a signal asks it to end. It goes on where nobody reads what it says: a supervisor may close both streams. */
 export async function serve(options: ServeOptions, warnings: readonly string[]): Promise<void> {
+  let giveUp = (): void => {};
+  const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
   const signal = untilSignal();
   const service = await startServing(options, {
     warnings,
     say: standardOutput(() => {}),
     // What is recorded from now on is not the demo's to remove.
     beforeOpening: () => unmarkStore(options.data),
+    onGivenUp: giveUp,
   });
-  await signal;
+  await Promise.race([signal, givenUp]);
   await service.stop(STOP_GRACE_MS);
 }
 

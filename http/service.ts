@@ -1,5 +1,5 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
-import type { ComponentRow } from "../core/health.js";
+import { type ComponentRow, since } from "../core/health.js";
 import { type CaptureKind, capturePath } from "../storage/capture-path.js";
 import { CaptureReader } from "../storage/capture-reader.js";
 import { directoryBytes, nodeFileSystem } from "../storage/file-system.js";
@@ -60,6 +60,8 @@ export interface Service {
   /** What serves it, for people. */
   readonly front: string;
   readonly cellSocketPath: string;
+  /** Resolves when nothing is recorded any more before the next start, with since when and why. Never by `stop`. */
+  readonly recordingEnded: Promise<string>;
   /**
    * Takes no new connections, lets requests end within `graceMs`, commits what producers sent, frees the data directory.
    * @throws RecorderError when not all could be committed, since the recording had ended before; everything is closed all the same
@@ -105,6 +107,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     keptBytes: MADE_FILES_BYTES,
   });
 
+  let setRecordingEnded: (cause: string) => void = () => {};
+  const recordingEnded = new Promise<string>((resolve) => (setRecordingEnded = resolve));
+
   const recorder = startRecorder(
     { ...recorderOptions, artefactTasks: options.artefactThreads + 1 },
     {
@@ -145,10 +150,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }
       },
       onDeliveriesEnded: () => view.endPausesForGood(),
+      onRecordingEnded: setRecordingEnded,
       onFailure: (error) => {
         log.fatal({ error }, "the recorder ended: nothing is recorded any more, reads go on");
         ownRows = rowsWithoutRecorder(ownRows, error, nowUs());
         view.endPausesForGood();
+        setRecordingEnded(since(nowUs(), error.message));
       },
     },
   );
@@ -215,6 +222,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       url,
       front: listening.label,
       cellSocketPath: ready.cellSocketPath,
+      recordingEnded,
       async stop(graceMs) {
         const attemptGraceMs = Math.max(0, graceMs - ANSWER_MS);
         recorder.stopDeliveries(attemptGraceMs);

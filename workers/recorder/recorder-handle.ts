@@ -62,6 +62,8 @@ export interface RecorderCallbacks {
   onDeliveriesEnded?(): void;
   /** Computes what processing needs; without it nothing is processed. A rejection fails the artefact as a whole. */
   onArtefactWanted?(task: TaskMessage): Promise<TaskAnswer>;
+  /** Nothing is recorded before the next start, and the recorder goes on for the rest. `cause` says since when and why. */
+  onRecordingEnded?(cause: string): void;
   /** The recorder ended by itself after it was ready; nothing more comes. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;
 }
@@ -243,6 +245,9 @@ export function startRecorder(options: RecorderOptions, callbacks: RecorderCallb
           waiting.delete(message.id);
           answer?.(message.reply);
         });
+        return;
+      case "recording_ended":
+        callbacks.onRecordingEnded?.(message.cause);
         return;
       case "failed":
         fail(message.error);

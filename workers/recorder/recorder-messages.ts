@@ -141,6 +141,8 @@ export type RecorderToFront =
   | { kind: "deliveries_ended" }
   /** The front's pool is to compute this: the answer is `artefact_made`. */
   | { kind: "artefact_wanted"; id: number; task: TaskMessage }
+  /** The disk or the recorder failed: nothing is recorded before the next start. Reads go on, and so does the thread. `cause`: since when and why. */
+  | { kind: "recording_ended"; cause: string }
   /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
   | { kind: "failed"; error: RecorderErrorData }
   /** Everything is closed. The last message. `failure`: why not all that was taken is committed, null where it is. */

@@ -655,8 +655,10 @@ export class Recorder implements MessageIntake {
     void this.#upkeep?.stop();
     void this.#snapshots?.stop(false);
     this.#link.refuseAll(message);
-    if (this.#stopFailure !== null) this.#line("error", "the recorder takes no more messages", { cause: message });
-    else this.#line("warn", "stopped without room: what waited for it was not acknowledged", { cause: message });
+    if (this.#stopFailure !== null) {
+      this.#line("error", "the recorder takes no more messages", { cause: message });
+      this.#environment.send({ kind: "recording_ended", cause: this.#failure });
+    } else this.#line("warn", "stopped without room: what waited for it was not acknowledged", { cause: message });
     this.#health?.update();
   }
 

@@ -1,0 +1,44 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { programPut } from "../helpers/link-messages.js";
+import { RawProducer } from "../helpers/raw-producer.js";
+import { ServiceProcess } from "../helpers/service-process.js";
+
+async function health(service: ServiceProcess) {
+  const response = await fetch(`http://127.0.0.1:${service.port}/health`);
+  const { components } = (await response.json()) as { components: Record<string, { status: string; detail: string }> };
+  return { status: response.status, recorder: components.recorder };
+}
+
+/** A service whose log is taken away, which ends its recording within seconds. */
+async function failing(t: Test, exitAfter: string): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start({ args: ["serve", "--exit-after-failure", exitAfter] });
+  t.teardown(() => service.dispose());
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
+  await producer.accept(programPut());
+  rmSync(join(service.dataDirectory, "meta"), { recursive: true });
+  while ((await health(service)).status !== 503) await producer.close();
+  return service;
+}
+
+t.test("a process that records no more says so and exits with 1, for its supervisor; 0 keeps it", async (t) => {
+  const [ends, stays] = await Promise.all([failing(t, "700ms"), failing(t, "0")]);
+  const { code, stderr } = await ends.end("SIGCONT");
+  t.equal(code, 1);
+  t.match(stderr, /"nothing is recorded any more: the service ends in 0\.7 s, for a supervisor to start it anew"/);
+  t.match(stderr, /^inspection-service: nothing was recorded since \d{4}-.*was removed or replaced/m);
+  // Its recording ended at about the same time.
+  t.match(await health(stays), { status: 503, recorder: { status: "down", detail: /^since \d{4}-/ } });
+  t.notMatch(stays.stderr, /for a supervisor/);
+  t.equal((await stays.end()).code, 1, "what a stop says of it is as before");
+});
+
+t.test("a time that is none is refused", async (t) => {
+  for (const text of ["soon", "-1", "25d"]) {
+    await t.rejects(
+      ServiceProcess.start({ args: ["serve", `--exit-after-failure=${text}`] }),
+      /exit-after-failure.*duration/,
+    );
+  }
+});
