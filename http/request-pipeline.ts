@@ -262,7 +262,10 @@ export class RequestPipeline {
     if (missing !== null) {
       this.#onShortage(error);
       const message = `the service cannot answer this now: ${missing}`;
-      return errorReply({ code: "unavailable", message, params: { retry_after_seconds: RETRY_AFTER_SECONDS } }, traceId);
+      return errorReply(
+        { code: "unavailable", message, params: { retry_after_seconds: RETRY_AFTER_SECONDS } },
+        traceId,
+      );
     }
     this.#log.error(
       { trace_id: traceId, method: incoming.method, path: shownInLog(incoming.path), err: error },

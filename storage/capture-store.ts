@@ -239,8 +239,10 @@ export class CaptureStore {
       return await this.#fileSystem.open(path, "createOrUpdate");
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // Retention found the folder empty just now. It does not come back to it within this moment.
+      // Retention found the folder empty just now. It does not come back to it within this moment. Or somebody has removed it, or all.
       this.#months.delete(month);
+      const parent = this.#capturesPath.slice(0, this.#capturesPath.lastIndexOf("/"));
+      if (await this.#fileSystem.makeDirectory(this.#capturesPath)) await this.#fileSystem.syncDirectory(parent);
       await this.#ensureMonth(month);
       return this.#fileSystem.open(path, "createOrUpdate");
     }

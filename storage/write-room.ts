@@ -14,7 +14,9 @@ export interface WriteRoom {
 
 /** True when an operation failed for such a want after its owner had stopped waiting: nothing of the disk is broken by it. */
 export function endedWithoutRoom(error: unknown, room: WriteRoom): boolean {
-  return room.isOver && (isRepeatable(error) || (error instanceof StorageError && error.data.params.without_room === true));
+  return (
+    room.isOver && (isRepeatable(error) || (error instanceof StorageError && error.data.params.without_room === true))
+  );
 }
 
 /** Where nobody waits, such a want is a failure like any other. */

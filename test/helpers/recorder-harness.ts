@@ -24,6 +24,7 @@ import type {
   RecorderToFront,
 } from "../../workers/recorder/recorder-messages.js";
 import type { StoreCounters } from "../../workers/recorder/store-counters.js";
+import type { WebhookReply, WebhookRequest } from "../../workers/recorder/webhook-requests.js";
 import { ManualTimers } from "./manual-timers.js";
 import { RawProducer } from "./raw-producer.js";
 
@@ -81,6 +82,7 @@ export class RecorderHarness {
   #recorder: Recorder | undefined;
   #stopFailure: string | null = null;
   #changed: (() => void)[] = [];
+  readonly #replies = new Map<number, (reply: WebhookReply) => void>();
 
   private constructor(directory: string, takesBatches: boolean, front: HarnessFront | undefined) {
     this.directory = directory;
@@ -158,6 +160,15 @@ export class RecorderHarness {
     while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
   }
 
+  /** A write of webhooks, as the front asks for it. */
+  request(request: WebhookRequest): Promise<WebhookReply> {
+    const id = this.#replies.size + 1;
+    return new Promise((resolve) => {
+      this.#replies.set(id, resolve);
+      this.#receive({ kind: "request", id, request });
+    });
+  }
+
   /** The front takes what it was sent, and from now on everything. */
   takeBatches(): void {
     this.#takesBatches = true;
@@ -187,6 +198,9 @@ export class RecorderHarness {
         break;
       case "log":
         this.lines.push(message.line);
+        break;
+      case "reply":
+        this.#replies.get(message.id)?.(message.reply);
         break;
       case "read_damage":
         this.readDamages.push(message.error);

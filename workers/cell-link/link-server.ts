@@ -34,6 +34,8 @@ export class LinkServer {
   readonly #timers: Timers;
   readonly #host: SessionHost;
   readonly #servers: Server[] = [];
+  /** The Unix socket as it was made, with the identity of its file. */
+  #socket: { path: string; server: Server; identity: string | undefined } | null = null;
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
   readonly #answering = new Set<LinkSession>();
@@ -80,12 +82,7 @@ export class LinkServer {
         `it is ${bytes} bytes long, and a socket's path may have ${MAXIMUM_SOCKET_PATH_BYTES}: name a shorter one with --cell-socket`,
       );
     }
-    const state = socketPathState(path);
-    if (state === "other") throw unusable(path, "something that is not a socket stands there");
-    if (state === "socket") {
-      if (await isAnswered(path)) throw unusable(path, "another process listens there");
-      await nodeFileSystem.unlink(path);
-    }
+    await clearPath(path);
     const server = this.#createServer(null);
     try {
       await listen(server, () => {
@@ -96,7 +93,31 @@ export class LinkServer {
     } catch (error) {
       throw unusable(path, (error as Error).message);
     }
+    if (this.#isClosed) server.close();
     this.#servers.push(server);
+    this.#socket = { path, server, identity: (await nodeFileSystem.statusOf(path))?.identity };
+  }
+
+  /**
+   * Listens anew on the Unix socket if its file was removed or replaced: without it nobody can connect. Connections stay.
+   *
+   * @returns true when it was
+   * @throws {LinkListenError} Something else has the path.
+   */
+  async restoreSocket(): Promise<boolean> {
+    const socket = this.#socket;
+    if (socket === null || this.#isClosed) return false;
+    const { path, server, identity } = socket;
+    const status = await nodeFileSystem.statusOf(path);
+    if (this.#isClosed || (status !== null && status.identity === identity)) return false;
+    // Closing removes what has the name, whosever it is: what is not to be removed must be found first.
+    await clearPath(path);
+    if (this.#isClosed) return false;
+    server.close();
+    const at = this.#servers.indexOf(server);
+    if (at >= 0) this.#servers.splice(at, 1);
+    await this.listenOnSocket(path);
+    return true;
   }
 
   /**
@@ -212,6 +233,15 @@ export class LinkServer {
       this.#tickLater();
     }, TICK_MS);
   }
+}
+
+/** Removes a socket's file that nobody listens on any more. @throws {LinkListenError} where something else stands */
+async function clearPath(path: string): Promise<void> {
+  const state = socketPathState(path);
+  if (state === "other") throw unusable(path, "something that is not a socket stands there");
+  if (state === "free") return;
+  if (await isAnswered(path)) throw unusable(path, "another process listens there");
+  await nodeFileSystem.unlink(path);
 }
 
 function unusable(path: string, why: string): LinkListenError {

@@ -203,7 +203,11 @@ export class CaptureProcessing {
         const isAgain = PASSING_FAILURES.has(made.code) && failedAttempts < MOST_ATTEMPTS;
         if (isAgain || SHORTAGES.has(made.code)) {
           const error = new Error(`${made.code}: ${made.message}`);
-          return this.#again([{ ...item, failedAttempts }], error, 2 ** (Math.min(failedAttempts, MOST_ATTEMPTS - 1) - 1));
+          return this.#again(
+            [{ ...item, failedAttempts }],
+            error,
+            2 ** (Math.min(failedAttempts, MOST_ATTEMPTS - 1) - 1),
+          );
         }
       }
       this.#take(runId, made.kind === "failed" ? { ...made, message: this.#shown(made.message) } : made);

@@ -27,6 +27,8 @@ export interface HealthSources {
   clockFault(): string | null;
   /** What the process or the machine has too little of, and since when; null for nothing. */
   shortage(): string | null;
+  /** What became of the link's socket, or of a folder of the data directory; null while they stand. */
+  placeFault(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
@@ -103,10 +105,8 @@ export class RecorderHealth {
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault, shortage } = this.#sources;
-    const faults: string[] = [];
-    const missing = shortage();
-    if (missing !== null) faults.push(missing);
+    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault, shortage, placeFault } = this.#sources;
+    const faults = [shortage(), placeFault()].filter((one) => one !== null);
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");

@@ -194,11 +194,13 @@ export class Recorder implements MessageIntake {
     this.#watch = new StoreWatch({
       timers: environment.timers,
       wallUs: environment.wallUs,
+      fileSystem: environment.fileSystem,
       directory,
       log: () => this.#log,
       captures: this.#captures,
+      restoreSocket: () => this.#link.restoreSocket(),
       onChange: () => this.#health?.update(),
-      report: (what, error) => this.#report(what, error, {}),
+      line: (level, message, fields) => this.#line(level, message, fields),
     });
     this.#files = new PayloadFiles(this.#captures, (id) => this.#runWithCaptures(id));
   }
@@ -281,6 +283,7 @@ export class Recorder implements MessageIntake {
         lockFault: () => this.#watch.lockFault,
         clockFault: () => clockFault(clock.lastUs, this.#environment.wallUs()),
         shortage: () => this.#shortage.fault,
+        placeFault: () => this.#watch.placeFault,
         damagedRuns: opened.damagedRuns,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
@@ -297,7 +300,7 @@ export class Recorder implements MessageIntake {
     this.#processing?.resume([...state.activeRuns(), ...state.processedRuns()]);
     await this.#listen(log);
     upkeep.start();
-    this.#watch.start();
+    await this.#watch.start();
     this.#startSnapshots(log, opened.snapshot);
   }
 

@@ -1,7 +1,11 @@
+import { since } from "../../core/health.js";
 import type { CaptureStore } from "../../storage/capture-store.js";
 import type { LockedDataDirectory } from "../../storage/data-directory.js";
+import type { FileSystem } from "../../storage/file-system.js";
 import type { Log } from "../../storage/log.js";
 import type { Timers } from "../../storage/log-options.js";
+import { restoreLayout } from "../../storage/restore-layout.js";
+import type { LogLine } from "./recorder-messages.js";
 
 /** A look is a few calls of stat. */
 export const LOOK_INTERVAL_MS = 5_000;
@@ -9,19 +13,30 @@ export const LOOK_INTERVAL_MS = 5_000;
 export interface StoreWatchOptions {
   timers: Timers;
   wallUs(): number;
-  directory: Pick<LockedDataDirectory, "isLockIntact" | "path">;
+  fileSystem: FileSystem;
+  directory: Omit<LockedDataDirectory, "release">;
   log(): Pick<Log, "verifyName"> | undefined;
   captures: Pick<CaptureStore, "verifyNames">;
+  /** Listens anew where the file of the cell link's socket is gone or another one; true when it was. @throws where that is not possible */
+  restoreSocket(): Promise<boolean>;
   /** Health may show something else. */
   onChange(): void;
-  report(what: string, error: unknown): void;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** Looks, while the store is open, whether its files are still those that have their names: people and scripts remove and replace them. */
+/**
+ * Looks, while the store is open, whether its files, folders and socket are still those that have their names: people and scripts remove and
+ * replace them. What can stand again does; of the rest health tells.
+ */
 export class StoreWatch {
   readonly #options: StoreWatchOptions;
   #timer: unknown = null;
   #lockFault: string | null = null;
+  #socketFault: string | null = null;
+  #capturesFault: string | null = null;
+  #layoutFault: string | null = null;
+  /** Identity of the folder of captures as it was found first. */
+  #capturesIdentity: string | undefined;
   #isStopped = false;
 
   constructor(options: StoreWatchOptions) {
@@ -33,10 +48,21 @@ export class StoreWatch {
     return this.#lockFault;
   }
 
-  start(): void {
+  /** What is wrong with the socket or a folder, for people; null for nothing. */
+  get placeFault(): string | null {
+    const faults = [this.#socketFault, this.#capturesFault, this.#layoutFault].filter((one) => one !== null);
+    return faults.length === 0 ? null : faults.join("; ");
+  }
+
+  async start(): Promise<void> {
+    await this.#lookAtFolders();
+    this.#arm();
+  }
+
+  #arm(): void {
     if (this.#isStopped) return;
     this.#timer = this.#options.timers.set(() => {
-      void this.#look().then(() => this.start());
+      void this.#look().then(() => this.#arm());
     }, LOOK_INTERVAL_MS);
   }
 
@@ -49,6 +75,9 @@ export class StoreWatch {
   async #look(): Promise<void> {
     await this.#lookAtLock();
     await this.lookAtFiles();
+    if (this.#isStopped) return;
+    await this.#lookAtSocket();
+    await this.#lookAtFolders();
     // The clock too may have become wrong, or right, without anything else that happens.
     if (!this.#isStopped) this.#options.onChange();
   }
@@ -60,7 +89,7 @@ export class StoreWatch {
   }
 
   async #lookAtLock(): Promise<void> {
-    const { directory, wallUs, onChange, report } = this.#options;
+    const { directory, wallUs, onChange, line } = this.#options;
     if (this.#lockFault !== null) return;
     let isIntact: boolean;
     try {
@@ -70,11 +99,44 @@ export class StoreWatch {
       return;
     }
     if (isIntact || this.#isStopped) return;
-    const since = new Date(wallUs() / 1000).toISOString();
-    this.#lockFault =
-      `since ${since}: the file of the lock in ${directory.path}/lock was removed, which keeps services of other containers out; ` +
-      "restart the service";
-    report("the directory's lock was removed", new Error(this.#lockFault));
+    this.#lockFault = since(
+      wallUs(),
+      `the file of the lock in ${directory.path}/lock was removed, which keeps services of other containers out; restart the service`,
+    );
+    line("error", "the directory's lock was removed", { cause: this.#lockFault });
     onChange();
+  }
+
+  async #lookAtSocket(): Promise<void> {
+    const { restoreSocket, line, wallUs } = this.#options;
+    try {
+      if (await restoreSocket()) line("warn", "the cell link's socket was removed or replaced: it listens anew", {});
+      this.#socketFault = null;
+    } catch (error) {
+      if (this.#socketFault !== null) return;
+      this.#socketFault = since(wallUs(), `producers cannot connect: ${(error as Error).message}`);
+      line("error", "the cell link's socket was removed or replaced", { cause: this.#socketFault });
+    }
+  }
+
+  async #lookAtFolders(): Promise<void> {
+    const { fileSystem, directory, line, wallUs } = this.#options;
+    try {
+      for (const folder of await restoreLayout(fileSystem, directory)) {
+        line("warn", "a folder of the data directory was removed: it is made anew", { folder });
+      }
+      this.#layoutFault = null;
+      const identity = (await fileSystem.statusOf(directory.capturesPath))?.identity;
+      this.#capturesIdentity ??= identity;
+      if (identity === this.#capturesIdentity) this.#capturesFault = null;
+      else {
+        this.#capturesFault ??= since(
+          wallUs(),
+          `the folder ${directory.capturesPath} was removed or replaced: new captures go on, and those that it held are missing until it is back`,
+        );
+      }
+    } catch (error) {
+      this.#layoutFault ??= since(wallUs(), `a folder of the data directory is missing: ${(error as Error).message}`);
+    }
   }
 }

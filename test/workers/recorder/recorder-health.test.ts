@@ -17,6 +17,7 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
       lockFault: () => null,
       clockFault: () => null,
       shortage: () => null,
+      placeFault: () => null,
       ahead: () => ({ bytes: 0, isBehind: false }),
       connections: () => 0,
     },

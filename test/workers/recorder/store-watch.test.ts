@@ -1,4 +1,14 @@
-import { copyFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../storage/capture-path.js";
@@ -127,6 +137,107 @@ t.test("a log that the disk does not give keeps its snapshot, whatever that is w
   rmSync(join(directory, "quarantine", kept as string));
   t.match((await RecorderHarness.start(t, directory)).row("log"), { status: "healthy" });
 });
+
+t.test("the socket is listened on anew when its file is removed, or left by somebody; connections stay", async (t) => {
+  const { recorder, controller, runId } = await capturing(t);
+  const { path } = recorder.address;
+  const removals = {
+    removed: () => rmSync(path),
+    "replaced by a dead one": () => {
+      rmSync(path);
+      execFileSync(
+        process.execPath,
+        [
+          "-e",
+          `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`,
+        ],
+        {
+          stdio: "ignore",
+        },
+      );
+    },
+  };
+  for (const [how, remove] of Object.entries(removals)) {
+    try {
+      remove();
+    } catch {
+      // It kills itself, so that its socket's file stays.
+    }
+    await look(recorder);
+    const other = await recorder.connect(`another-${how.replaceAll(" ", "-")}`);
+    await other.accept(programPut(nextId()));
+    await other.close();
+    t.equal(statSync(path).mode & 0o777, 0o600, how);
+    t.match(recorder.row("recorder"), { status: "healthy" }, how);
+  }
+  await controller.accept(runEvent(runId));
+  await recorder.stop();
+  t.notOk(existsSync(path), "a stop removes it");
+});
+
+t.test("something else in place of the socket shows in health, until it is gone", async (t) => {
+  const { recorder } = await capturing(t);
+  const { path } = recorder.address;
+  rmSync(path);
+  writeFileSync(path, "a file");
+  await look(recorder);
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail: /^since \d{4}-.*producers cannot connect: .*cell\.sock: something that is not a socket/,
+  });
+  t.equal(readFileSync(path, "utf8"), "a file");
+  rmSync(path);
+  await look(recorder);
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  await (await recorder.connect("another")).close();
+});
+
+t.test(
+  "folders that are removed are made anew; of captures that are gone health tells until they are back",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const recorder = await RecorderHarness.start(t, directory);
+    const controller = await recorder.connect("controller");
+    await controller.accept(programPut());
+    const fileOfNewRun = async (): Promise<void> => {
+      const run_id = nextId();
+      await controller.accept({ type: "run.create", id: run_id, program_id: PROGRAM_ID });
+      await controller.accept({ type: "run.start", id: run_id });
+      const put = { type: "file.put", run_id, name: "r.pdf", file_type: "report", content_type: "application/pdf" };
+      await controller.accept(put, Buffer.from("%PDF"));
+      t.ok(existsSync(join(directory, "captures", capturePath(run_id, "report"))));
+      await controller.accept({ type: "run.fail", id: run_id, error_message: "enough" });
+    };
+    await fileOfNewRun();
+    const captures = join(directory, "captures");
+    renameSync(captures, `${captures}.away`);
+    for (const name of ["quarantine", "snapshot"]) rmSync(join(directory, name), { recursive: true });
+    // Also before anybody has looked.
+    await fileOfNewRun();
+    await look(recorder);
+    t.match(recorder.row("recorder"), {
+      status: "degraded",
+      detail: /^since \d{4}-.*the folder .*captures was removed or replaced/,
+    });
+    for (const name of ["captures", "quarantine", "snapshot"]) t.ok(existsSync(join(directory, name)), name);
+    await fileOfNewRun();
+    rmSync(captures, { recursive: true });
+    renameSync(`${captures}.away`, captures);
+    await look(recorder);
+    t.match(recorder.row("recorder"), { status: "healthy" });
+    writeFileSync(join(directory, "snapshot.txt"), "");
+    rmSync(join(directory, "snapshot"), { recursive: true });
+    renameSync(join(directory, "snapshot.txt"), join(directory, "snapshot"));
+    await look(recorder);
+    t.match(recorder.row("recorder"), {
+      status: "degraded",
+      detail: /a folder of the data directory is missing: mkdir .*snapshot/,
+    });
+    rmSync(join(directory, "snapshot"));
+    await look(recorder);
+    t.match(recorder.row("recorder"), { status: "healthy" });
+  },
+);
 
 function runEvent(runId: string) {
   return { type: "event.add", run_id: runId, event_type: "note", data: {} };
