@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { descriptorLimit, nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import {
   CHECK_OPTIONS,
   DEMO_OPTIONS,
@@ -26,8 +26,14 @@ const KNOWN_NAMES = new Set(
 
 /** Each loaded when it is asked for: `check` needs neither the servers nor the pool, whose modules take longer to load than a small store to read. */
 const COMMANDS = {
-  serve: async () => (await import("./serve-command.js")).serve,
-  demo: async () => (await import("./demo-command.js")).demo,
+  async serve() {
+    requireDescriptors();
+    return (await import("./serve-command.js")).serve;
+  },
+  async demo() {
+    requireDescriptors();
+    return (await import("./demo-command.js")).demo;
+  },
   check: async () => warning((await import("./store-commands.js")).check),
   inspect: async () => warning((await import("./store-commands.js")).inspect),
   exportRun: async () => warning((await import("./export-command.js")).exportRun),
@@ -42,6 +48,18 @@ function warning<Options, Outcome>(run: (options: Options) => Promise<Outcome>) 
     for (const line of warnings) sayOnStandardError(`inspection-service: ${line}\n`);
     return run(options);
   };
+}
+
+/** Loading the service takes some 80 of them at a time, serving some 40 beside files and connections. */
+const LEAST_DESCRIPTORS = 128;
+
+function requireDescriptors(): void {
+  const limit = descriptorLimit();
+  if (limit === null || limit >= LEAST_DESCRIPTORS) return;
+  throw new UsageError(
+    `this process may have ${limit} files and connections open at a time, and the service needs ${LEAST_DESCRIPTORS}: raise the limit ` +
+      "(ulimit -n, or LimitNOFILE= of the unit)",
+  );
 }
 
 /** The command line of decisions.md. An action resolves with the process's exit code. */

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { setTimeout } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
-import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { descriptorLimit, nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { onHangUp } from "../workers/hang-up.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
@@ -73,7 +73,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
-    artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism()),
+    artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism(), descriptorLimit()),
     tls,
     baseUrl: options["base-url"],
     apiKeys: keys,

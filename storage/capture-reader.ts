@@ -2,12 +2,11 @@ import { LRUCache } from "lru-cache";
 import type { Extent } from "../core/capture.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { type FileSystem, isMissing, isNoFile, type StoreFile } from "./file-system.js";
+import { KEPT_FILES } from "./kept-files.js";
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
 import { VerifiedFile } from "./verified-file.js";
 
-/** Files that are read by different clients at once, with room to keep those that were read last. */
-const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 /** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
 const PIECE_BYTES = 1024 * 1024;
 
@@ -44,7 +43,7 @@ export class CaptureReader {
     this.#fileSystem = options.fileSystem;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#open = new LRUCache<string, OpenFile>({
-      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      max: options.maximumOpenFiles ?? KEPT_FILES,
       dispose: (open) => {
         open.isEvicted = true;
         closeUnused(open);

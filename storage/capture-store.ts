@@ -2,11 +2,9 @@ import { LRUCache } from "lru-cache";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
 import { type FileSystem, FileSystemError, isMissing, isNotEmpty, type StoreFile } from "./file-system.js";
+import { KEPT_FILES } from "./kept-files.js";
 import { StorageError, type StorageErrorData } from "./storage-error.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "./write-room.js";
-
-/** Runs write one after another, a few at once; a descriptor more costs nothing, and far fewer than a process may have. */
-const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 
 /** A capture file that is still there although it was to be removed, or the folder of its month. */
 export interface KeptFile {
@@ -63,7 +61,7 @@ export class CaptureStore {
     this.#fileSystem = options.fileSystem;
     this.#capturesPath = options.capturesPath;
     this.#onFailure = options.onFailure ?? (() => {});
-    const maximumOpenFiles = options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES;
+    const maximumOpenFiles = options.maximumOpenFiles ?? KEPT_FILES;
     this.#maximumDescriptors = 2 * maximumOpenFiles;
     this.#open = new LRUCache<CaptureFile, true>({
       max: maximumOpenFiles,

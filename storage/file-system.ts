@@ -605,6 +605,16 @@ function wrapped(operation: string, path: string, error: unknown): FileSystemErr
   return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
 }
 
+/** Descriptors that this process may have open at a time (`ulimit -n`); null where the system does not say. Blocking. */
+export function descriptorLimit(): number | null {
+  try {
+    const match = /^Max open files\s+(\d+)/m.exec(fs.readFileSync("/proc/self/limits", "utf8"));
+    return match === null ? null : Number(match[1]);
+  } catch {
+    return null;
+  }
+}
+
 /** What stands at a path, for a socket that is about to listen there. */
 export function socketPathState(path: string): "free" | "socket" | "other" {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });

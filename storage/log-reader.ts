@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type FileSystem, isMissing, readFully, readFullySync, type StoreFile } from "./file-system.js";
+import { KEPT_FILES } from "./kept-files.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { mayHaveMoved } from "./misplaced-record.js";
 import {
@@ -14,8 +15,6 @@ import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "./segmen
 import { StorageError } from "./storage-error.js";
 import { withUnreadableAsDamage } from "./unreadable-damage.js";
 
-/** 64 segments of 64 MiB are 4 GiB of log: what is read again and again lies in fewer. */
-const DEFAULT_MAXIMUM_OPEN_FILES = 64;
 /** Neighbouring records of a batch that are no further apart are read in one go: less than the cost of a read of its own. */
 const JOINED_GAP_BYTES = 16 * 1024;
 const JOINED_READ_BYTES = 1024 * 1024;
@@ -83,7 +82,7 @@ export class LogReader {
     this.#fileSystem = options.fileSystem;
     this.#directory = options.directory;
     this.#open = new LRUCache<number, OpenSegment>({
-      max: options.maximumOpenFiles ?? DEFAULT_MAXIMUM_OPEN_FILES,
+      max: options.maximumOpenFiles ?? KEPT_FILES,
       dispose: (segment) => {
         segment.isEvicted = true;
         closeUnused(segment);

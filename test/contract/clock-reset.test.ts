@@ -31,8 +31,7 @@ t.test("check --reset-clock takes the clock back: later times are right, and not
     t.teardown(() => service.dispose());
     return { service, client: new ContractClient(t, service.port) };
   };
-  const read = async (client: ContractClient, id: string) =>
-    client.get("/runs/{run_id}", { path: { run_id: id } });
+  const read = async (client: ContractClient, id: string) => client.get("/runs/{run_id}", { path: { run_id: id } });
   const usOf = (text: string) => parseTimeUs(text) as number;
 
   const before = await serve();

@@ -23,6 +23,8 @@ export interface ProcessOptions {
   dataDirectory?: string;
   /** Of Node; default: that of the tests. */
   binary?: string;
+  /** Descriptors that it may have open; default: TEST_DESCRIPTOR_LIMIT. */
+  descriptorLimit?: string;
   /** An open file in place of the pipe that `stderr` comes from. */
   stderrFd?: number;
 }
@@ -42,6 +44,15 @@ function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.
   };
 }
 
+/** The program by its arguments, with no more descriptors than TEST_DESCRIPTOR_LIMIT says, if that is set: any test can be run so. */
+function limited(
+  binary: string,
+  args: readonly string[],
+  limit = process.env.TEST_DESCRIPTOR_LIMIT,
+): [string, string[]] {
+  return limit === undefined ? [binary, [...args]] : ["prlimit", [`--nofile=${limit}`, binary, ...args]];
+}
+
 /** Runs the command to its end. */
 export async function runCommand(
   args: readonly string[],
@@ -49,7 +60,7 @@ export async function runCommand(
   binary = process.execPath,
   cwd = process.cwd(),
 ): Promise<Ended> {
-  const child = spawn(binary, [resolve(MAIN), ...args], {
+  const child = spawn(...limited(binary, [resolve(MAIN), ...args]), {
     cwd,
     env: cleanEnvironment(environment),
     stdio: ["ignore", "pipe", "pipe"],
@@ -96,7 +107,8 @@ export class ServiceProcess {
     const args = [...(options.args ?? ["serve"])];
     if (!args.includes("--data")) args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
-    this.#child = spawn(options.binary ?? process.execPath, [options.script ?? MAIN, ...args], {
+    const program = [options.script ?? MAIN, ...args];
+    this.#child = spawn(...limited(options.binary ?? process.execPath, program, options.descriptorLimit), {
       env: cleanEnvironment(options.environment),
       stdio: ["ignore", "pipe", options.stderrFd ?? "pipe"],
     });

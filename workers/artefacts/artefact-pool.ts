@@ -71,9 +71,16 @@ interface QueuedTask {
   reject(error: TaskError): void;
 }
 
-/** At least one core is left for the front and the recorder, and at least one thread works. */
-export function poolSize(cores: number): number {
-  return Math.max(1, cores - 1);
+/** A thread has some six descriptors of its own, from its start on: a fifth of them all at most. */
+const DESCRIPTORS_PER_THREAD = 32;
+
+/**
+ * At least one core is left for the front and the recorder, and at least one thread works.
+ * @param descriptors what the process may have open; null: unknown
+ */
+export function poolSize(cores: number, descriptors: number | null): number {
+  const most = descriptors === null ? cores : Math.floor(descriptors / DESCRIPTORS_PER_THREAD);
+  return Math.max(1, Math.min(cores - 1, most));
 }
 
 /**
