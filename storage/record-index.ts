@@ -6,9 +6,10 @@
  *
  * | offset | size | field |
  * |---|---|---|
- * | 0 | 1 | n, bytes of the producer's name (ASCII) |
+ * | 0 | 1 | n, bytes of the producer's name (ASCII); bit 7: an instance stands behind the name |
  * | 1 | 8 | sequence number |
  * | 9 | n | the name |
+ * | 9 + n | 16 | the instance, a UUID, where bit 7 says so |
  *
  * Behind it, of a run delta:
  *
@@ -79,6 +80,8 @@ export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
 export interface Origin {
   producer: string;
   sequence: number;
+  /** The queue that it came from (cell-link.md, Session), a canonical UUID; absent where the producer named none. */
+  instance?: string;
 }
 
 /** What an ended run keeps of captured bytes. */
@@ -122,6 +125,9 @@ export type RecordIndex =
   | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery };
 
 const ORIGIN_HEAD_BYTES = 9;
+/** In the byte that holds the length of the producer's name. */
+const INSTANCE_BIT = 0x80;
+const UUID_BYTES = 16;
 
 const SUMMARY_HEAD = bin.object({
   runId: bin.u8Array(16),
@@ -196,7 +202,7 @@ export function isRecordOf(
   wantedType: typeof RECORD_TYPE.runEnded | typeof RECORD_TYPE.delivery,
   id: string,
 ): boolean {
-  return type === wantedType && readUuid(index, ORIGIN_HEAD_BYTES + (index[0] as number)) === id;
+  return type === wantedType && readUuid(index, originBytes(index[0] as number)) === id;
 }
 
 /**
@@ -243,7 +249,7 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
  * Origins and deltas, which every message's record has, are written here by hand and copied out: by typed-binary they took 1.5 µs of the
  * 20 that a message costs. Golden bytes hold them to the tables above.
  */
-const scratch = new Uint8Array(ORIGIN_HEAD_BYTES + 255 + DELTA_BYTES);
+const scratch = new Uint8Array(ORIGIN_HEAD_BYTES + INSTANCE_BIT + UUID_BYTES + DELTA_BYTES);
 const scratchView = new DataView(scratch.buffer);
 
 export function encodeOrigin(origin: Origin | null): Uint8Array {
@@ -254,11 +260,19 @@ export function encodeOrigin(origin: Origin | null): Uint8Array {
 function writeOrigin(origin: Origin | null): number {
   const name = origin?.producer ?? "";
   const sequence = origin?.sequence ?? 0;
-  scratch[0] = name.length;
+  const instance = origin?.instance;
+  if (name.length >= INSTANCE_BIT) throw new RangeError(`a producer's name of ${name.length} characters`);
+  scratch[0] = name.length + (instance === undefined ? 0 : INSTANCE_BIT);
   scratchView.setUint32(1, sequence >>> 0, true);
   scratchView.setUint32(5, Math.floor(sequence / HIGH), true);
   for (let i = 0; i < name.length; i++) scratch[ORIGIN_HEAD_BYTES + i] = name.charCodeAt(i);
-  return ORIGIN_HEAD_BYTES + name.length;
+  if (instance !== undefined) writeUuid(instance, scratch, ORIGIN_HEAD_BYTES + name.length);
+  return originBytes(scratch[0] as number);
+}
+
+/** Of the whole origin, by its first byte. */
+function originBytes(first: number): number {
+  return ORIGIN_HEAD_BYTES + (first & ~INSTANCE_BIT) + (first & INSTANCE_BIT ? UUID_BYTES : 0);
 }
 
 /** @param captures null for a run that has not ended */
@@ -376,6 +390,7 @@ export function encodeDeltaShared(
 /** Of the records that follow each other many are of one producer and of few runs. */
 const names = new ShortTexts("values");
 const runIds = new RecentUuids();
+const instances = new RecentUuids();
 
 /** Reads by hand what the tables above describe: every record of a store passes here at open. */
 class IndexReader {
@@ -388,16 +403,22 @@ class IndexReader {
 
   origin(): Origin | null {
     const at = this.#take(ORIGIN_HEAD_BYTES);
-    const nameBytes = this.#bytes[at] as number;
+    const first = this.#bytes[at] as number;
+    const nameBytes = first & ~INSTANCE_BIT;
     const sequence = this.#u53(at + 1);
     const nameAt = this.#take(nameBytes);
+    const hasInstance = (first & INSTANCE_BIT) !== 0;
+    const instanceAt = this.#take(hasInstance ? UUID_BYTES : 0);
     if (nameBytes === 0) return null;
-    const end = nameAt + nameBytes;
-    if (nameBytes <= SHORT_TEXT_BYTES) {
-      const producer = names.read(this.#bytes, nameAt, end);
-      if (producer !== undefined) return { producer, sequence };
-    }
-    return { producer: String.fromCharCode(...this.#bytes.subarray(nameAt, end)), sequence };
+    const producer = this.#name(nameAt, instanceAt);
+    return hasInstance
+      ? { producer, sequence, instance: instances.read(this.#bytes, instanceAt) }
+      : { producer, sequence };
+  }
+
+  #name(start: number, end: number): string {
+    const known = end - start <= SHORT_TEXT_BYTES ? names.read(this.#bytes, start, end) : undefined;
+    return known ?? String.fromCharCode(...this.#bytes.subarray(start, end));
   }
 
   delta(): { runId: string; statusAfter: RunStatus; frameId: string | null } {

@@ -15,6 +15,7 @@ import { sized } from "../helpers/test-size.js";
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 const MUTANTS = sized(10_000, 1_000_000);
 const SESSIONS = sized(150, 5_000);
+const INSTANCES = ["0b8c1d2e-3f40-4152-8364-758697a8b9ca", "1b8c1d2e-3f40-4152-8364-758697a8b9ca"] as const;
 const KEPT_BYTES = 1024 * 1024;
 
 let corpus: CorpusEntry[] = [];
@@ -121,7 +122,11 @@ t.test(
     const answers = new Map<string, number>();
     for (let session = 0; session < SESSIONS; session++) {
       const raw = new RawProducer(recorder.address);
-      const hello = { ...HELLO, body: { protocol: 1, producer: `fuzz-${session % 20}` } };
+      const instance = random.pick([...INSTANCES, INSTANCES[0], INSTANCES[0], undefined]);
+      const hello = {
+        ...HELLO,
+        body: { protocol: 1, producer: `fuzz-${session % 20}`, ...(instance && { instance }) },
+      };
       raw.write(streamOf([hello, ...shuffled(random, SESSION)]));
       raw.socket.end();
       for (const frame of await raw.rest()) {

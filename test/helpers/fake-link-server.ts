@@ -14,6 +14,8 @@ export interface LinkMessage {
 
 interface ProducerState {
   committed: number;
+  /** The last number of each instance. */
+  instances: Map<string, number>;
   refusals: Map<number, Refusal<string>>;
   socket: Socket | undefined;
 }
@@ -73,7 +75,14 @@ export class FakeLinkServer {
 
   /** Sets what a producer has committed, as if its store had been put back or another process had sent. */
   setCommitted(producer: string, committed: number): void {
-    this.#stateOf(producer).committed = committed;
+    const state = this.#stateOf(producer);
+    state.committed = committed;
+    for (const [instance, last] of state.instances) state.instances.set(instance, Math.min(last, committed));
+  }
+
+  /** Sets how far an instance has come, as if another process had sent under it. */
+  setInstance(producer: string, instance: string, last: number): void {
+    this.#stateOf(producer).instances.set(instance, last);
   }
 
   ackAll(): void {
@@ -85,7 +94,7 @@ export class FakeLinkServer {
   #stateOf(producer: string): ProducerState {
     let state = this.#producers.get(producer);
     if (state === undefined) {
-      state = { committed: 0, refusals: new Map(), socket: undefined };
+      state = { committed: 0, instances: new Map(), refusals: new Map(), socket: undefined };
       this.#producers.set(producer, state);
     }
     return state;
@@ -95,6 +104,7 @@ export class FakeLinkServer {
     this.connections++;
     this.#sockets.add(socket);
     let producer: string | undefined;
+    let instance = "";
     let left = this.#options.breakAfterBytes?.() ?? Number.POSITIVE_INFINITY;
     const parser = new FrameParser({
       buffers: new PayloadBuffers(0),
@@ -109,9 +119,11 @@ export class FakeLinkServer {
           this.faults.push(decoded.fault.message);
           socket.destroy();
         } else if (frame.kind === "hello" && producer === undefined) {
+          instance = String(decoded.body.instance);
           producer = this.#hello(socket, decoded.body);
         } else if (frame.kind === "message" && producer !== undefined) {
-          this.#message(socket, { producer, sequence: frame.sequence, body: decoded.body, payload: frame.payload });
+          const { sequence, payload } = frame;
+          this.#message(socket, instance, { producer, sequence, body: decoded.body, payload });
         } else {
           this.faults.push(`${frame.kind} out of place`);
           socket.destroy();
@@ -143,16 +155,19 @@ export class FakeLinkServer {
     const state = this.#stateOf(producer);
     state.socket?.destroy();
     state.socket = socket;
-    const welcome = { protocol: 1, service_version: "fake", committed: state.committed, last_run_id: this.lastRunId };
+    const { committed } = state;
+    const yours = state.instances.get(String(body.instance)) ?? 0;
+    const welcome = { protocol: 1, service_version: "fake", committed, yours, last_run_id: this.lastRunId };
     send(socket, { kind: "welcome", sequence: 0, body: welcome });
     return producer;
   }
 
-  #message(socket: Socket, message: LinkMessage): void {
+  #message(socket: Socket, instance: string, message: LinkMessage): void {
     const state = this.#stateOf(message.producer);
     if (state.socket !== socket) return;
     const { sequence } = message;
     if (sequence <= state.committed) {
+      if (sequence > (state.instances.get(instance) ?? 0)) this.faults.push(`sequence ${sequence} is another's`);
       this.resends++;
       const stored = state.refusals.get(sequence);
       if (stored === undefined) send(socket, { kind: "ack", sequence });
@@ -166,6 +181,7 @@ export class FakeLinkServer {
     }
     const refusal = this.#options.decide?.(message);
     state.committed = sequence;
+    state.instances.set(instance, sequence);
     if (refusal === undefined) {
       this.messages.push(message);
       if (message.body.type === "run.create") this.lastRunId = String(message.body.id);

@@ -51,14 +51,14 @@ export class RawProducer {
     });
   }
 
-  /** Connects and says hello; waits for the welcome. */
+  /** Connects and says hello; waits for the welcome. Without an `instance` nothing is sent again. */
   static async connect(
     address: { path: string } | { host: string; port: number },
     producer: string,
-    token?: string,
+    { token, instance }: { token?: string; instance?: string } = {},
   ): Promise<RawProducer> {
     const raw = new RawProducer(address);
-    raw.hello({ protocol: 1, producer, ...(token === undefined ? {} : { token }) });
+    raw.hello({ protocol: 1, producer, ...(token !== undefined && { token }), ...(instance && { instance }) });
     const frame = await raw.next();
     if (frame?.kind !== "welcome") throw new Error(`no welcome but ${JSON.stringify(frame)}`);
     raw.welcome = frame.body;

@@ -139,8 +139,8 @@ export class RecorderHarness {
     return { path: this.ready.cellSocketPath };
   }
 
-  connect(producer: string): Promise<RawProducer> {
-    return RawProducer.connect(this.address, producer);
+  connect(producer: string, instance?: string): Promise<RawProducer> {
+    return RawProducer.connect(this.address, producer, instance === undefined ? {} : { instance });
   }
 
   run(id: string): RunState {

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import type { CellMessage } from "../../core/cell-message.js";
+import { readUuid } from "../../core/identifiers.js";
 import { encodeFrame, FRAME_KIND, type Frame, FrameParser } from "../../workers/cell-link/frame-codec.js";
 import type { LinkServer } from "../../workers/cell-link/link-server.js";
 import { PayloadBuffers } from "../../workers/cell-link/payload-buffers.js";
@@ -19,6 +21,8 @@ export type MessageAnswer = string | null;
  */
 export class SimulatedProducer {
   readonly name: string;
+  /** Made of the name, so that a seed gives the same bytes. */
+  readonly instance: string;
   /** All of them; number n at n - 1. */
   readonly messages: SentMessage[] = [];
   readonly answers: MessageAnswer[] = [];
@@ -33,6 +37,7 @@ export class SimulatedProducer {
 
   constructor(name: string) {
     this.name = name;
+    this.instance = readUuid(createHash("sha256").update(name).digest());
   }
 
   get isConnected(): boolean {
@@ -63,7 +68,7 @@ export class SimulatedProducer {
       if (this.#socket === own && kind === FRAME_KIND.ack) this.onAnswerWritten();
     };
     link.accept(service.asSocket(), null);
-    this.#send("hello", 0, { protocol: 1, producer: this.name });
+    this.#send("hello", 0, { protocol: 1, producer: this.name, instance: this.instance });
   }
 
   /** Nothing of the other side is heard any more. */
@@ -98,6 +103,7 @@ export class SimulatedProducer {
     const body = decoded.ok ? decoded.body : {};
     if (kind === "welcome") {
       const committed = body.committed as number;
+      if (body.yours !== committed) this.faults.push(`welcome says ${body.yours} of ${committed} are its own`);
       if (committed < this.answers.length || committed > this.messages.length) {
         this.faults.push(
           `welcome says ${committed} committed: ${this.answers.length} are answered, ${this.messages.length} were sent`,
@@ -123,7 +129,7 @@ export class SimulatedProducer {
 
   #refused(sequence: number, code: string, message: string): void {
     const before = this.answers[sequence - 1] ?? this.#refusals.get(sequence);
-    if (code === "sequence_gap" || (sequence <= this.answers.length && before !== code)) {
+    if (code.startsWith("sequence_") || (sequence <= this.answers.length && before !== code)) {
       this.faults.push(`${code} for ${sequence}, which was answered with ${before}: ${message}`);
     } else if (sequence > this.answers.length) {
       this.#refusals.set(sequence, code);

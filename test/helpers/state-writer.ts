@@ -25,6 +25,8 @@ export class StateWriter {
   readonly messages: Parameters<StateWriter["write"]>[] = [];
   #timeUs = 1_000;
   #sequences = new Map<string, number>();
+  /** From which queue each producer sends now. */
+  #instances = new Map<string, string>();
 
   constructor(state = emptyState()) {
     this.state = state;
@@ -38,11 +40,11 @@ export class StateWriter {
     return writer;
   }
 
-  write(producer: string, body: object, payloadBytes = 0): void {
-    this.messages.push([producer, body, payloadBytes]);
+  write(producer: string, body: object, payloadBytes = 0, instance = this.#instances.get(producer)): void {
+    this.messages.push([producer, body, payloadBytes, instance]);
     const sequence = (this.#sequences.get(producer) ?? 0) + 1;
     this.#sequences.set(producer, sequence);
-    const origin = { producer, sequence };
+    const origin = { producer, sequence, ...(instance !== undefined && { instance }) };
     const timeUs = ++this.#timeUs;
     const store = () => ({ offset: 0, lengthBytes: payloadBytes, crc32: 0 });
     const payload = { lengthBytes: payloadBytes, crc32: () => 0, store };
@@ -66,6 +68,7 @@ export class StateWriter {
     this.write("a", programPut());
     for (let i = 0; i < 400; i++) {
       const producer = producers[random.integer(0, 2)] as string;
+      if (random.chance(0.2)) this.#instances.set(producer, instanceOf(random.integer(0, 24)));
       const runId = this.runIds.at(-random.integer(1, Math.min(4, this.runIds.length || 1))) ?? nextId();
       switch (random.integer(0, 8)) {
         case 0: {
@@ -106,6 +109,10 @@ export class StateWriter {
   }
 }
 
+export function instanceOf(nth: number): string {
+  return `00000000-0000-4000-8000-${String(nth).padStart(12, "0")}`;
+}
+
 function emptyState(): RecorderState {
   const state = new RecorderState();
   state.finishReplay();
@@ -119,6 +126,7 @@ export function stateAnswers(state: RecorderState, written: StateWriter) {
     return [
       name,
       producer?.taken,
+      [...(producer?.instances ?? [])],
       [...(producer?.refusals ?? [])].map(([sequence, stored]) => [sequence, stored.refusal]),
     ];
   });

@@ -107,9 +107,14 @@ export class StoreLedger {
       if (entry === undefined || !this.#isNeedless(entry, sequence)) {
         this.faults.push(`record ${sequence} was dropped: ${JSON.stringify(entry)}`);
       }
-      if (entry?.origin) reached.set(entry.origin.producer, entry.origin.sequence);
+      if (entry?.origin) reached.set(`${entry.origin.producer} ${entry.origin.instance}`, entry.origin.sequence);
     }
-    const left = new Map(decodeDroppedOrigins(record.body).map(({ producer, sequence }) => [producer, sequence]));
+    const left = new Map(
+      decodeDroppedOrigins(record.body).map(({ producer, instance, sequence }) => [
+        `${producer} ${instance}`,
+        sequence,
+      ]),
+    );
     if (!isDeepStrictEqual(left, reached)) {
       this.faults.push(
         `records ${first} to ${record.sequence} left ${[...left].join("; ")}, not ${[...reached].join("; ")}`,

@@ -34,6 +34,9 @@ const unhex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.repl
 const ORIGIN = { producer: "ljx-1", sequence: 0x3_0000_0102 };
 /** Length of the name, sequence number as two u32 with the low one first, name. */
 const ORIGIN_HEX = "05 02010000 03000000 6c6a782d31";
+const INSTANCE = "5c41f0de-1234-4abc-9def-0123456789ab";
+/** Bit 7 of the length of the name, and the instance behind it. */
+const INSTANCE_HEX = "85 02010000 03000000 6c6a782d31 5c41f0de12344abc9def0123456789ab";
 
 /** A run whose times and counts have a different value in every byte. */
 function goldenRun(): RunState {
@@ -107,6 +110,12 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
         09000000 00000000 69554433 22110600`,
     ],
     ["refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "m", params: {} }), 20, ORIGIN_HEX],
+    [
+      "frame begun by an instance",
+      encodeChanges({ ...ORIGIN, instance: INSTANCE }, [begun], run),
+      18,
+      `${INSTANCE_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 03 ${FRAME_ID.replaceAll("-", "")}`,
+    ],
   ];
   for (const [what, record, type, index] of cases) {
     t.equal(record.type, type, what);
@@ -131,6 +140,17 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
   t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases[2]?.[3] ?? "")), {
     ...{ type: 18, origin: ORIGIN, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
   });
+  t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases.at(-1)?.[3] ?? "")), {
+    ...{
+      type: 18,
+      origin: { ...ORIGIN, instance: INSTANCE },
+      runId: run.id,
+      statusAfter: "running",
+      frameId: FRAME_ID,
+    },
+  });
+  const cut = unhex(cases.at(-1)?.[3] ?? "").slice(0, 20);
+  t.throws(() => decodeIndex(RECORD_TYPE.refusal, cut), RecordDecodeError, "an instance that is cut");
   for (const type of [0, 1, 15, 21, 255]) t.notOk(isChangeRecordType(type), `${type} is not of this file`);
 });
 

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { canonicalUuid } from "../../core/identifiers.js";
 import type { JsonObject, JsonValue } from "../../core/json.js";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/refusal.js";
@@ -6,10 +7,13 @@ import { PROTOCOL_VERSION } from "./frame-codec.js";
 import { decodeBody } from "./strict-message-pack.js";
 
 const PRODUCER_NAME = new RegExp(`^[a-z0-9._-]{1,${LIMITS.producerCharacters}}$`);
-const FIELDS = ["protocol", "producer", "token"];
+const FIELDS = ["protocol", "producer", "instance", "token"];
 
 export type HelloRefusal = Refusal<"invalid_message" | "unauthorized">;
-export type HelloAnswer = { ok: true; producer: string } | { ok: false; refusal: HelloRefusal };
+/** `instance`: a canonical UUID; null where none was named. */
+export type HelloAnswer =
+  | { ok: true; producer: string; instance: string | null }
+  | { ok: false; refusal: HelloRefusal };
 
 /**
  * Reads the body of a hello. `token` is what the connection must show; null when it needs none. The token is looked at before
@@ -34,11 +38,14 @@ export function readHello(bytes: Uint8Array, token: string | null): HelloAnswer 
   if (typeof producer !== "string" || !PRODUCER_NAME.test(producer)) {
     return invalid("producer", producer ?? null, `1 to ${LIMITS.producerCharacters} of a-z 0-9 . _ -`);
   }
+  const instance = body.instance ?? null;
+  const canonical = typeof instance === "string" ? canonicalUuid(instance) : undefined;
+  if (instance !== null && canonical === undefined) return invalid("instance", instance, "a UUID");
   const given = body.token;
   if (given !== undefined && given !== null && typeof given !== "string") {
     return invalid("token", null, "a string");
   }
-  return { ok: true, producer };
+  return { ok: true, producer, instance: canonical ?? null };
 }
 
 function invalid(field: string, value: JsonValue, allowed: string): HelloAnswer {

@@ -62,8 +62,12 @@ export class LinkSession {
   readonly #parser: FrameParser;
   #phase: Phase = "hello";
   #producer: ProducerProgress | undefined;
-  /** What must be committed before the welcome. */
+  /** The queue that its messages come from. Null: it named none, and what it sends is of this connection alone. */
+  #instance: string | null = null;
+  /** What must be committed before the welcome, which names it as `committed`. */
   #welcomeAt = 0;
+  /** The welcome's `yours`: the last number that came from this instance on an earlier connection. */
+  #yours = 0;
   /** Highest number that an ack can cover and that none has. */
   #ackDue = 0;
   /** Bytes of messages taken from this connection and not committed. */
@@ -243,6 +247,8 @@ export class LinkSession {
       return;
     }
     this.#producer = producer;
+    this.#instance = hello.instance;
+    this.#yours = hello.instance === null ? 0 : (producer.instances.get(hello.instance) ?? 0);
     this.#welcomeAt = producer.taken;
     this.#phase = "welcome";
     this.#host.entered(this, producer);
@@ -256,7 +262,9 @@ export class LinkSession {
 
   #welcome(): void {
     const { intake } = this.#host;
+    const producer = this.#producer as ProducerProgress;
     this.#phase = "open";
+    if (this.#yours > 0 && this.#yours < this.#welcomeAt) intake.alternated(producer);
     this.#send({
       kind: "welcome",
       sequence: 0,
@@ -264,6 +272,7 @@ export class LinkSession {
         protocol: PROTOCOL_VERSION,
         service_version: intake.serviceVersion,
         committed: this.#welcomeAt,
+        yours: this.#yours,
         last_run_id: intake.lastRunId,
       },
     });
@@ -287,16 +296,23 @@ export class LinkSession {
     } else if (sequence === 0) {
       this.refuseConnection(badFrame("sequence", 0, "1 to 2^53 - 1 for message"));
     } else if (sequence > producer.taken) {
-      const next = producer.taken + 1;
-      const message = `the next sequence number of ${producer.name} is ${next}, not ${sequence}`;
-      this.refuseConnection(
-        { code: "sequence_gap", message, params: { path: "sequence", value: sequence, allowed: next } },
+      this.#refuseSequence("sequence_gap", sequence, `the next sequence number of ${producer.name} is`);
+    } else if (sequence > this.#yours && sequence <= this.#welcomeAt) {
+      this.#refuseSequence(
+        "sequence_taken",
         sequence,
+        `another instance of ${producer.name} sent this one: the next is`,
       );
     } else if (sequence <= producer.committed) {
       this.#answerAgain(producer, sequence);
     }
     // Else it is on its way: its answer comes with its commit.
+  }
+
+  #refuseSequence(code: "sequence_gap" | "sequence_taken", sequence: number, said: string): void {
+    const next = (this.#producer as ProducerProgress).taken + 1;
+    const params = { path: "sequence", value: sequence, allowed: next };
+    this.refuseConnection({ code, message: `${said} ${next}, not ${sequence}`, params }, sequence);
   }
 
   #answerAgain(producer: ProducerProgress, sequence: number): void {
@@ -307,12 +323,12 @@ export class LinkSession {
 
   #take(frame: Frame, producer: ProducerProgress): void {
     const { intake, budget } = this.#host;
-    const { sequence, body, payload } = frame;
+    const { body, payload } = frame;
     const bytes = body.length + payload.length + LIMITS.linkMessageOverheadBytes;
     this.#pendingBytes += bytes;
     this.#pendingCount++;
     budget.add(bytes);
-    const message = new TakenMessage(producer, sequence, body, payload, bytes, this.#onCommitted);
+    const message = new TakenMessage(producer, frame, this.#instance, bytes, this.#onCommitted);
     try {
       intake.take(message);
     } catch (error) {
@@ -409,6 +425,7 @@ export class LinkSession {
 class TakenMessage implements IncomingMessage {
   readonly producer: ProducerProgress;
   readonly sequence: number;
+  readonly instance: string | null;
   readonly body: Uint8Array;
   readonly payload: Uint8Array;
   /** What it counts in memory. */
@@ -417,14 +434,14 @@ class TakenMessage implements IncomingMessage {
 
   constructor(
     producer: ProducerProgress,
-    sequence: number,
-    body: Uint8Array,
-    payload: Uint8Array,
+    { sequence, body, payload }: Frame,
+    instance: string | null,
     bytes: number,
     settle: (message: TakenMessage, refusal: Refusal | null) => void,
   ) {
     this.producer = producer;
     this.sequence = sequence;
+    this.instance = instance;
     this.body = body;
     this.payload = payload;
     this.bytes = bytes;

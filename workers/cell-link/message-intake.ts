@@ -7,6 +7,8 @@ export interface ProducerProgress {
   readonly taken: number;
   /** Last number whose record is committed: what may be acknowledged. */
   readonly committed: number;
+  /** The last number that was taken of each of its newest instances. */
+  readonly instances: ReadonlyMap<string, number>;
   /** The stored refusals, by number. */
   readonly refusals: ReadonlyMap<number, { readonly refusal: Refusal }>;
 }
@@ -15,6 +17,8 @@ export interface IncomingMessage {
   producer: ProducerProgress;
   /** The producer's next: `producer.taken + 1`. */
   sequence: number;
+  /** The queue that it comes from, a canonical UUID; null where the connection named none. */
+  instance: string | null;
   /** MessagePack; valid until `take` returns. */
   body: Uint8Array;
   /** The recorder's until it calls `onCommitted`; nobody writes it meanwhile. */
@@ -39,6 +43,8 @@ export interface MessageIntake {
   take(message: IncomingMessage): void;
   /** A connection has said who it is. */
   connected(producer: ProducerProgress): void;
+  /** A connection is welcomed, and another instance of its name has sent since this one did. */
+  alternated(producer: ProducerProgress): void;
   /** Its connection has ended, and no other has taken over. */
   disconnected(producer: ProducerProgress): void;
 }

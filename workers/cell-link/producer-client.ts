@@ -3,7 +3,7 @@
  * in TypeScript. It keeps every message until the service has answered it and sends again after a reconnect, so that each has
  * its effect exactly once, whichever side broke.
  */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json.js";
@@ -41,8 +41,13 @@ export interface Welcome {
   serviceVersion: string;
   /** The last of this producer's sequence numbers that the service has stored. */
   committed: number;
+  /** The last of those that came from this client; 0 if none. Below `committed` where others have sent under its name. */
+  yours: number;
   lastRunId: string | null;
-  /** Acknowledged messages that the service no longer has: 0 unless it runs without full durability and its machine failed. */
+  /**
+   * Acknowledged messages that the service no longer has: 0 unless it runs without full durability and its machine failed. An upper bound where
+   * others send under the name too.
+   */
   acknowledgedLost: number;
 }
 
@@ -72,6 +77,8 @@ export class ProducerEndedError extends Error {
 
 /** Codes of a connection's refusal after which a reconnect can succeed. */
 const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable"]);
+/** Codes of refusals that carry a number and are of the connection all the same. */
+const CONNECTION_REFUSALS: ReadonlySet<string> = new Set(["sequence_gap", "sequence_taken", "bad_frame"]);
 
 interface Waiting {
   resolve(): void;
@@ -81,6 +88,8 @@ interface Waiting {
 export class ProducerClient {
   readonly #options: ProducerClientOptions;
   readonly #queue = new UnacknowledgedQueue();
+  /** Names the queue to the service, which tells its messages from those of others under the same name. It lives as long as the queue. */
+  readonly #instance = randomUUID();
   readonly #byteLimit: number;
   readonly #countLimit: number;
   readonly #keepAliveMs: number;
@@ -219,7 +228,8 @@ export class ProducerClient {
     let reason = "the service closed the connection";
     socket.on("connect", () => {
       const { producer, token } = this.#options;
-      this.#write({ kind: "hello", sequence: 0, body: { protocol: PROTOCOL_VERSION, producer, token } });
+      const instance = this.#instance;
+      this.#write({ kind: "hello", sequence: 0, body: { protocol: PROTOCOL_VERSION, producer, instance, token } });
     });
     socket.on("data", (chunk) => {
       const fault = parser.push(chunk);
@@ -268,28 +278,28 @@ export class ProducerClient {
   }
 
   #receiveWelcome(socket: Socket, body: JsonObject): void {
-    const { committed, last_run_id: lastRunId = null, service_version: serviceVersion } = body;
+    const { committed, yours, last_run_id: lastRunId = null, service_version: serviceVersion } = body;
     if (
-      !Number.isSafeInteger(committed) ||
+      typeof committed !== "number" ||
+      typeof yours !== "number" ||
       !(lastRunId === null || typeof lastRunId === "string") ||
       typeof serviceVersion !== "string"
     ) {
-      socket.destroy(new Error("the service sent a welcome without committed, last_run_id or service_version"));
+      socket.destroy(new Error("the service sent a welcome without committed, yours, last_run_id or service_version"));
       return;
     }
-    const continuation = this.#queue.continueAfter(committed as number);
-    if (continuation.kind === "foreign") {
-      const { producer } = this.#options;
-      const message = `another process sends as ${producer}: ${continuation.committed} is committed, ${continuation.highestSent} was sent`;
-      this.#end(new ProducerEndedError("producer_name_in_use", message));
+    const { acknowledgedLost, isShared, isForeign } = this.#queue.continueAfter(committed, yours);
+    if (isForeign) {
+      const message = `another process sends as instance ${this.#instance} of ${this.#options.producer}: ${yours} of it is committed`;
+      this.#end(new ProducerEndedError("instance_in_use", message));
       return;
     }
     if (lastRunId !== null && (this.#lastRunId === null || lastRunId > this.#lastRunId)) this.#lastRunId = lastRunId;
     this.#welcomed = true;
-    this.#failedAttempts = 0;
+    // Programs that share a name by mistake take the connection from each other: ever less often.
+    if (!isShared) this.#failedAttempts = 0;
     this.#keepAliveTimer = setInterval(() => this.#keepAlive(), this.#keepAliveMs);
-    const acknowledgedLost = continuation.kind === "acknowledged_lost" ? continuation.count : 0;
-    this.#options.onWelcome?.({ serviceVersion, committed: committed as number, lastRunId, acknowledgedLost });
+    this.#options.onWelcome?.({ serviceVersion, committed, yours, lastRunId, acknowledgedLost });
     for (const waiting of this.#waitingForWelcome.splice(0)) waiting.resolve();
     this.#pump();
   }
@@ -297,7 +307,7 @@ export class ProducerClient {
   #refused(socket: Socket, sequence: number, body: JsonObject): void {
     const params = typeof body.params === "object" && !Array.isArray(body.params) ? (body.params ?? {}) : {};
     const refusal = { code: String(body.code), message: String(body.message), params };
-    if (sequence > 0 && this.#welcomed && refusal.code !== "sequence_gap" && refusal.code !== "bad_frame") {
+    if (sequence > 0 && this.#welcomed && !CONNECTION_REFUSALS.has(refusal.code)) {
       const highest = refusal.params.last_run_id;
       if (refusal.code === "id_out_of_order" && typeof highest === "string" && highest > (this.#lastRunId ?? "")) {
         this.#lastRunId = highest;

@@ -1,6 +1,8 @@
+import { canonicalUuid } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json.js";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/refusal.js";
+import type { Origin } from "../../storage/record-index.js";
 import { refusalBytes } from "../cell-link/bounded-refusal.js";
 
 interface StoredRefusal {
@@ -15,17 +17,36 @@ export interface Producer {
   taken: number;
   /** Last number whose record is committed: what may be acknowledged. */
   committed: number;
+  /**
+   * The last number that was taken of each instance, the newest last. Only the newest `LIMITS.instancesPerProducer`: these are the ones with
+   * the highest numbers, so that the log gives the same in whatever order it is read.
+   */
+  readonly instances: Map<string, number>;
+  /** The last of these; null where there are none. */
+  newestInstance: string | null;
   /** By number, oldest first; the last 1,024. */
   readonly refusals: Map<number, StoredRefusal>;
   refusalBytes: number;
 }
 
-/** Of one producer, in the opening state of a segment. */
-export type ProducerSnapshot = [name: string, taken: number, refusals: [sequence: number, refusal: Refusal][]];
+/** Of one producer, in the opening state of a segment. Those of before instances have none. */
+export type ProducerSnapshot = [
+  name: string,
+  taken: number,
+  refusals: [sequence: number, refusal: Refusal][],
+  instances?: [instance: string, sequence: number][],
+];
 
 export function isProducerSnapshot(value: unknown): value is ProducerSnapshot {
   if (!Array.isArray(value) || typeof value[0] !== "string" || !Number.isSafeInteger(value[1])) return false;
-  return Array.isArray(value[2]) && value[2].every(isRefusalSnapshot);
+  const [, , refusals, instances = []] = value as unknown[];
+  if (!Array.isArray(refusals) || !refusals.every(isRefusalSnapshot)) return false;
+  return Array.isArray(instances) && instances.every(isInstanceSnapshot);
+}
+
+function isInstanceSnapshot(value: unknown): boolean {
+  if (!Array.isArray(value) || !Number.isSafeInteger(value[1])) return false;
+  return typeof value[0] === "string" && canonicalUuid(value[0]) === value[0];
 }
 
 function isRefusalSnapshot(value: unknown): boolean {
@@ -34,7 +55,7 @@ function isRefusalSnapshot(value: unknown): boolean {
 
 /**
  * Producers by name with their numbers and stored refusals: what makes a resend harmless. Bounded by `LIMITS.producers`,
- * `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes` (some 200 bytes a producer, twice its JSON a refusal).
+ * `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes` (some 200 bytes a producer, 100 an instance, twice its JSON a refusal).
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
@@ -62,11 +83,12 @@ export class ProducerTable {
   }
 
   /** A record of the log says that this number was taken; `committed` when the log says it from disk. */
-  take(name: string, sequence: number, refusal: Refusal | null, committed: boolean): void {
+  take({ producer: name, sequence, instance }: Origin, refusal: Refusal | null, committed: boolean): void {
     // What the log has counts, also beyond the limit that new producers meet.
     const producer = this.#producers.get(name) ?? this.#add(name);
     producer.taken = Math.max(producer.taken, sequence);
     if (committed) producer.committed = producer.taken;
+    if (instance !== undefined) noteInstance(producer, instance, sequence);
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
   }
 
@@ -92,14 +114,16 @@ export class ProducerTable {
       producer.name,
       producer.taken,
       [...producer.refusals].map(([sequence, stored]) => [sequence, stored.refusal]),
+      [...producer.instances],
     ]);
   }
 
   /** Takes in a snapshot that the log holds. It never sets a number back. */
   restore(snapshot: readonly ProducerSnapshot[]): void {
-    for (const [name, taken, refusals] of snapshot) {
-      this.take(name, taken, null, true);
+    for (const [name, taken, refusals, instances = []] of snapshot) {
+      this.take({ producer: name, sequence: taken }, null, true);
       const producer = this.#producers.get(name) as Producer;
+      for (const [instance, sequence] of instances) noteInstance(producer, instance, sequence);
       for (const [sequence, refusal] of refusals) {
         if (!producer.refusals.has(sequence)) this.#storeRefusal(producer, sequence, refusal);
       }
@@ -107,7 +131,8 @@ export class ProducerTable {
   }
 
   #add(name: string): Producer {
-    const producer: Producer = { name, taken: 0, committed: 0, refusals: new Map(), refusalBytes: 0 };
+    const progress = { name, taken: 0, committed: 0, instances: new Map(), newestInstance: null };
+    const producer: Producer = { ...progress, refusals: new Map(), refusalBytes: 0 };
     this.#producers.set(name, producer);
     return producer;
   }
@@ -135,4 +160,24 @@ export class ProducerTable {
       return;
     }
   }
+}
+
+/** Keeps the instances in the order of their last numbers, and the newest of them only. */
+function noteInstance(producer: Producer, instance: string, sequence: number): void {
+  const { instances } = producer;
+  const before = instances.get(instance) ?? 0;
+  if (before >= sequence) return;
+  if (instance !== producer.newestInstance) {
+    // Behind the others; only a replay comes back to numbers below theirs.
+    instances.delete(instance);
+    const later = [...instances].filter(([, last]) => last > sequence);
+    for (const [one] of later) instances.delete(one);
+    instances.set(instance, sequence);
+    for (const [one, last] of later) instances.set(one, last);
+    if (later.length === 0) producer.newestInstance = instance;
+    const [oldest] = instances.keys();
+    if (instances.size > LIMITS.instancesPerProducer && oldest !== undefined) instances.delete(oldest);
+    return;
+  }
+  instances.set(instance, sequence);
 }

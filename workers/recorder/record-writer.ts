@@ -93,7 +93,8 @@ export class RecordWriter {
   take(message: IncomingMessage): void {
     const { clock, log, files, figures } = this.#options;
     const takenMs = figures.taken(message.body.byteLength + message.payload.byteLength);
-    const origin: Origin = { producer: message.producer.name, sequence: message.sequence };
+    const { producer, sequence: number, instance } = message;
+    const origin: Origin = { producer: producer.name, sequence: number, ...(instance !== null && { instance }) };
     const timeUs = clock.tick();
     const payload = new MessagePayload(files, message.payload);
     let changes: Change[];

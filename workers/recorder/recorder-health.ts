@@ -31,6 +31,8 @@ export interface HealthSources {
   placeFault(): string | null;
   /** Runs of which the log lost records. */
   damagedRuns: number;
+  /** Producer names under which several programs send; null where each has its own. */
+  sharedNames(): string | null;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
@@ -105,13 +107,14 @@ export class RecorderHealth {
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns, retentionFault, clockFault, shortage, placeFault } = this.#sources;
+    const { ahead, isProcessingBehind, damagedRuns } = this.#sources;
+    const { shortage, placeFault, retentionFault, clockFault, sharedNames } = this.#sources;
     const faults = [shortage(), placeFault()].filter((one) => one !== null);
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");
     if (damagedRuns > 0) faults.push(`${damagedRuns} runs that have not ended lost records to damage of the log`);
-    for (const fault of [retentionFault(), clockFault()]) if (fault !== null) faults.push(fault);
+    for (const fault of [retentionFault(), clockFault(), sharedNames()]) if (fault !== null) faults.push(fault);
     return faults;
   }
 }

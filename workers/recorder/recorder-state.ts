@@ -264,7 +264,7 @@ export class RecorderState implements World {
   /** Takes in what was just appended: the changes of one record, in order. */
   apply(origin: Origin | null, changes: readonly Change[], timeUs: number): void {
     this.#lastTimeUs = timeUs;
-    if (origin !== null) this.producers.take(origin.producer, origin.sequence, null, false);
+    if (origin !== null) this.producers.take(origin, null, false);
     for (const change of changes) {
       this.#applyChange(change, timeUs, origin?.producer ?? null);
       // Not in the fold: that of a replay comes behind the records of the deliveries.
@@ -276,7 +276,7 @@ export class RecorderState implements World {
 
   applyRefusal(origin: Origin, refusal: Refusal, timeUs: number): void {
     this.#lastTimeUs = timeUs;
-    this.producers.take(origin.producer, origin.sequence, refusal, false);
+    this.producers.take(origin, refusal, false);
   }
 
   applyWebhookChange(change: WebhookChange, timeUs: number): void {
@@ -379,9 +379,7 @@ export class RecorderState implements World {
     }
     if (record.type === LOG_RECORD_TYPE.dropped) {
       this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
-      for (const { producer, sequence } of decodeDroppedOrigins(record.body)) {
-        this.producers.take(producer, sequence, null, true);
-      }
+      for (const origin of decodeDroppedOrigins(record.body)) this.producers.take(origin, null, true);
       return;
     }
     if (!isKnownRecordType(record.type)) return;
@@ -390,7 +388,7 @@ export class RecorderState implements World {
     const { origin } = index;
     if (origin !== null) {
       const refusal = index.type === RECORD_TYPE.refusal ? decodeRefusal(record.body) : null;
-      this.producers.take(origin.producer, origin.sequence, refusal, true);
+      this.producers.take(origin, refusal, true);
     }
     switch (index.type) {
       case RECORD_TYPE.refusal:

@@ -36,6 +36,7 @@ import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from 
 import { RecorderState } from "./recorder-state.js";
 import { ResourceShortage } from "./resource-shortage.js";
 import { RunEndings } from "./run-endings.js";
+import { SharedNames } from "./shared-names.js";
 import { type OpenedSnapshot, SnapshotUnreadError } from "./snapshot-opening.js";
 import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { StoreWatch } from "./store-watch.js";
@@ -110,6 +111,7 @@ export class Recorder implements MessageIntake {
   /** Undefined where captures are not processed. */
   #processing: CaptureProcessing | undefined;
   readonly #messages = new MessageFigures();
+  readonly #sharedNames: SharedNames;
   /** Of capture files, as the records that the store was opened with name them. */
   #openedCaptureBytes = 0;
   #roomLevel: RoomLevel = "enough";
@@ -158,6 +160,7 @@ export class Recorder implements MessageIntake {
         this.#report("a message could not be taken", error, { producer });
       },
     });
+    this.#sharedNames = new SharedNames(environment.timers, () => this.#health?.update());
     this.#endings = new RunEndings({
       timers: environment.timers,
       finalizeTimeoutMs: options.finalizeTimeoutMs,
@@ -285,6 +288,7 @@ export class Recorder implements MessageIntake {
         shortage: () => this.#shortage.fault,
         placeFault: () => this.#watch.placeFault,
         damagedRuns: opened.damagedRuns,
+        sharedNames: () => this.#sharedNames.fault,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
         isProcessingBehind: () => this.#processing?.isBehind ?? false,
@@ -510,6 +514,7 @@ export class Recorder implements MessageIntake {
     }
     this.#unavailable ??= "the service is stopping";
     await this.#link.close();
+    this.#sharedNames.stop();
     await this.#watch.lookAtFiles();
     await this.#snapshots?.stop(log?.failure === null);
     await this.#close();
@@ -564,6 +569,14 @@ export class Recorder implements MessageIntake {
     this.#endings.producerBack(producer.name);
     this.#line("info", "producer connected", { producer: producer.name, committed: producer.committed });
     this.#health?.update();
+  }
+
+  alternated(producer: ProducerProgress): void {
+    if (!this.#sharedNames.alternated(producer.name)) return;
+    const { name } = producer;
+    this.#line("warn", "several programs send under one producer name, by turns: give each its own", {
+      producer: name,
+    });
   }
 
   disconnected(producer: ProducerProgress): void {

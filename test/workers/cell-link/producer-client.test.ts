@@ -105,7 +105,7 @@ t.test("goes on behind what an earlier process sent, with run ids above the serv
   t.ok(client.nextRunId() > first);
   await early;
   await client.close();
-  t.same(server.hellos, [{ protocol: 1, producer: "test-1", token: "secret" }]);
+  t.match(server.hellos, [{ protocol: 1, producer: "test-1", instance: /^[0-9a-f-]{36}$/, token: "secret" }]);
   t.equal(server.messages[0]?.sequence, 42, "sent before the welcome, numbered after it");
 });
 
@@ -128,9 +128,9 @@ t.test("id_out_of_order raises the next run id", async (t) => {
   await client.close();
 });
 
-t.test("a name that another process uses ends the client; so does a refused hello, but not unavailable", async (t) => {
+t.test("a hello that is refused ends the client, but not unavailable", async (t) => {
   const path = socketPath(t);
-  const answers = ["unavailable", "unavailable", undefined, undefined, "unauthorized"];
+  const answers = ["unavailable", "unavailable", undefined, "unauthorized"];
   const server = new FakeLinkServer({
     refuseHello() {
       const code = answers.shift();
@@ -143,15 +143,72 @@ t.test("a name that another process uses ends the client; so does a refused hell
   const onDisconnected = (reason: string) => reasons.push(reason);
   const client = new ProducerClient({ ...quickly, address: { path }, onDisconnected });
   await client.deliver({ type: "x" });
+  await client.close();
   t.match(reasons.join(), /unavailable/);
-  server.setCommitted("test-1", 9);
-  const ended = client.send({ type: "x" }).then(({ acknowledged }) => acknowledged);
-  server.breakConnections();
-  await t.rejects(Promise.all([ended, client.close()]), { code: "producer_name_in_use" });
 
   const second = new ProducerClient({ ...quickly, address: { path }, producer: "test-2" });
   await t.rejects(second.welcomed(), { code: "unauthorized" });
   await t.rejects(second.send({ type: "x" }), { code: "unauthorized" });
+});
+
+t.test("what another sent under the name is never taken for its own", async (t) => {
+  const path = socketPath(t);
+  const server = new FakeLinkServer({ ackNow: () => false });
+  await server.listen(path);
+  t.teardown(() => server.stop());
+  const welcomes: number[][] = [];
+  let isBack = (): void => {};
+  const back = new Promise<void>((resolve) => {
+    isBack = resolve;
+  });
+  const client = new ProducerClient({
+    ...quickly,
+    address: { path },
+    onWelcome: ({ committed, yours }) => {
+      welcomes.push([committed, yours]);
+      if (welcomes.length === 2) isBack();
+    },
+  });
+  t.teardown(() => client.destroy());
+  const answers = [];
+  for (const n of [1, 2]) answers.push((await client.send({ type: "x", n })).acknowledged);
+  await client.ping();
+  // Another has sent 3 to 9; the answers to 1 and 2 are lost, and 3 with its number comes behind.
+  server.setCommitted("test-1", 9);
+  answers.push((await client.send({ type: "x", n: 3 })).acknowledged);
+  server.breakConnections();
+  await back;
+  await client.ping();
+  server.ackAll();
+  await Promise.all(answers);
+  t.same(welcomes, [
+    [0, 0],
+    [9, 2],
+  ]);
+  t.same(
+    server.messages.map(({ sequence, body }) => [sequence, body.n]),
+    [
+      [1, 1],
+      [2, 2],
+      [10, 3],
+    ],
+  );
+  t.same(server.faults, []);
+  t.equal(server.hellos[0]?.instance, server.hellos[1]?.instance);
+});
+
+t.test("two clients with one instance: the one that learns of it ends", async (t) => {
+  const path = socketPath(t);
+  const server = new FakeLinkServer();
+  await server.listen(path);
+  t.teardown(() => server.stop());
+  const client = new ProducerClient({ ...quickly, address: { path } });
+  await client.deliver({ type: "x" });
+  server.setCommitted("test-1", 7);
+  server.setInstance("test-1", String(server.hellos[0]?.instance), 7);
+  const ended = client.send({ type: "x" }).then(({ acknowledged }) => acknowledged);
+  server.breakConnections();
+  await t.rejects(Promise.all([ended, client.close()]), { code: "instance_in_use" });
 });
 
 t.test("a service that lost acknowledged messages is told apart, and the client goes on behind it", async (t) => {

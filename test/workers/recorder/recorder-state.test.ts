@@ -1,5 +1,6 @@
 import t from "tap";
 import { isProcessingOpen } from "../../../core/artefact.js";
+import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run-state.js";
 import { encodeRefusal } from "../../../storage/change-record.js";
@@ -8,7 +9,7 @@ import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
-import { NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/state-writer.js";
+import { instanceOf, NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/state-writer.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 17);
 
@@ -53,6 +54,34 @@ t.test("an opening state carries producers, refusals, the clock and the last run
   whole.finishReplay();
   t.strictSame(stateAnswers(whole, writer).producers, producers);
   t.throws(() => fresh.replay(opening, NOWHERE), /replay is over/);
+  t.end();
+});
+
+t.test("of a name's instances the newest are known, in whatever order the log says it", (t) => {
+  const refusal = { code: "not_found", message: "", params: {} } as const;
+  const random = createRandom(SEED);
+  const records = Array.from({ length: 300 }, (_, at) => {
+    const origin = { producer: "p", sequence: at + 1, instance: instanceOf(random.integer(0, 40)) };
+    return { ...encodeRefusal(origin, refusal), timeUs: at, origin };
+  });
+  const last = new Map(records.map(({ origin }) => [origin.instance, origin.sequence]));
+  const newest = [...last].sort(([, a], [, b]) => a - b).slice(-LIMITS.instancesPerProducer);
+  t.ok(last.size > newest.length);
+  const instances = (state: RecorderState) => [...(state.producers.get("p")?.instances ?? [])];
+  t.strictSame(instances(replayed(records, [])), newest);
+  for (let round = 0; round < 20; round++) {
+    const shuffled = records.map((record) => ({ record, key: random.integer(0, 1 << 30) }));
+    shuffled.sort((a, b) => a.key - b.key);
+    t.strictSame(
+      instances(
+        replayed(
+          shuffled.map(({ record }) => record),
+          [],
+        ),
+      ),
+      newest,
+    );
+  }
   t.end();
 });
 

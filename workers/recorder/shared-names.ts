@@ -1,0 +1,48 @@
+import type { Timers } from "../../storage/log-options.js";
+
+/** A name counts as shared for so long after its instances last took turns: each comes back within seconds. */
+const SHARED_FOR_MS = 60_000;
+const NAMED = 3;
+
+/** Producer names under which several programs send by mistake, as their instances show that take turns. */
+export class SharedNames {
+  readonly #timers: Timers;
+  readonly #onChange: () => void;
+  /** Each with the timer that ends it. */
+  readonly #names = new Map<string, unknown>();
+
+  /** `onChange`: `fault` says something else than before. */
+  constructor(timers: Timers, onChange: () => void) {
+    this.#timers = timers;
+    this.#onChange = onChange;
+  }
+
+  /** An instance of this name is back, and another has sent since. True when this is new. */
+  alternated(name: string): boolean {
+    const timer = this.#names.get(name);
+    if (timer !== undefined) this.#timers.clear(timer);
+    this.#names.set(
+      name,
+      this.#timers.set(() => {
+        this.#names.delete(name);
+        this.#onChange();
+      }, SHARED_FOR_MS),
+    );
+    if (timer === undefined) this.#onChange();
+    return timer === undefined;
+  }
+
+  /** For people; null while no name is shared. */
+  get fault(): string | null {
+    const [...names] = this.#names.keys();
+    if (names.length === 0) return null;
+    const named = names.slice(0, NAMED).join(", ");
+    const more = names.length > NAMED ? ` and ${names.length - NAMED} others` : "";
+    return `several programs send as producer ${named}${more} and take the connection from each other: give each a name of its own`;
+  }
+
+  stop(): void {
+    for (const timer of this.#names.values()) this.#timers.clear(timer);
+    this.#names.clear();
+  }
+}
