@@ -21,8 +21,13 @@ export const LIMITS = {
   /** MessagePack body and payload of a cell-link frame (cell-link.md, Frame). */
   linkBodyBytes: MIB,
   linkPayloadBytes: 64 * MIB,
-  /** Connections of producers at a time: a cell has some dozens. Each may hold one partial body in memory. */
-  linkConnections: 256,
+  /**
+   * Connections at a time: a cell has some dozens of producers. Each may hold one partial body in memory. Those that have not said who they
+   * are (over TCP: not shown the token) have places of their own, for `linkHelloTimeoutMs`.
+   */
+  linkConnections: { socket: { producers: 256, strangers: 64 }, tcp: { producers: 128, strangers: 32 } },
+  /** Wrong tokens of an address within a span before its connections are read with a delay; each span has one line at most. */
+  linkWrongTokens: { free: 10, spanMs: 10_000, addresses: 1_024 },
   /**
    * Bytes taken from one connection and not yet committed, before its socket is paused (a single larger message may come whole): at
    * 102 MB/s, what a sync of 300 ms leaves waiting. In all connections, so that heads side by side go on while memory stays bounded.
@@ -35,12 +40,14 @@ export const LIMITS = {
    */
   linkClaimedPayloadBytes: 128 * MIB,
   linkUnclaimedPayloadBytes: MIB,
+  /** A payload that holds its room while others wait arrives at this rate at least, but for its first seconds; or its connection is closed. */
+  linkSlowPayload: { graceMs: 5_000, bytesPerSecond: 256 * KIB },
   /** What a message costs in memory beside its bytes, while it waits for its commit. */
   linkMessageOverheadBytes: 512,
   /** Answers that a producer does not read: beyond this its own socket is not read either. */
   linkUnreadAnswerBytes: MIB,
   /** A connection says who it is within this time, and something at all within the other (cell-link.md, Session). */
-  linkHelloTimeoutMs: 10_000,
+  linkHelloTimeoutMs: 5_000,
   linkSilenceTimeoutMs: 60_000,
 
   /** Names and short texts: long enough for any real one, short enough for a table row and a log line. */

@@ -154,27 +154,30 @@ export interface FrameParserOptions {
   onFrame(frame: Frame): void;
   /** Where payloads come from; one for all connections of a thread. */
   buffers: Pick<PayloadBuffers, "take" | "release">;
+  /** A message announces a payload of so many bytes. Nothing is taken for it yet. It may close the parser. */
+  onPayloadAnnounced?(): void;
   /**
-   * Asked before a payload is read, and again before its message is delivered: false holds the stream there until `proceed`. Default:
-   * always true.
+   * Asked when the first byte of a payload has come, before memory is taken for it, and again before its message is delivered: false holds
+   * the stream there until `proceed`. Default: always true.
    */
-  mayTakePayload?(): boolean;
+  mayTakePayload?(lengthBytes: number, stage: "begin" | "deliver"): boolean;
 }
 
 /**
  * Takes a stream in chunks of any size and gives its frames. A chunk is the caller's again when `push` returns: a payload's bytes
  * are copied once, into a buffer of their size; nothing grows by concatenation.
  *
- * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB), which is asked for only when
- * header and body before it were good; the system gives its pages as bytes arrive. While it is held, what was pushed behind that place
- * stays too: its user reads no further chunk.
+ * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB), which is taken when header and body before
+ * it were good, its first byte has come and it may be taken; the system gives its pages as bytes arrive. While it is held, what was
+ * pushed behind that place stays too: its user reads no further chunk.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
   readonly #buffers: FrameParserOptions["buffers"];
-  readonly #mayTakePayload: () => boolean;
+  readonly #onPayloadAnnounced: () => void;
+  readonly #mayTakePayload: NonNullable<FrameParserOptions["mayTakePayload"]>;
   /** Where it is held, if it is: before a payload, or before the delivery of one that is whole. */
-  #held: "payload" | "delivery" | null = null;
+  #held: "begin" | "deliver" | null = null;
   /** Pushed behind the place where it is held. */
   #rest: Uint8Array = NO_BYTES;
   #state: "header" | "body" | "payload" | "closed" = "header";
@@ -189,6 +192,8 @@ export class FrameParser {
   #sequence = 0;
   #bodyLength = 0;
   #payloadLength = 0;
+  /** Memory for the payload is taken. */
+  #hasBegun = false;
   /** Body, at first with its padding, of a frame that does not lie in one chunk, or whose payload does not. */
   #bodyScratch: Uint8Array = NO_BYTES;
   #payload: Uint8Array = NO_BYTES;
@@ -196,10 +201,15 @@ export class FrameParser {
   constructor(options: FrameParserOptions) {
     this.#onFrame = options.onFrame;
     this.#buffers = options.buffers;
-    this.#mayTakePayload = () => options.mayTakePayload?.() ?? true;
+    this.#onPayloadAnnounced = () => options.onPayloadAnnounced?.();
+    this.#mayTakePayload = (lengthBytes, stage) => options.mayTakePayload?.(lengthBytes, stage) ?? true;
   }
 
-  /** Gives the first fault of the stream, again for every later chunk; no frame is delivered behind it. */
+  /**
+   * Gives the first fault of the stream, again for every later chunk; no frame is delivered behind it.
+   *
+   * @throws {RangeError} There is no memory for a body or a payload: the stream is of no use any more, and is to be closed.
+   */
   push(chunk: Uint8Array): BadFrame | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     let offset = 0;
@@ -217,21 +227,27 @@ export class FrameParser {
     return this.#held !== null;
   }
 
+  /** Bytes of the payload that is being read which have arrived. */
+  get payloadFilledBytes(): number {
+    return this.#state === "payload" ? this.#filled : 0;
+  }
+
   /** Goes on where it was held, unless it may still not; as `push`. */
   proceed(): BadFrame | undefined {
-    if (this.#held === null || !this.#mayTakePayload()) return this.#fault;
     const held = this.#held;
+    if (held === null || !this.#mayTakePayload(this.#payloadLength, held)) return this.#fault;
     const rest = this.#rest;
     this.#held = null;
     this.#rest = NO_BYTES;
-    if (held === "payload") this.#beginPayload();
+    if (held === "begin") this.#beginPayload();
     else this.#endPayload();
     return rest.length === 0 ? this.#fault : this.push(rest);
   }
 
   /** Ends reading and gives the buffer of a payload that is not whole back. */
   close(): void {
-    if (this.#state === "payload") this.#buffers.release(this.#payload);
+    if (this.#hasBegun) this.#buffers.release(this.#payload);
+    this.#hasBegun = false;
     this.#state = "closed";
     this.#held = null;
     this.#rest = NO_BYTES;
@@ -311,23 +327,30 @@ export class FrameParser {
       return;
     }
     this.#bodyScratch = owned ? body : Uint8Array.prototype.slice.call(body);
-    if (this.#mayTakePayload()) this.#beginPayload();
-    else this.#held = "payload";
+    this.#state = "payload";
+    this.#onPayloadAnnounced();
   }
 
   #beginPayload(): void {
     this.#payload = this.#buffers.take(this.#payloadLength);
-    this.#state = "payload";
+    this.#hasBegun = true;
   }
 
   #readPayload(bytes: Buffer, offset: number): number {
+    if (!this.#hasBegun) {
+      if (!this.#mayTakePayload(this.#payloadLength, "begin")) {
+        this.#held = "begin";
+        return offset;
+      }
+      this.#beginPayload();
+    }
     const end = Math.min(bytes.length, offset + this.#payloadLength - this.#filled);
     this.#payload.set(bytes.subarray(offset, end), this.#filled);
     this.#filled += end - offset;
     if (this.#filled === this.#payloadLength) {
       this.#filled = 0;
-      if (this.#mayTakePayload()) this.#endPayload();
-      else this.#held = "delivery";
+      if (this.#mayTakePayload(this.#payloadLength, "deliver")) this.#endPayload();
+      else this.#held = "deliver";
     }
     return end;
   }
@@ -335,6 +358,7 @@ export class FrameParser {
   #endPayload(): void {
     const payload = this.#payload;
     this.#payload = NO_BYTES;
+    this.#hasBegun = false;
     this.#deliver(this.#bodyScratch, payload);
   }
 

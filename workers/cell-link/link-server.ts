@@ -1,11 +1,13 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
-import { nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/file-system.js";
+import { descriptorLimit, nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/file-system.js";
 import type { Timers } from "../../storage/log-options.js";
 import { LinkBudget } from "./link-budget.js";
+import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./link-places.js";
 import { LinkSession, type SessionHost, unavailable } from "./link-session.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
 import { PayloadBuffers } from "./payload-buffers.js";
+import { TokenFailures } from "./token-failures.js";
 
 /** `sun_path` of Linux holds 108 bytes, the last one a zero. */
 const MAXIMUM_SOCKET_PATH_BYTES = 107;
@@ -24,8 +26,12 @@ export class LinkListenError extends Error {
 export interface LinkServerOptions {
   intake: MessageIntake;
   timers: Timers;
+  /** Default: as many as the process's descriptors allow. */
+  places?: LinkPlaces;
   /** An error that is the service's own. */
   report(error: unknown, producer: string | null): void;
+  /** So many wrong tokens came from this address since the last call. */
+  wrongTokens?(address: string, count: number): void;
 }
 
 /** The service's side of the cell link: listens, keeps one session a producer, and bounds what all of them hold. */
@@ -38,6 +44,9 @@ export class LinkServer {
   #socket: { path: string; server: Server; identity: string | undefined } | null = null;
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
+  readonly #places: LinkPlaces;
+  readonly #strangers: Readonly<Record<Transport, Strangers<LinkSession>>>;
+  readonly #wrongTokens: TokenFailures;
   readonly #answering = new Set<LinkSession>();
   readonly #budget = new LinkBudget({
     pendingLimitBytes: LIMITS.linkPendingBytes,
@@ -52,12 +61,18 @@ export class LinkServer {
   constructor(options: LinkServerOptions) {
     this.#intake = options.intake;
     this.#timers = options.timers;
+    this.#places = options.places ?? linkPlaces(descriptorLimit());
+    const { socket, tcp } = this.#places;
+    this.#strangers = { socket: new Strangers(socket.strangers), tcp: new Strangers(tcp.strangers) };
+    this.#wrongTokens = new TokenFailures(options.timers, (address, count) => options.wrongTokens?.(address, count));
     this.#host = {
       intake: options.intake,
       buffers: new PayloadBuffers(),
       budget: this.#budget,
       mayTakePayloads: () => !this.#arePayloadsHeld,
+      hasPlace: (session, name) => this.#hasPlace(session, name),
       entered: (session, producer) => this.#entered(session, producer),
+      wrongToken: (address) => this.#wrongTokens.failed(address),
       hasAnswers: (session) => this.#answering.add(session),
       ended: (session) => this.#ended(session),
       report: options.report,
@@ -65,8 +80,9 @@ export class LinkServer {
     this.#tickLater();
   }
 
+  /** Of producers: those that have said who they are. */
   get connectionCount(): number {
-    return this.#sessions.size;
+    return this.#byProducer.size;
   }
 
   /**
@@ -140,12 +156,16 @@ export class LinkServer {
 
   /** Takes a connection: of the servers here, or one that a simulation made. `token`: what it must show; null: nothing. */
   accept(socket: Socket, token: string | null): void {
-    const session = new LinkSession(socket, this.#host, token);
+    const address = socket.remoteAddress ?? "";
+    const session = new LinkSession(socket, this.#host, { token, address });
     this.#sessions.add(session);
-    if (this.#isClosed) session.close();
-    else if (this.#sessions.size > LIMITS.linkConnections) {
-      session.refuseConnection(unavailable(`more than ${LIMITS.linkConnections} connections`));
-    } else if (this.#isPaused) session.setServicePaused(true);
+    if (this.#isClosed) {
+      session.close();
+      return;
+    }
+    this.#strangers[session.transport].add(session, address)?.close();
+    if (this.#isPaused) session.setServicePaused(true);
+    if (token !== null && this.#wrongTokens.isSlowed(address)) session.readLater();
   }
 
   /** A group of records was committed: sends what it made due, each connection's in one go. */
@@ -197,6 +217,7 @@ export class LinkServer {
     }
     if (this.#ticking !== null) this.#timers.clear(this.#ticking);
     this.#ticking = null;
+    this.#wrongTokens.stop();
   }
 
   #createServer(token: string | null): Server {
@@ -209,7 +230,16 @@ export class LinkServer {
     return server;
   }
 
+  /** One that takes over has the place of the one before it. */
+  #hasPlace({ transport }: LinkSession, name: string): boolean {
+    const { producers } = this.#places[transport];
+    let taken = 0;
+    for (const [other, session] of this.#byProducer) if (session.transport === transport && other !== name) taken++;
+    return taken < producers;
+  }
+
   #entered(session: LinkSession, producer: ProducerProgress): void {
+    this.#strangers[session.transport].remove(session);
     const older = this.#byProducer.get(producer.name);
     this.#byProducer.set(producer.name, session);
     older?.close();
@@ -219,6 +249,7 @@ export class LinkServer {
   #ended(session: LinkSession): void {
     this.#sessions.delete(session);
     this.#answering.delete(session);
+    this.#strangers[session.transport].remove(session);
     const { producer } = session;
     if (producer !== undefined && this.#byProducer.get(producer.name) === session) {
       this.#byProducer.delete(producer.name);

@@ -12,6 +12,7 @@ import {
 } from "./frame-codec.js";
 import { readHello } from "./hello.js";
 import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
+import type { Transport } from "./link-places.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "./message-intake.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
 
@@ -22,11 +23,14 @@ export interface SessionHost {
   readonly budget: LinkBudget;
   /** False while messages with a payload must wait. */
   mayTakePayloads(): boolean;
+  /** Whether one more that says it is this producer can be kept. */
+  hasPlace(session: LinkSession, name: string): boolean;
   /** A session has said who it is: an older one of the same name is closed by now. */
   entered(session: LinkSession, producer: ProducerProgress): void;
   /** The session has something to send at the end of this group of commits. */
   hasAnswers(session: LinkSession): void;
   ended(session: LinkSession): void;
+  wrongToken(address: string): void;
   /** An error that is the service's own. */
   report(error: unknown, producer: string | null): void;
 }
@@ -46,8 +50,11 @@ type PauseReason =
   | "all messages"
   | "payload room"
   | "disk room"
+  | "token"
   | "service";
 
+/** A connection from where wrong tokens come is read after so many: between one second and two. */
+const SLOWED_TICKS = 2;
 /** After its last frame a connection has so long to take it and end. */
 const CLOSING_TICKS = 2;
 
@@ -59,6 +66,7 @@ export class LinkSession {
   readonly #socket: Socket;
   readonly #host: SessionHost;
   readonly #token: string | null;
+  readonly #address: string;
   readonly #parser: FrameParser;
   #phase: Phase = "hello";
   #producer: ProducerProgress | undefined;
@@ -88,26 +96,27 @@ export class LinkSession {
   #ticks = 0;
   #silentTicks = 0;
   #claimTicks = 0;
+  #unreadTicks = 0;
 
-  constructor(socket: Socket, host: SessionHost, token: string | null) {
+  /** `token`: what it must show, over TCP; null over the Unix socket. `address`: where it comes from. */
+  constructor(socket: Socket, host: SessionHost, { token, address }: { token: string | null; address: string }) {
     this.#socket = socket;
     this.#host = host;
     this.#token = token;
-    const { buffers } = host;
+    this.#address = address;
     this.#parser = new FrameParser({
       onFrame: (frame) => this.#receive(frame),
-      buffers: {
-        take: (lengthBytes) => {
-          this.#begunPayload(lengthBytes);
-          return buffers.take(lengthBytes);
-        },
-        release: (payload) => buffers.release(payload),
+      buffers: host.buffers,
+      onPayloadAnnounced: () => {
+        if (this.#phase === "hello") this.#payloadBeforeHello = true;
       },
-      // Before hello a payload is a fault, and none that is taken.
-      mayTakePayload: () => this.#phase === "hello" || host.mayTakePayloads(),
+      mayTakePayload: (lengthBytes, stage) => this.#mayTakePayload(lengthBytes, stage),
     });
     socket.on("data", (chunk) => this.#read(chunk));
-    socket.on("drain", () => this.#resume("unread answers"));
+    socket.on("drain", () => {
+      this.#unreadTicks = 0;
+      this.#resume("unread answers");
+    });
     socket.on("end", () => {
       this.#peerEnded = true;
       this.flush();
@@ -121,17 +130,28 @@ export class LinkSession {
     return this.#producer;
   }
 
+  get transport(): Transport {
+    return this.#token === null ? "socket" : "tcp";
+  }
+
+  /** What comes is looked at after a moment only: it comes from where wrong tokens came. */
+  readLater(): void {
+    this.#pause("token");
+  }
+
   /** The service as a whole stops reading, or goes on. */
   setServicePaused(paused: boolean): void {
     if (paused) this.#pause("service");
     else this.#resume("service");
   }
 
-  /** Goes on with the payload that was held back, if one was. */
+  /** Goes on with the payload that was held back, if one was and it may. */
   takeHeldPayload(): void {
     if (!this.#parser.isHeld || this.#phase === "closing" || this.#phase === "closed") return;
-    this.#afterParsing(this.#parser.proceed());
-    if (!this.#parser.isHeld) this.#resume("disk room");
+    this.#parse(() => this.#parser.proceed());
+    if (this.#parser.isHeld) return;
+    this.#resume("payload room");
+    this.#resume("disk room");
   }
 
   /** Everything up to `producer.committed` is committed: sends the welcome if it waited for that, and what is due. */
@@ -186,6 +206,7 @@ export class LinkSession {
       if (this.#ticks >= CLOSING_TICKS) this.#socket.destroy();
       return;
     }
+    if (this.#ticks >= SLOWED_TICKS) this.#resume("token");
     if (this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs) {
       this.close();
       return;
@@ -196,18 +217,36 @@ export class LinkSession {
       this.close();
       return;
     }
+    if (this.#pauses.has("unread answers") && ++this.#unreadTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
+      this.close();
+      return;
+    }
     if (this.#claim?.granted === true && !this.#pauses.has("disk room")) this.#claimTicks++;
     // A payload that trickles in holds its memory; that is harmless until others wait for it.
-    if (this.#claimTicks * 1000 >= LIMITS.linkSilenceTimeoutMs && this.#host.budget.hasWaitingClaims) this.close();
+    if (this.#isPayloadSlow() && this.#host.budget.hasWaitingClaims) this.close();
+  }
+
+  #isPayloadSlow(): boolean {
+    const countedMs = this.#claimTicks * 1000 - LIMITS.linkSlowPayload.graceMs;
+    return this.#parser.payloadFilledBytes < (countedMs / 1000) * LIMITS.linkSlowPayload.bytesPerSecond;
   }
 
   #read(chunk: Buffer): void {
     this.#silentTicks = 0;
     if (this.#phase === "closing" || this.#phase === "closed") return;
-    this.#afterParsing(this.#parser.push(chunk));
+    this.#parse(() => this.#parser.push(chunk));
   }
 
-  #afterParsing(fault: BadFrame | undefined): void {
+  #parse(parse: () => BadFrame | undefined): void {
+    let fault: BadFrame | undefined;
+    try {
+      fault = parse();
+    } catch (error) {
+      // Above all: no memory for what has come. It costs this connection, and nothing else.
+      this.#host.report(error, this.#producer?.name ?? null);
+      this.refuseConnection(unavailable("the service has no memory for a message"));
+      return;
+    }
     if (fault !== undefined) this.refuseConnection(fault);
     else if (this.#payloadBeforeHello) this.refuseConnection(badFrame("kind", "message", "hello first"));
     this.flush();
@@ -237,10 +276,15 @@ export class LinkSession {
   #receiveHello(body: Uint8Array): void {
     const hello = readHello(body, this.#token);
     if (!hello.ok) {
+      if (hello.refusal.code === "unauthorized") this.#host.wrongToken(this.#address);
       this.refuseConnection(hello.refusal);
       return;
     }
     const { intake } = this.#host;
+    if (intake.unavailable === null && !this.#host.hasPlace(this, hello.producer)) {
+      this.refuseConnection(unavailable("the service has no place for one more producer's connection"));
+      return;
+    }
     const producer = intake.unavailable === null ? intake.producer(hello.producer) : undefined;
     if (producer === undefined) {
       this.refuseConnection(unavailable(intake.unavailable ?? "the service knows too many producers already"));
@@ -356,16 +400,14 @@ export class LinkSession {
     budget.release(bytes);
   }
 
-  #begunPayload(lengthBytes: number): void {
+  #mayTakePayload(lengthBytes: number, stage: "begin" | "deliver"): boolean {
     const { budget } = this.#host;
-    this.#claimTicks = 0;
     // Only a connection that said who it is may make the service hold bytes.
-    if (this.#phase === "hello") {
-      this.#payloadBeforeHello = true;
-      return;
-    }
-    if (lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return;
-    this.#claim = budget.claim(lengthBytes, () => this.#resume("payload room"));
+    if (this.#phase === "hello" || !this.#host.mayTakePayloads()) return false;
+    if (stage === "deliver" || lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return true;
+    this.#claimTicks = 0;
+    this.#claim ??= budget.claim(lengthBytes, () => this.takeHeldPayload());
+    return this.#claim.granted;
   }
 
   /** After each chunk: memory is bounded to what is pending plus one chunk. */
@@ -374,8 +416,7 @@ export class LinkSession {
     if (this.#phase === "closing" || this.#phase === "closed") return;
     // A message over the limit is let in while nothing else is pending: the payload being read is not among these.
     if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) this.#pause("own messages");
-    if (this.#claim?.granted === false) this.#pause("payload room");
-    if (this.#parser.isHeld) this.#pause("disk room");
+    if (this.#parser.isHeld) this.#pause(this.#claim?.granted === false ? "payload room" : "disk room");
     if (budget.isFull && this.#turn === undefined) {
       this.#pause("all messages");
       this.#turn = budget.waitForTurn(() => {

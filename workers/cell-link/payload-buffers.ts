@@ -24,8 +24,23 @@ export class PayloadBuffers {
     return this.#keptBytes;
   }
 
-  /** `lengthBytes` bytes of any content. */
+  /**
+   * `lengthBytes` bytes of any content.
+   *
+   * @throws {RangeError} The process is not given so much memory, also not in place of what is kept.
+   */
   take(lengthBytes: number): Uint8Array {
+    try {
+      return this.#take(lengthBytes);
+    } catch (error) {
+      if (this.#kept.length === 0) throw error;
+      this.#kept.length = 0;
+      this.#keptBytes = 0;
+      return this.#take(lengthBytes);
+    }
+  }
+
+  #take(lengthBytes: number): Uint8Array {
     if (lengthBytes < POOLED_FROM_BYTES) return Buffer.allocUnsafeSlow(lengthBytes);
     const capacity = Math.ceil(lengthBytes / CAPACITY_STEP_BYTES) * CAPACITY_STEP_BYTES;
     for (let i = this.#kept.length - 1; i >= 0; i--) {

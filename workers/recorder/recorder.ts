@@ -159,6 +159,9 @@ export class Recorder implements MessageIntake {
         if (producer === null && this.#shortage.note(error)) return;
         this.#report("a message could not be taken", error, { producer });
       },
+      wrongTokens: (address, count) => {
+        this.#line("warn", "wrong token for the cell link", { address, refused: count });
+      },
     });
     this.#sharedNames = new SharedNames(environment.timers, () => this.#health?.update());
     this.#endings = new RunEndings({

@@ -110,7 +110,7 @@ t.test("large payloads wait for room in order; small ones and other producers do
   head.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
   for (let i = 0; i < LIMITS.linkClaimedPayloadBytes / LIMITS.linkPayloadBytes; i++) {
     const holder = await recorder.connect(`holder-${i}`);
-    holder.write(head);
+    holder.write(Buffer.concat([head, new Uint8Array(1)]));
     holders.push(holder);
   }
   const late = await recorder.connect("late");

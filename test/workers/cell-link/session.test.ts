@@ -358,7 +358,7 @@ t.test("ping is answered with a pong of its number", async (t) => {
   await raw.accept(component("a"));
 });
 
-t.test("60 s of silence close a connection; one that speaks stays; hello has 10 s", async (t) => {
+t.test("60 s of silence close a connection; one that speaks stays; hello has 5 s", async (t) => {
   const recorder = await start(t);
   const silent = await recorder.connect("silent");
   const lively = await recorder.connect("lively");
@@ -506,9 +506,14 @@ t.test("a failed sync: nothing is acknowledged, connections get unavailable, so 
 t.test("more connections than the limit are refused, and end frees a place", async (t) => {
   const recorder = await start(t);
   const producers: RawProducer[] = [];
-  for (let i = 0; i < LIMITS.linkConnections; i++) producers.push(await recorder.connect(`p${i}`));
-  const extra = new RawProducer(recorder.address);
-  t.match(await extra.rest(), listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }));
+  const { producers: most } = LIMITS.linkConnections.socket;
+  for (let i = 0; i < most; i++) producers.push(await recorder.connect(`p${i}`));
+  t.match(
+    await refusedHello(recorder.address, { protocol: 1, producer: "extra" }),
+    listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }),
+  );
+  producers.push(await recorder.connect("p1"));
+  t.strictSame(await producers[1]?.rest(), [], "one that takes over needs no further place");
   await producers[0]?.close();
   await recorder.until(() => recorder.lines.some((line) => line.message === "producer disconnected"));
   t.ok(await recorder.connect("p-new"));

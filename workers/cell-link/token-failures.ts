@@ -1,0 +1,71 @@
+import { LIMITS } from "../../core/limits.js";
+import type { Timers } from "../../storage/log-options.js";
+
+interface Failures {
+  /** Within the present span. */
+  count: number;
+  /** Of these, what no line has told of. */
+  untold: number;
+  isSlowed: boolean;
+  timer: unknown;
+}
+
+/** Wrong tokens by address: what is logged of them, and who guesses too often. */
+export class TokenFailures {
+  readonly #timers: Timers;
+  readonly #tell: (address: string, count: number) => void;
+  readonly #byAddress = new Map<string, Failures>();
+
+  /** `tell`: so many since the last call, the first at once and then once in ten seconds at most. */
+  constructor(timers: Timers, tell: (address: string, count: number) => void) {
+    this.#timers = timers;
+    this.#tell = tell;
+  }
+
+  /** True while connections from there must wait before they are read. */
+  isSlowed(address: string): boolean {
+    return this.#byAddress.get(address)?.isSlowed ?? false;
+  }
+
+  failed(address: string): void {
+    let failures = this.#byAddress.get(address);
+    if (failures === undefined) {
+      failures = { count: 0, untold: 0, isSlowed: false, timer: null };
+      this.#add(address, failures);
+      this.#tell(address, 1);
+    } else {
+      failures.untold++;
+    }
+    failures.count++;
+    if (failures.count >= LIMITS.linkWrongTokens.free) failures.isSlowed = true;
+  }
+
+  stop(): void {
+    for (const { timer } of this.#byAddress.values()) this.#timers.clear(timer);
+    this.#byAddress.clear();
+  }
+
+  #add(address: string, failures: Failures): void {
+    for (const [oldest, { timer }] of this.#byAddress) {
+      if (this.#byAddress.size < LIMITS.linkWrongTokens.addresses) break;
+      this.#timers.clear(timer);
+      this.#byAddress.delete(oldest);
+    }
+    this.#byAddress.set(address, failures);
+    this.#spanLater(address, failures);
+  }
+
+  #spanLater(address: string, failures: Failures): void {
+    failures.timer = this.#timers.set(() => {
+      if (failures.count === 0) {
+        this.#byAddress.delete(address);
+        return;
+      }
+      if (failures.untold > 0) this.#tell(address, failures.untold);
+      failures.isSlowed = failures.count >= LIMITS.linkWrongTokens.free;
+      failures.count = 0;
+      failures.untold = 0;
+      this.#spanLater(address, failures);
+    }, LIMITS.linkWrongTokens.spanMs);
+  }
+}
