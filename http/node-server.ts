@@ -324,8 +324,11 @@ class Connections {
       return;
     }
     this.#held.hold(body);
-    await this.#writer.end(exchange.response, body);
-    this.#held.release(body);
+    try {
+      await this.#writer.end(exchange.response, body);
+    } finally {
+      this.#held.release(body);
+    }
   }
 
   /** What is sent for the reply; once for every request. */

@@ -232,11 +232,12 @@ export class RequestPipeline {
     this.#readingBytes += lengthBytes;
     let bytes: Uint8Array | undefined;
     try {
-      bytes = await incoming.readBody(lengthBytes);
+      // Until the deadline at most: a server need not tell how a body ends once its request is answered.
+      bytes = await Promise.race([incoming.readBody(lengthBytes), whenAborted(request.gone())]);
     } finally {
       this.#readingBytes -= lengthBytes;
     }
-    if (bytes === undefined) throw new ServiceError("bad_request", "the connection ended within the request's body");
+    if (bytes === undefined) throw new ServiceError("bad_request", "the request's body did not come to its end");
     request.body = (this.#bodyParsers.get(route) as RequestBodyParser).parse(bytes);
     return route.handle(request);
   }
@@ -350,6 +351,13 @@ const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
 /** After such an answer nothing more is read from the connection. */
 function refusal(error: ServiceError, traceId: string): Reply {
   return { ...errorReply(error.data, traceId), closeConnection: true };
+}
+
+function whenAborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
 }
 
 /** A reply that comes too late still has its source open. */
