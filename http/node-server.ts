@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
-import { withoutKeys } from "./api-keys.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, KEEP_ALIVE_LINES } from "./http-server.js";
@@ -132,6 +131,10 @@ class Exchange implements IncomingRequest {
 
   isAborted(): boolean {
     return this.response.destroyed || this.response.closed;
+  }
+
+  remoteAddress(): string {
+    return this.#request.socket.remoteAddress ?? "";
   }
 
   whenAborted(listener: () => void): void {
@@ -266,7 +269,7 @@ class Connections {
       "Connection: close",
       `Content-Length: ${body.byteLength}`,
     ];
-    this.#options.pipeline.answeredByServer(reply.status, traceId, error.code);
+    this.#options.pipeline.answeredByServer(reply.status, traceId, error.code, socket.remoteAddress ?? "");
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
     socket.end(body, () => socket.destroy());
   }
@@ -288,11 +291,7 @@ class Connections {
       try {
         await this.#answer(exchange, connection, socket);
       } catch (error) {
-        const { traceId, path } = exchange;
-        this.#options.log.error(
-          { trace_id: traceId, path: withoutKeys(path), err: error },
-          "sending a response failed",
-        );
+        this.#options.pipeline.sendingFailed(error, exchange, exchange.traceId);
         connection.isEnded = true;
         socket.destroy();
       }

@@ -18,8 +18,9 @@ import { type HeaderLines, isStreamBody, type Reply } from "./reply.js";
 import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
 import { framingFault, missingLength } from "./request-framing.js";
 import type { RequestHeaders } from "./request-headers.js";
+import { RequestLog } from "./request-log.js";
 import type { HandlerRequest, Route } from "./route.js";
-import { type ServiceLog, shownInLog } from "./service-log.js";
+import type { ServiceLog } from "./service-log.js";
 import { freshTraceId, traceIdOf } from "./trace-id.js";
 
 /** A request as a server read it from the wire; complete before the first asynchronous step. */
@@ -32,6 +33,8 @@ export interface IncomingRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   isAborted(): boolean;
+  /** Of the client's end of the connection; empty when that is gone. */
+  remoteAddress(): string;
   /** Calls back when the client is gone before it has the answer; maybe also behind that. To be asked for at most once. */
   whenAborted(listener: () => void): void;
   /**
@@ -95,11 +98,10 @@ export class RequestPipeline {
   readonly #router: PathRouter;
   readonly #baseUrl: string | undefined;
   readonly #scheme: string;
-  readonly #log: ServiceLog;
+  readonly #log: RequestLog;
   readonly #onReadDamage: (error: StorageError) => void;
   readonly #onShortage: (error: unknown) => void;
   readonly #dataDirectory: string | undefined;
-  readonly #logsRequests: boolean;
   readonly #deadlineMs: number;
   readonly #apiKeys: ApiKeys | undefined;
   readonly #allowedHosts: AllowedHosts | undefined;
@@ -124,12 +126,10 @@ export class RequestPipeline {
     this.#crossOrigin = options.crossOrigin ?? new CrossOrigin([]);
     this.#onAnswer = options.onAnswer ?? (() => {});
     this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
-    this.#log = options.log;
+    this.#log = new RequestLog(options.log);
     this.#onReadDamage = options.onReadDamage ?? (() => {});
     this.#onShortage = options.onShortage ?? (() => {});
     this.#dataDirectory = options.dataDirectory;
-    // Asked once: with request lines off, a request pays nothing for them.
-    this.#logsRequests = options.log.isLevelEnabled("debug");
   }
 
   /** What the request is to be answered with. To be given to `answer`, once, when it is known that it can be sent, or what is sent instead. */
@@ -158,6 +158,7 @@ export class RequestPipeline {
   /** From now on every answer is the last of its connection. */
   drain(): void {
     this.#isDraining = true;
+    this.#log.flush();
   }
 
   #dispatch(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
@@ -249,7 +250,7 @@ export class RequestPipeline {
         incoming.handled?.end();
         pending.then(releaseUnsent, () => {});
         const message = `the request was not answered within ${this.#deadlineMs} ms`;
-        if (!incoming.isAborted()) this.#log.warn({ trace_id: traceId, path: shownInLog(incoming.path) }, message);
+        if (!incoming.isAborted()) this.#log.trouble(incoming, traceId, { level: "warn", message });
         resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
       }, this.#deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
@@ -268,10 +269,7 @@ export class RequestPipeline {
         traceId,
       );
     }
-    this.#log.error(
-      { trace_id: traceId, method: incoming.method, path: shownInLog(incoming.path), err: error },
-      "a request failed inside the service",
-    );
+    this.#log.trouble(incoming, traceId, { level: "error", message: "a request failed inside the service", error });
     if (isReadDamage(error)) {
       this.#onReadDamage(error);
       const { code, message, params } = error.data;
@@ -301,11 +299,15 @@ export class RequestPipeline {
   }
 
   /** Told by the server when an answer that has begun cannot be sent to its end. */
-  brokenOff(error: unknown, { path }: IncomingRequest, traceId: string, sentBytes: number): void {
-    const fields = { trace_id: traceId, path: shownInLog(path), position: sentBytes, err: error };
+  brokenOff(error: unknown, incoming: IncomingRequest, traceId: string, sentBytes: number): void {
     // Retention has removed what it is made of, say: the next request is told so, and nothing is wrong with the service.
     const isFault = !(error instanceof ServiceError) || error.data.code === "internal_error";
-    this.#log[isFault ? "error" : "info"](fields, "reading a body failed");
+    this.#log.trouble(incoming, traceId, {
+      level: isFault ? "error" : "info",
+      message: "reading a body failed",
+      error,
+      sentBytes,
+    });
     if (isReadDamage(error)) this.#onReadDamage(error);
     this.#onShortage(error);
   }
@@ -321,25 +323,19 @@ export class RequestPipeline {
     const tookMs = performance.now() - incoming.startedMs;
     this.#onAnswer(incoming.method, incoming.route?.path, answer.status, tookMs);
     incoming.furtherHeaders = this.#crossOrigin.linesFor(incoming.headers);
-    const isError = answer.status >= 400;
-    if (isError || this.#logsRequests) this.#logAnswer(answer.status, incoming, traceId, tookMs);
+    this.#log.answered(answer.status, incoming, traceId, tookMs);
     return answer;
   }
 
-  #logAnswer(status: number, incoming: IncomingRequest, traceId: string, tookMs: number): void {
-    const { method } = incoming;
-    const path = shownInLog(incoming.path);
-    const query = shownInLog(incoming.query);
-    const durationMs = Math.round(tookMs * 1000) / 1000;
-    const line = { trace_id: traceId, method, path, query, status, duration_ms: durationMs };
-    if (status >= 400) this.#log.info(line, "request");
-    else this.#log.debug(line, "request");
+  /** Told by a server that answers what is no request. */
+  answeredByServer(status: number, traceId: string, cause: string | undefined, address: string): void {
+    this.#onAnswer("", undefined, status, 0);
+    this.#log.answeredByServer(status, traceId, cause, address);
   }
 
-  /** Told by a server that answers what is no request, whose method and path nobody can tell. */
-  answeredByServer(status: number, traceId: string, cause: string | undefined): void {
-    this.#onAnswer("", undefined, status, 0);
-    this.#log.info({ trace_id: traceId, status, cause }, "request");
+  /** Told by a server that cannot send an answer. */
+  sendingFailed(error: unknown, incoming: IncomingRequest, traceId: string): void {
+    this.#log.trouble(incoming, traceId, { level: "error", message: "sending a response failed", error });
   }
 }
 

@@ -36,7 +36,14 @@ export function createServiceLog(
   return pino({ level, base, timestamp }, { write: (json) => destination.write(look(json)) });
 }
 
-/** A path or a query for a log line: no API key stands in it, and its ids are spelled as everywhere else in the log. */
+/** Of a text from outside. */
+const SHOWN_CHARACTERS = 200;
+/** What is looked at of it: an encoded key is many times as long as it is shown. */
+const READ_CHARACTERS = 4_000;
+
+/** A text that came from outside for a log line: cut, without an API key in it, and its ids are spelled as everywhere else in the log. */
 export function shownInLog(text: string): string {
-  return withCanonicalUuids(withoutKeys(text));
+  const shown = withCanonicalUuids(withoutKeys(text.slice(0, READ_CHARACTERS)));
+  const isWhole = text.length <= READ_CHARACTERS && shown.length <= SHOWN_CHARACTERS;
+  return isWhole ? shown : `${shown.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
 }

@@ -44,6 +44,8 @@ export interface UwsResponse {
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse;
   tryEnd(chunk: UwsText, totalBytes: number): [accepted: boolean, finished: boolean];
   getWriteOffset(): number;
+  /** Only until it is answered or aborted. IPv6 in full length. */
+  getRemoteAddressAsText(): ArrayBuffer;
   onWritable(offer: (offset: number) => boolean): UwsResponse;
   onAborted(listener: () => void): UwsResponse;
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse;

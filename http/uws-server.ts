@@ -1,4 +1,3 @@
-import { withoutKeys } from "./api-keys.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, KEEP_ALIVE_LINES } from "./http-server.js";
 import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
@@ -110,6 +109,10 @@ class Exchange implements IncomingRequest {
 
   isAborted(): boolean {
     return this.#aborted;
+  }
+
+  remoteAddress(): string {
+    return this.#aborted ? "" : Buffer.from(this.response.getRemoteAddressAsText()).toString("latin1");
   }
 
   whenAborted(listener: () => void): void {
@@ -291,7 +294,7 @@ class Sender {
   }
 
   async sendLater(exchange: Exchange, pending: Reply | Promise<Reply>): Promise<void> {
-    const { response, traceId, path } = exchange;
+    const { response } = exchange;
     let waitingFor: Uint8Array | undefined;
     try {
       const reply = await pending;
@@ -313,7 +316,7 @@ class Sender {
       waitingFor = body;
       await this.#give(exchange, answer, body, 0, body.byteLength);
     } catch (error) {
-      this.#options.log.error({ trace_id: traceId, path: withoutKeys(path), err: error }, "sending a response failed");
+      this.#options.pipeline.sendingFailed(error, exchange, exchange.traceId);
       if (!exchange.isAborted()) closeQuietly(response);
     } finally {
       if (waitingFor !== undefined) this.held.release(waitingFor);

@@ -51,7 +51,7 @@ export async function openListFronts(
       view,
       async list({ text }) {
         const readBody = () => Promise.resolve(undefined);
-        const client = { isAborted: () => false, whenAborted() {}, readBody };
+        const client = { isAborted: () => false, remoteAddress: () => "", whenAborted() {}, readBody };
         const notes = { startedMs: 0, route: undefined, handled: undefined, furtherHeaders: undefined };
         const request = { method: "GET", path: "/runs", query: text, headers, ...client, ...notes };
         const { status, body } = await pipeline.handle(request, "bench");

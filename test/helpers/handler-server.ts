@@ -2,6 +2,7 @@ import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import pino from "pino";
 import type { Test } from "tap";
+import type { AllowedHosts } from "../../http/allowed-hosts.js";
 import type { ApiKeys } from "../../http/api-keys.js";
 import type { CrossOrigin } from "../../http/cross-origin.js";
 import { startFront } from "../../http/front.js";
@@ -33,6 +34,7 @@ export interface HandlerServerOptions {
   deadlineMs?: number;
   tls?: TlsFiles;
   apiKeys?: ApiKeys;
+  allowedHosts?: AllowedHosts;
   crossOrigin?: CrossOrigin;
   onAnswer?: OnAnswer;
   front?: FrontChoice;
@@ -71,13 +73,14 @@ export async function serveHandlers(
   });
   const log = pino({ level: options.level ?? "error" }, sink);
   const routes = Object.entries(handlers).map(([name, handler]) => route(name, handler));
-  const { baseUrl, deadlineMs, tls, apiKeys, crossOrigin, onAnswer, front = "auto" } = options;
+  const { baseUrl, deadlineMs, tls, apiKeys, allowedHosts, crossOrigin, onAnswer, front = "auto" } = options;
   const pipeline = new RequestPipeline({
     routes,
     baseUrl,
     scheme: tls === undefined ? "http" : "https",
     log,
     apiKeys,
+    allowedHosts,
     ...(crossOrigin !== undefined && { crossOrigin }),
     ...(onAnswer !== undefined && { onAnswer }),
     ...(deadlineMs !== undefined && { deadlineMs }),

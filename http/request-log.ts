@@ -1,0 +1,85 @@
+import { type RefusalLine, RefusalLog } from "./refusal-log.js";
+import { type ServiceLog, shownInLog } from "./service-log.js";
+
+/** What its lines say of a request. */
+interface LoggedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  remoteAddress(): string;
+}
+
+/** What went wrong with a request, beside its answer. */
+export interface RequestTrouble {
+  level: RefusalLine["level"];
+  message: string;
+  error?: unknown;
+  /** Bytes that were sent before. */
+  sentBytes?: number;
+}
+
+/** The log's lines about requests: at debug one for each, else those of errors, as many as a `RefusalLog` writes. */
+export class RequestLog {
+  readonly #log: ServiceLog;
+  readonly #counted: RefusalLog;
+  readonly #hasAll: boolean;
+
+  constructor(log: ServiceLog) {
+    this.#log = log;
+    this.#counted = new RefusalLog(log);
+    // Asked once: with request lines off, a request pays nothing for them.
+    this.#hasAll = log.isLevelEnabled("debug");
+  }
+
+  answered(status: number, incoming: LoggedRequest, traceId: string, tookMs: number): void {
+    if (status < 400 && !this.#hasAll) return;
+    const fields = () => ({
+      trace_id: traceId,
+      method: shownInLog(incoming.method),
+      path: shownInLog(incoming.path),
+      query: shownInLog(incoming.query),
+      status,
+      duration_ms: Math.round(tookMs * 1000) / 1000,
+    });
+    if (status < 400) this.#log.debug(fields(), "request");
+    else this.#refused(status, incoming.remoteAddress(), fields);
+  }
+
+  /** Of what is no request, whose method and path nobody can tell. */
+  answeredByServer(status: number, traceId: string, cause: string | undefined, address: string): void {
+    this.#refused(status, address, () => ({ trace_id: traceId, status, cause }));
+  }
+
+  trouble(incoming: LoggedRequest, traceId: string, { level, message, error, sentBytes }: RequestTrouble): void {
+    const fields = () => ({
+      trace_id: traceId,
+      method: shownInLog(incoming.method),
+      path: shownInLog(incoming.path),
+      ...(sentBytes !== undefined && { position: sentBytes }),
+      ...(error !== undefined && { err: error }),
+    });
+    this.#counted.write({
+      level,
+      kind: `${message} ${nameOf(error)}`,
+      address: incoming.remoteAddress(),
+      message,
+      fields,
+    });
+  }
+
+  /** Writes what was counted until now. */
+  flush(): void {
+    this.#counted.flush();
+  }
+
+  #refused(status: number, address: string, fields: RefusalLine["fields"]): void {
+    if (this.#hasAll) this.#log.info(fields(), "request");
+    else this.#counted.write({ level: "info", kind: `${status}`, address, message: "request", fields });
+  }
+}
+
+/** What tells one kind of error from another. */
+function nameOf(error: unknown): string {
+  const { data, code, name } = (error ?? {}) as { data?: { code?: unknown }; code?: unknown; name?: unknown };
+  return String(data?.code ?? code ?? name ?? "");
+}
