@@ -3,9 +3,12 @@ import { ServiceError } from "../core/service-errors.js";
 import { isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
 import type { RequestHeaders } from "./request-headers.js";
 
-/** Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question. */
-function tagOf(body: Uint8Array): string {
-  return `W/"${hash("sha1", body, "base64url").slice(0, 16)}"`;
+/**
+ * Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question.
+ * @param sha1 of the body, in base64url
+ */
+export function tagOfHash(sha1: string): string {
+  return `W/"${sha1.slice(0, 16)}"`;
 }
 
 /**
@@ -19,7 +22,7 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
   if (body === null) return reply;
   if (!isStreamBody(body)) {
     // Of a reply that is kept it stands there from the last time.
-    const etag = reply.etag || tagOf(body);
+    const etag = reply.etag || tagOfHash(hash("sha1", body, "base64url"));
     reply.etag = etag;
     if (isUnchanged(etag, undefined, headers)) {
       return { status: 304, body: null, etag, variesByEncoding: reply.variesByEncoding ?? false };

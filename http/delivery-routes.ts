@@ -5,6 +5,7 @@ import type { View } from "../storage/view.js";
 import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
 import { jsonBytesReply, type Reply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
+import { unwanted } from "./shared-work.js";
 import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
 
 const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
@@ -46,11 +47,16 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
       responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
       errors: [],
       scope: "read",
-      async handle({ params, query }) {
+      async handle(asked) {
+        const { params, query } = asked;
         const id = params.webhook_id as string;
         if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
         const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
-        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes);
+        const gone = asked.gone();
+        const throwIfUnwanted = (): void => {
+          if (gone.aborted) throw unwanted();
+        };
+        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfUnwanted);
         const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
         return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
       },

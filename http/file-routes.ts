@@ -10,7 +10,6 @@ import {
   sweepFileName,
 } from "../core/manifest.js";
 import { availableFormats, formatBytes, formatCreatedAtUs, manifestOf } from "../core/run-files.js";
-import { manifestResponse } from "../core/run-response.js";
 import type { RunState } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
 import { StorageError } from "../storage/storage-error.js";
@@ -18,9 +17,10 @@ import type { View } from "../storage/view.js";
 import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID, STEP_INDEX } from "./declared-parameters.js";
 import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "./entry-body.js";
 import { NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "./frame-millimetres.js";
+import type { LargeDocuments } from "./large-documents.js";
 import { downloadReply, jsonReply, type Reply } from "./reply.js";
-import { defineRoute, type Route } from "./route.js";
-import { requireRun } from "./run-routes.js";
+import { defineRoute, type HandlerRequest, type Route } from "./route.js";
+import { runAnswer, runNotFound } from "./run-routes.js";
 
 const BINARY = "application/octet-stream";
 
@@ -58,9 +58,17 @@ const FORMAT_ROUTES: Record<
   },
 };
 
-export function fileRoutes(view: View, sources: EntrySources): Route[] {
-  async function fileReply(runId: string, name: string): Promise<Reply> {
-    const run = await requireRun(view, runId);
+export function fileRoutes(view: View, large: LargeDocuments, sources: EntrySources): Route[] {
+  /** What serves its files. @throws ServiceError run_not_found */
+  async function requireRun(id: string, request: HandlerRequest): Promise<RunState> {
+    const run = await large.run(id, request);
+    if (run === undefined) throw runNotFound(id);
+    return run;
+  }
+
+  async function fileReply(request: HandlerRequest): Promise<Reply> {
+    const { run_id: runId, name } = request.params as { run_id: string; name: string };
+    const run = await requireRun(runId, request);
     const entry = manifestOf(run).find((one) => one.name === name);
     const shown = { field: "name", in: "path", value: name };
     if (entry === undefined) throw new ServiceError("file_not_found", "the run has no file of this name", shown);
@@ -70,8 +78,8 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
     return entryReply(run, entry, BINARY);
   }
 
-  async function formatReply(frameId: string, format: FrameFormat): Promise<Reply> {
-    const { run, frame } = await requireFrame(frameId);
+  async function formatReply(request: HandlerRequest, format: FrameFormat): Promise<Reply> {
+    const { run, frame } = await requireFrame(request);
     if (!availableFormats(run, frame).includes(format)) throw formatNotAvailable(run, frame, format);
     const entry: DownloadEntry = {
       name: frameFileName(frame.id, format),
@@ -82,8 +90,9 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
     return entryReply(run, entry, FORMAT_TYPES[format].contentType);
   }
 
-  async function sweepReply(runId: string, step: string): Promise<Reply> {
-    const run = await requireRun(view, runId);
+  async function sweepReply(request: HandlerRequest): Promise<Reply> {
+    const { run_id: runId, step_index: step } = request.params as { run_id: string; step_index: string };
+    const run = await requireRun(runId, request);
     const { index, series } = sweepOf(run, step);
     const csv = series === undefined || run.capturesRemovedAtUs !== null ? undefined : csvOf(series);
     if (series === undefined || csv === undefined) {
@@ -108,16 +117,19 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
     return downloadReply(await entryBody(run, entry, sources), contentType, entry.name, entryValidators(entry));
   }
 
-  async function requireFrame(id: string): Promise<{ run: RunState; frame: FrameState }> {
-    const found = await view.frame(id);
-    if (found === undefined) {
+  async function requireFrame(request: HandlerRequest): Promise<{ run: RunState; frame: FrameState }> {
+    const id = request.params.frame_id as string;
+    const runId = view.runOfFrame(id);
+    const run = runId === undefined ? undefined : await large.run(runId, request);
+    const frame = run?.frames.find((one) => one.id === id);
+    if (run === undefined || frame === undefined) {
       throw new ServiceError("frame_not_found", "no captured frame has this id", {
         field: "frame_id",
         in: "path",
         value: id,
       });
     }
-    return found;
+    return { run, frame };
   }
 
   return [
@@ -132,8 +144,7 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: jsonResponse("FileMetadataList", "The manifest, oldest entry first.") },
       errors: [],
       scope: "read",
-      handle: async ({ params, baseUrl }) =>
-        jsonReply(manifestResponse(await requireRun(view, params.run_id as string), baseUrl)),
+      handle: (request) => runAnswer(large, "files", request),
     }),
     defineRoute({
       method: "GET",
@@ -149,7 +160,7 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: binaryResponse(BINARY, "The file's bytes.") },
       errors: ["file_removed"],
       scope: "read",
-      handle: ({ params }) => lookingAgain(() => fileReply(params.run_id as string, params.name as string)),
+      handle: (request) => lookingAgain(() => fileReply(request)),
     }),
     defineRoute({
       method: "GET",
@@ -162,8 +173,8 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: jsonResponse("CapturedFrameResponse", "The frame.") },
       errors: [],
       scope: "read",
-      async handle({ params }) {
-        const { run, frame } = await requireFrame(params.frame_id as string);
+      async handle(request) {
+        const { run, frame } = await requireFrame(request);
         return jsonReply(frameResponse(run, frame));
       },
     }),
@@ -178,9 +189,9 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: jsonResponse("FrameFileInfo", "The available formats.") },
       errors: [],
       scope: "read",
-      async handle({ params, baseUrl }) {
-        const { run, frame } = await requireFrame(params.frame_id as string);
-        return jsonReply(frameFilesResponse(run, frame, baseUrl));
+      async handle(request) {
+        const { run, frame } = await requireFrame(request);
+        return jsonReply(frameFilesResponse(run, frame, request.baseUrl));
       },
     }),
     ...FRAME_FORMATS.map((format) => {
@@ -195,7 +206,7 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
         responses: { 200: binaryResponse(FORMAT_TYPES[format].contentType, response) },
         errors: ["format_not_available"],
         scope: "read",
-        handle: ({ params }) => lookingAgain(() => formatReply(params.frame_id as string, format)),
+        handle: (request) => lookingAgain(() => formatReply(request, format)),
       });
     }),
     defineRoute({
@@ -213,13 +224,13 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       errors: ["format_not_available"],
       scope: "read",
       isUndocumented: true,
-      async handle({ params }) {
-        const { frame_id: frameId, file } = params as { frame_id: string; file: string };
+      async handle(request) {
+        const { frame_id: frameId, file } = request.params as { frame_id: string; file: string };
         if (!file.startsWith("file.")) {
           const path = `/sensor/frames/${frameId}/${file}`.slice(0, 2048);
           throw new ServiceError("route_not_found", "the interface has no such path", { path });
         }
-        const { run, frame } = await requireFrame(frameId);
+        const { run, frame } = await requireFrame(request);
         throw formatNotAvailable(run, frame, file.slice("file.".length));
       },
     }),
@@ -234,7 +245,7 @@ export function fileRoutes(view: View, sources: EntrySources): Route[] {
       responses: { 200: binaryResponse(SWEEP_TYPE.contentType, "Columns timestamp, channel_1, channel_2 and so on.") },
       errors: ["format_not_available"],
       scope: "read",
-      handle: ({ params }) => lookingAgain(() => sweepReply(params.run_id as string, params.step_index as string)),
+      handle: (request) => lookingAgain(() => sweepReply(request)),
     }),
   ];
 }

@@ -3,7 +3,9 @@ import { runResponse } from "../core/run-response.js";
 import { ownUtf8 } from "../core/utf8.js";
 import type { View } from "../storage/view.js";
 import { keptBytes } from "./compressed-reply.js";
+import type { LargeDocuments } from "./large-documents.js";
 import { jsonBytesReply, type Reply } from "./reply.js";
+import type { HandlerRequest } from "./route.js";
 
 interface RunDocument {
   readonly baseUrl: string;
@@ -37,10 +39,15 @@ export class RunDocuments {
   /** By run, the newest first: an id and an address put together for every request would cost more than the look-up. */
   readonly #kept: LRUCache<string, readonly RunDocument[]>;
   readonly #building = new Map<string, Promise<Reply | undefined>>();
+  readonly #large: LargeDocuments | undefined;
 
-  /** @param cacheBytes bound of what is kept */
-  constructor(view: View, cacheBytes: number) {
+  /**
+   * @param cacheBytes bound of what is kept
+   * @param large makes and keeps those that take long; undefined: they are as all others
+   */
+  constructor(view: View, cacheBytes: number, large?: LargeDocuments) {
     this.#view = view;
+    this.#large = large;
     this.#bytesOfOneRun = cacheBytes * SHARE_OF_ONE_RUN;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
@@ -48,8 +55,16 @@ export class RunDocuments {
     });
   }
 
-  /** At once when it is kept; undefined for an unknown run. */
-  get(id: string, baseUrl: string): Reply | undefined | Promise<Reply | undefined> {
+  /**
+   * At once when it is kept; undefined for an unknown run.
+   * @param client that waits
+   * @throws ServiceError `unavailable` when too many large ones are being made
+   */
+  get(
+    id: string,
+    baseUrl: string,
+    client: Pick<HandlerRequest, "gone">,
+  ): Reply | undefined | Promise<Reply | undefined> {
     const documents = this.#kept.get(id);
     const kept = documents === undefined ? undefined : ofAddress(documents, baseUrl);
     const { changes } = this.#view;
@@ -66,6 +81,7 @@ export class RunDocuments {
         return kept.reply;
       }
     }
+    if (this.#large?.has(id)) return this.#large.get("detail", id, baseUrl, client);
     const version = `${updatedAtUs} ${deliveryChanges} ${webhookRenames} ${id} ${baseUrl}`;
     let building = this.#building.get(version);
     if (building === undefined) {

@@ -1,9 +1,9 @@
 import { oneOf } from "../core/described-schema.js";
 import { LIMITS } from "../core/limits.js";
-import { defectsResponse, qualityReportResponse } from "../core/run-response.js";
-import { RUN_STATUS_MEANINGS, type RunState } from "../core/run-state.js";
+import { RUN_STATUS_MEANINGS } from "../core/run-state.js";
 import { ServiceError } from "../core/service-errors.js";
 import type { View } from "../storage/view.js";
+import type { RunDocumentKind } from "../workers/documents/run-documents.js";
 import {
   jsonResponse,
   limitParameter,
@@ -14,9 +14,10 @@ import {
   SERIAL_NUMBER,
   UPDATED_SINCE,
 } from "./declared-parameters.js";
+import type { LargeDocuments } from "./large-documents.js";
 import { programNotFound } from "./program-routes.js";
 import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
-import { defineRoute, type Route } from "./route.js";
+import { defineRoute, type HandlerRequest, type Route } from "./route.js";
 import type { RunDocuments } from "./run-documents.js";
 import type { RunPages } from "./run-pages.js";
 
@@ -27,16 +28,29 @@ export function runNotFound(id: string): ServiceError {
 }
 
 /** @throws ServiceError run_not_found */
-export async function requireRun(view: View, id: string): Promise<RunState> {
-  const run = await view.run(id);
-  if (run === undefined) throw runNotFound(id);
-  return run;
+export async function runAnswer(large: LargeDocuments, kind: RunDocumentKind, request: HandlerRequest): Promise<Reply> {
+  const id = request.params.run_id as string;
+  return foundDocument(id, await large.json(kind, id, request.baseUrl, request));
 }
 
 const ACTIVE_START = Buffer.from('{"active":true,"run":');
 const ACTIVE_END = Buffer.from("}");
 
-export function runRoutes(view: View, documents: RunDocuments, pages: RunPages): Route[] {
+export function runRoutes(view: View, documents: RunDocuments, large: LargeDocuments, pages: RunPages): Route[] {
+  /** The run's document in the answer of /runs/active, once for all who ask until it changes. */
+  const activeOf = new WeakMap<Reply, Reply>();
+  async function activeDocument(id: string, request: HandlerRequest): Promise<Reply | undefined> {
+    if (large.has(id)) return large.get("active", id, request.baseUrl, request);
+    const document = await documents.get(id, request.baseUrl, request);
+    if (document === undefined) return undefined;
+    let active = activeOf.get(document);
+    if (active === undefined) {
+      active = jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]), true);
+      activeOf.set(document, active);
+    }
+    return active;
+  }
+
   return [
     defineRoute({
       method: "GET",
@@ -64,18 +78,19 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
       errors: [],
       scope: "read",
-      handle: ({ query, baseUrl }) =>
+      handle: (request) =>
         pages.get(
           {
-            programId: query.program_id,
-            status: query.status,
-            qualityStatus: query.quality_status,
-            serialNumber: query.serial_number,
-            updatedSinceUs: query.updated_since,
-            limit: query.limit,
-            offset: query.offset,
+            programId: request.query.program_id,
+            status: request.query.status,
+            qualityStatus: request.query.quality_status,
+            serialNumber: request.query.serial_number,
+            updatedSinceUs: request.query.updated_since,
+            limit: request.query.limit,
+            offset: request.query.offset,
           },
-          baseUrl,
+          request.baseUrl,
+          request,
         ),
     }),
     defineRoute({
@@ -89,11 +104,10 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
       errors: [],
       scope: "read",
-      async handle({ baseUrl }) {
+      async handle(request) {
         const run = view.activeRun();
-        const document = run === undefined ? undefined : await documents.get(run.id, baseUrl);
-        if (document === undefined) return jsonReply({ active: false, run: null });
-        return jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]));
+        const document = run === undefined ? undefined : await activeDocument(run.id, request);
+        return document ?? jsonReply({ active: false, run: null });
       },
     }),
     defineRoute({
@@ -107,9 +121,9 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
       errors: [],
       scope: "read",
-      handle({ params, baseUrl }) {
-        const id = params.run_id as string;
-        const document = documents.get(id, baseUrl);
+      handle(request) {
+        const id = request.params.run_id as string;
+        const document = documents.get(id, request.baseUrl, request);
         if (document instanceof Promise) return document.then((made) => foundDocument(id, made));
         return foundDocument(id, document);
       },
@@ -131,8 +145,9 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
       errors: [],
       scope: "read",
-      handle({ params, query, baseUrl }) {
-        const id = params.program_id as string;
+      handle(request) {
+        const { query } = request;
+        const id = request.params.program_id as string;
         if (!view.programEverExisted(id)) throw programNotFound(id);
         return pages.get(
           {
@@ -143,7 +158,8 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
             limit: query.limit,
             offset: query.offset,
           },
-          baseUrl,
+          request.baseUrl,
+          request,
         );
       },
     }),
@@ -158,7 +174,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
       errors: [],
       scope: "read",
-      handle: async ({ params }) => jsonReply(qualityReportResponse(await requireRun(view, params.run_id as string))),
+      handle: (request) => runAnswer(large, "quality-report", request),
     }),
     defineRoute({
       method: "GET",
@@ -171,7 +187,7 @@ export function runRoutes(view: View, documents: RunDocuments, pages: RunPages):
       responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
       errors: [],
       scope: "read",
-      handle: async ({ params }) => jsonReply(defectsResponse(await requireRun(view, params.run_id as string))),
+      handle: (request) => runAnswer(large, "defects", request),
     }),
   ];
 }

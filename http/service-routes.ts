@@ -5,6 +5,7 @@ import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
 import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
 import { fileRoutes } from "./file-routes.js";
+import type { LargeDocuments } from "./large-documents.js";
 import type { MadeFiles } from "./made-files.js";
 import type { Metrics } from "./metrics.js";
 import { programRoutes } from "./program-routes.js";
@@ -12,8 +13,10 @@ import type { Route } from "./route.js";
 import { RunDocuments } from "./run-documents.js";
 import { RunPages } from "./run-pages.js";
 import { runRoutes } from "./run-routes.js";
+import { SharedWork } from "./shared-work.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
+import type { ThreadTurns } from "./thread-turns.js";
 import { webhookRoutes } from "./webhook-routes.js";
 
 /** Ended runs' documents: some ten thousand of a few kilobytes. */
@@ -26,6 +29,9 @@ export interface ServiceRouteOptions {
   view: View;
   openStoredSlices: OpenStoredSlices;
   madeFiles: MadeFiles;
+  large: LargeDocuments;
+  /** In which this thread does long work. */
+  turns: ThreadTurns;
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
@@ -40,10 +46,12 @@ export interface ServiceRouteOptions {
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
+  const { turns, large } = options;
+  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, new SharedWork(turns), turns);
   const routes = [
-    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES), new RunPages(view, RUN_PAGE_CACHE_BYTES)),
+    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large), large, pages),
     ...programRoutes(view),
-    ...fileRoutes(view, { open: openStoredSlices, made: madeFiles }),
+    ...fileRoutes(view, large, { open: openStoredSlices, made: madeFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
     ...deliveryRoutes(view, request),
     ...systemRoutes(health, serviceVersion),

@@ -20,6 +20,7 @@ import type { CrossOrigin } from "./cross-origin.js";
 import { startFront } from "./front.js";
 import type { FrontChoice } from "./front-name.js";
 import type { HttpServer, TlsFiles } from "./http-server.js";
+import { LargeDocuments } from "./large-documents.js";
 import { MadeFiles } from "./made-files.js";
 import { Metrics } from "./metrics.js";
 import { RequestDurations } from "./request-durations.js";
@@ -28,10 +29,16 @@ import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import { SeenShortage } from "./seen-shortage.js";
 import type { ServiceLog } from "./service-log.js";
 import { serviceRoutes } from "./service-routes.js";
+import { SharedWork } from "./shared-work.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
+import { ThreadTurns } from "./thread-turns.js";
 
 /** Pieces of PLY and CSV for the next client: a frame or two. */
 const MADE_FILES_BYTES = 64 * 1024 * 1024;
+/** Large documents of runs, with their compressed forms: three of the largest. */
+const LARGE_DOCUMENT_BYTES = 80 * 1024 * 1024;
+/** What serves files of runs with large documents. */
+const LARGE_RUN_BYTES = 32 * 1024 * 1024;
 /** Of the time that a stop leaves to requests: whoever waits for an attempt that is cut short gets an answer within it. */
 const ANSWER_MS = 1_000;
 
@@ -159,7 +166,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     },
   );
-  const stopReading = () => {
+  let large: LargeDocuments | undefined;
+  const stopReading = async () => {
+    await large?.close();
     logReader.close();
     captureReader.close();
   };
@@ -185,8 +194,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       madeBytes: () => madeFiles.keptBytes,
     });
     const ranges = receiverRanges(recorderOptions.receivers);
+    const turns = new ThreadTurns();
+    large = new LargeDocuments({
+      view,
+      work: new SharedWork(turns),
+      keptBytes: LARGE_DOCUMENT_BYTES,
+      keptRunBytes: LARGE_RUN_BYTES,
+      onStrayError: (error) => log.warn({ err: error }, "the thread of large documents failed without a task"),
+    });
     const routes = serviceRoutes({
       metrics,
+      large,
+      turns,
       view,
       openStoredSlices,
       madeFiles,
@@ -229,14 +248,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         await listening.close(graceMs);
         await artefacts.close();
         const failure = await recorder.stop(attemptGraceMs);
-        stopReading();
+        await stopReading();
         if (failure !== null) throw new RecorderError(failure);
       },
     };
   } catch (error) {
     await artefacts.close();
     await recorder.stop();
-    stopReading();
+    await stopReading();
     throw error;
   }
 }

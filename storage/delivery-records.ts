@@ -2,7 +2,6 @@ import type { Delivery, DeliveryAttempt } from "../core/delivery.js";
 import { newDelivery } from "../core/emit-run-event.js";
 import type { EmittedEvent } from "../core/emitted-event.js";
 import { LIMITS } from "../core/limits.js";
-import type { RunState } from "../core/run-state.js";
 import { atATime } from "./at-a-time.js";
 import { ByteBudget } from "./byte-budget.js";
 import type { RecordLocation } from "./log-batch.js";
@@ -20,6 +19,12 @@ export interface DeliveryContent {
   history: DeliveryAttempt[];
   /** JSON text, as it is posted. */
   payload: string;
+}
+
+/** What of a run tells its deliveries. */
+export interface EmittingRun {
+  readonly id: string;
+  readonly emitted?: readonly Omit<EmittedEvent, "payload">[] | undefined;
 }
 
 /** A record has its history beside it, up to a megabyte. */
@@ -61,16 +66,19 @@ export class DeliveryRecords {
 
   /**
    * As many of these, in their order, as a page may hold, one at least; a few are read at a time, and a few pages.
+   * @param throwIfUnwanted ends the reading, by what it throws, when nobody waits for the page any more
    * @throws StorageError when what is stored of one is damaged or missing
    */
   page(
     rows: readonly DeliveryRow[],
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
+    throwIfUnwanted: () => void,
   ): Promise<Uint8Array[]> {
     return this.#pages.run(1, async () => {
       const items: Uint8Array[] = [];
       let pageBytes = 0;
       for (let start = 0; start < rows.length; start += ROWS_AT_A_TIME) {
+        throwIfUnwanted();
         const few = rows.slice(start, start + ROWS_AT_A_TIME);
         for (const item of await Promise.all(few.map((row) => this.#item(row, toBytes)))) {
           pageBytes += item.length;
@@ -95,7 +103,7 @@ export class DeliveryRecords {
   }
 
   /** Of a run, in the order they began. */
-  async ofRun(run: RunState): Promise<Delivery[]> {
+  async ofRun(run: EmittingRun): Promise<Delivery[]> {
     const begun = (run.emitted ?? []).flatMap((event) =>
       event.deliveries.map((delivery) => newDelivery(delivery, event, run.id)),
     );

@@ -24,6 +24,9 @@ export interface StoredRun {
   readonly location: RecordLocation;
 }
 
+/** Called between two pieces of long work: what to wait for before the next one, undefined while the turn is not over. */
+export type GiveWay = () => Promise<void> | undefined;
+
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
 /**
@@ -110,6 +113,18 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
+  /** The body of its record as it is stored, in memory that the caller may give away. */
+  body(run: StoredRun): Promise<Uint8Array> {
+    return this.#readBudget.run(run.location.length, async () => {
+      try {
+        return (await this.#read(run)).body;
+      } catch (error) {
+        this.#onReadFailure(error);
+        throw error;
+      }
+    });
+  }
+
   /**
    * A run's consolidated record has just come. Where lists are asked for, its entry is made now, one among other work: whoever asks for a page next
    * would wait until those of all runs are made that ended since, or were read.
@@ -143,8 +158,15 @@ export class RunRecords {
     this.#summaries.set(ordinal, { updatedAtUs, jsons: [{ baseUrl, json }, ...others].slice(0, KEPT_BASES) });
   }
 
-  /** The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing. */
-  async readSummariesJson(runs: readonly StoredRun[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+  /**
+   * The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing.
+   * @param giveWay for many, or large ones
+   */
+  async readSummariesJson(
+    runs: readonly StoredRun[],
+    baseUrl: string,
+    giveWay?: GiveWay,
+  ): Promise<(Uint8Array | undefined)[]> {
     const parts: Promise<(Uint8Array | undefined)[]>[] = [];
     for (let start = 0; start < runs.length; ) {
       let end = start;
@@ -152,13 +174,19 @@ export class RunRecords {
       do bytes += runs[end++]!.location.length;
       while (end < runs.length && bytes + runs[end]!.location.length <= READ_TOGETHER_BYTES);
       const part = runs.slice(start, end);
-      parts.push(this.#readBudget.run(bytes, () => this.#readPart(part, baseUrl)));
+      parts.push(this.#readBudget.run(bytes, () => this.#readPart(part, baseUrl, giveWay)));
+      // One after the other where others are to have their turn: what is read waits in memory until it is decoded.
+      if (giveWay !== undefined) await parts.at(-1);
       start = end;
     }
     return (await Promise.all(parts)).flat();
   }
 
-  async #readPart(runs: readonly StoredRun[], baseUrl: string): Promise<(Uint8Array | undefined)[]> {
+  async #readPart(
+    runs: readonly StoredRun[],
+    baseUrl: string,
+    giveWay: GiveWay | undefined,
+  ): Promise<(Uint8Array | undefined)[]> {
     let records: (ReadRecord | undefined)[];
     try {
       records = await this.#reader.readMany(
@@ -170,13 +198,20 @@ export class RunRecords {
       // One by one: a damaged record must not hide its neighbours, and one that was moved is looked up.
       records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
-    return records.map((record, at) => {
-      if (record === undefined) return undefined;
-      const summary = endedSummary(decodeEndedSummary(record.index), record.body);
-      const json = summaryJson(summary, baseUrl);
-      this.#keep(runs[at]!.ordinal, summary.updatedAtUs, baseUrl, json);
-      return json;
-    });
+    const jsons: (Uint8Array | undefined)[] = [];
+    for (const [at, record] of records.entries()) {
+      jsons.push(record && this.#entryJson(runs[at]!, record, baseUrl));
+      const turn = giveWay?.();
+      if (turn !== undefined) await turn;
+    }
+    return jsons;
+  }
+
+  #entryJson({ ordinal }: StoredRun, record: ReadRecord, baseUrl: string): Uint8Array {
+    const summary = endedSummary(decodeEndedSummary(record.index), record.body);
+    const json = summaryJson(summary, baseUrl);
+    this.#keep(ordinal, summary.updatedAtUs, baseUrl, json);
+    return json;
   }
 
   async #readUnlessDamaged(run: StoredRun): Promise<ReadRecord | undefined> {

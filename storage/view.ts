@@ -15,12 +15,13 @@ import type { Delivery } from "../core/delivery.js";
 import type { EmittedEvent } from "../core/emitted-event.js";
 import type { ComponentRow } from "../core/health.js";
 import { uuidV7TimeUs } from "../core/identifiers.js";
+import { LIMITS } from "../core/limits.js";
 import type { ProgramState } from "../core/program.js";
 import { type RunState, type RunStatus, type RunSummary, summarizeRun } from "../core/run-state.js";
 import type { Webhook } from "../core/webhook.js";
 import { ActiveRuns } from "./active-runs.js";
 import { decodeChanges, endedSummary } from "./change-record.js";
-import { type DeliveryContent, DeliveryRecords } from "./delivery-records.js";
+import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "./delivery-records.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -30,7 +31,7 @@ import {
 } from "./log-batch.js";
 import { packValues, unpackValues } from "./packed-values.js";
 import { decodeIndex, deliveryPart, isKnownRecordType, RECORD_TYPE } from "./record-index.js";
-import { RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
+import { type GiveWay, RunRecords, type RunRecordsOptions, type StoredRun, summaryJson } from "./run-records.js";
 import type { SegmentMoves } from "./segment-moves.js";
 import type { SnapshotSink, SnapshotSource } from "./snapshot-format.js";
 import { type DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
@@ -46,6 +47,23 @@ export interface RunHead {
   readonly status: RunStatus;
   /** Unique to each state of each run: with the id and `deliveryChanges`, it names the bytes of an answer. */
   readonly updatedAtUs: number;
+}
+
+/** A page of list entries that has still to be read. */
+export interface RunPage {
+  readonly total: number;
+  /** Of the records to read. */
+  readonly unreadBytes: number;
+  /** Of the other entries, roughly. */
+  readonly knownBytes: number;
+  /** @param giveWay for a large page */
+  read(giveWay?: GiveWay): Promise<ReadRunPage>;
+}
+
+export interface ReadRunPage {
+  readonly runs: readonly Uint8Array[];
+  /** False: of an entry there is only what the indexes know, because its record cannot be read. */
+  readonly isWhole: boolean;
 }
 
 /** What a list entry says as its error message when only the indexes know the run. */
@@ -267,34 +285,71 @@ export class View {
   }
 
   /**
-   * A page of list entries, newest first, each as the UTF-8 JSON of a ProgramRunSummaryResponse; `total` counts all that match. Not whole:
-   * of an entry there is only what the indexes know, because its record cannot be read.
+   * Bytes of a run's document as it is stored, or at most would be: how much work an answer about it may be. 0 for an unknown run. Reads
+   * nothing.
+   */
+  documentBytes(id: string): number {
+    const ordinal = this.#runs.ordinal(id);
+    if (ordinal < 0) return 0;
+    return this.#runs.location(ordinal)?.length ?? this.#activeRuns.state(id).documentBytes;
+  }
+
+  hasEnded(id: string): boolean {
+    const ordinal = this.#runs.ordinal(id);
+    return ordinal >= 0 && this.#runs.location(ordinal) !== undefined;
+  }
+
+  /** The body of an ended run's record, which the caller may give away; undefined while the run has not ended. */
+  storedBody(id: string): Promise<Uint8Array> | undefined {
+    const ordinal = this.#runs.ordinal(id);
+    const stored = ordinal < 0 ? undefined : this.#storedRun(ordinal);
+    return stored && this.#records.body(stored);
+  }
+
+  /** As `runPage`, read. */
+  async listRuns(query: RunListQuery, baseUrl: string): Promise<ReadRunPage & { readonly total: number }> {
+    const page = this.runPage(query, baseUrl);
+    return { total: page.total, ...(await page.read()) };
+  }
+
+  /**
+   * A page of list entries, newest first, each as the UTF-8 JSON of a ProgramRunSummaryResponse; `total` counts all that match. What it
+   * shows is fixed by this call.
    * @param baseUrl as in `runResponse`.
    */
-  async listRuns(
-    query: RunListQuery,
-    baseUrl: string,
-  ): Promise<{ readonly total: number; readonly runs: readonly Uint8Array[]; readonly isWhole: boolean }> {
+  runPage(query: RunListQuery, baseUrl: string): RunPage {
     const { total, ordinals } = this.#runs.query(query);
     const unread: StoredRun[] = [];
-    const runs = ordinals.map((ordinal) => {
+    let unreadBytes = 0;
+    let knownBytes = 0;
+    const entries = ordinals.map((ordinal) => {
       const location = this.#runs.location(ordinal);
       if (location === undefined) {
         const run = this.#activeRuns.state(this.#runs.id(ordinal));
-        return summaryJson(summarizeRun(run, this.#runs.qualityStatus(ordinal)), baseUrl);
+        knownBytes += Math.min(run.documentBytes, LIMITS.runMetadataBytes);
+        return summarizeRun(run, this.#runs.qualityStatus(ordinal));
       }
       const updatedAtUs = this.#runs.updatedAtUs(ordinal);
       const cached = this.#records.cachedSummaryJson(ordinal, updatedAtUs, baseUrl);
-      if (cached === undefined) unread.push({ id: this.#runs.id(ordinal), ordinal, updatedAtUs, location });
-      return cached;
+      knownBytes += cached?.length ?? 0;
+      if (cached !== undefined) return cached;
+      unreadBytes += location.length;
+      unread.push({ id: this.#runs.id(ordinal), ordinal, updatedAtUs, location });
+      return undefined;
     });
-    const read = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl);
-    let next = 0;
-    return {
-      total,
-      runs: runs.map((json, at) => json ?? read[next++] ?? summaryJson(this.#knownSummary(ordinals[at]!), baseUrl)),
-      isWhole: !read.includes(undefined),
+    const read = async (giveWay?: GiveWay): Promise<ReadRunPage> => {
+      const found = unread.length === 0 ? [] : await this.#records.readSummariesJson(unread, baseUrl, giveWay);
+      let next = 0;
+      const runs: Uint8Array[] = [];
+      for (const [at, entry] of entries.entries()) {
+        const known = entry ?? found[next++] ?? this.#knownSummary(ordinals[at]!);
+        runs.push(known instanceof Uint8Array ? known : summaryJson(known, baseUrl));
+        const turn = giveWay?.();
+        if (turn !== undefined) await turn;
+      }
+      return { runs, isWhole: !found.includes(undefined) };
     };
+    return { total, unreadBytes, knownBytes, read };
   }
 
   /** The list entry of a run whose consolidated record cannot be read: what the indexes know, and why there is no more. */
@@ -389,6 +444,7 @@ export class View {
    * Of a webhook, deleted or not, newest first: as many as `limit` and `LIMITS.deliveriesPageBytes` allow, one at least where there is one.
    * @param beforeUs only those created before; null: all
    * @param toBytes what is kept of each
+   * @param throwIfUnwanted ends the reading, by what it throws, when nobody waits for the page any more
    * @throws StorageError when what is stored of one is damaged or missing
    */
   listDeliveries(
@@ -396,8 +452,10 @@ export class View {
     beforeUs: number | null,
     limit: number,
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
+    throwIfUnwanted: () => void = () => {},
   ): Promise<Uint8Array[]> {
-    return this.#deliveryRecords.page(this.#deliveries.ofWebhook(webhookId, beforeUs, limit), toBytes);
+    const rows = this.#deliveries.ofWebhook(webhookId, beforeUs, limit);
+    return this.#deliveryRecords.page(rows, toBytes, throwIfUnwanted);
   }
 
   /** How often the name of any webhook has changed since the store was opened. */
@@ -411,7 +469,7 @@ export class View {
   }
 
   /** Of a run, in the order they began. */
-  deliveriesOfRun(run: RunState): Promise<Delivery[]> {
+  deliveriesOfRun(run: EmittingRun): Promise<Delivery[]> {
     return this.#deliveryRecords.ofRun(run);
   }
 

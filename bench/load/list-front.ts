@@ -1,9 +1,12 @@
+import { LargeDocuments } from "../../http/large-documents.js";
 import { RequestHeaders } from "../../http/request-headers.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import { RunDocuments } from "../../http/run-documents.js";
 import { RunPages } from "../../http/run-pages.js";
 import { runRoutes } from "../../http/run-routes.js";
 import { createServiceLog } from "../../http/service-log.js";
+import { SharedWork } from "../../http/shared-work.js";
+import { ThreadTurns } from "../../http/thread-turns.js";
 import { nodeFileSystem } from "../../storage/file-system.js";
 import { LogReader } from "../../storage/log-reader.js";
 import { View } from "../../storage/view.js";
@@ -40,8 +43,12 @@ export async function openListFronts(
   });
   return views.map((view, at) => {
     view.finishOpening();
+    const turns = new ThreadTurns();
+    const work = new SharedWork(turns);
+    const large = new LargeDocuments({ view, work, keptBytes: 1, keptRunBytes: 1, onStrayError() {} });
+    const documents = new RunDocuments(view, DOCUMENT_CACHE_BYTES, large);
     const pipeline = new RequestPipeline({
-      routes: runRoutes(view, new RunDocuments(view, DOCUMENT_CACHE_BYTES), new RunPages(view, PAGE_CACHE_BYTES)),
+      routes: runRoutes(view, documents, large, new RunPages(view, PAGE_CACHE_BYTES, work, turns)),
       baseUrl: undefined,
       log: createServiceLog("silent", "bench"),
     });

@@ -8,6 +8,7 @@ import type { WebhookChange } from "../../core/webhook-change.js";
 import { startFront } from "../../http/front.js";
 import type { FrontChoice } from "../../http/front-name.js";
 import type { HttpServer } from "../../http/http-server.js";
+import { LargeDocuments } from "../../http/large-documents.js";
 import { MadeFiles, type MakeArtefact } from "../../http/made-files.js";
 import { Metrics } from "../../http/metrics.js";
 import { RequestDurations } from "../../http/request-durations.js";
@@ -26,11 +27,13 @@ import { encodeWebhookChange } from "../../storage/webhook-record.js";
 import { inputOf } from "../../workers/artefacts/artefact-pool.js";
 import { artefactTasks } from "../../workers/artefacts/artefact-tasks.js";
 import { memoryFile } from "./memory-file.js";
+import { newWork } from "./patient-client.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
 /** Small frames have several. */
 const PIECE_BYTES = 1024 * 1024;
+const LARGE_DOCUMENT_BYTES = 64 * 1024 * 1024;
 
 export interface ListenOptions {
   baseUrl?: string;
@@ -51,6 +54,8 @@ export class RecordedCell {
   /** Stored bytes by `<run id>/capture` and `<run id>/report`. */
   readonly files = new Map<string, Uint8Array>();
   openFiles = 0;
+  /** Records that were read. */
+  reads = 0;
   /** Where what makes pieces finds the stored bytes: with a slash at its end, or empty. */
   folder = "";
   /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
@@ -60,12 +65,15 @@ export class RecordedCell {
   readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];
+  readonly #large: LargeDocuments[] = [];
 
   constructor() {
     const read = async ({ offset }: RecordLocation) => {
       const batch = this.#batches.find((one) => one.offset === offset);
       let found: LogRecord | undefined;
-      if (batch !== undefined) forEachRecord(batch, (record) => (found = record));
+      this.reads++;
+      // Copied, as a read has memory of its own, which may be given away.
+      if (batch !== undefined) forEachRecord({ ...batch, bytes: batch.bytes.slice() }, (record) => (found = record));
       if (found === undefined) throw new Error(`no record at ${offset}`);
       return found;
     };
@@ -147,8 +155,17 @@ export class RecordedCell {
     };
     const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
     const make: MakeArtefact = (name, input, request) => this.make(name, input, request);
+    const { work, turns } = newWork();
+    const onStrayError = (error: Error): void => {
+      throw error;
+    };
+    const kept = { keptBytes: LARGE_DOCUMENT_BYTES, keptRunBytes: LARGE_DOCUMENT_BYTES };
+    const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError });
+    this.#large.push(large);
     const routes = serviceRoutes({
       metrics,
+      large,
+      turns,
       view: this.view,
       openStoredSlices: open,
       // Nothing is kept: a test sees what is made.
@@ -191,5 +208,6 @@ export class RecordedCell {
 
   async close(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.close(0)));
+    await Promise.all(this.#large.map((large) => large.close()));
   }
 }

@@ -12,10 +12,8 @@ function routesOver(onOpen: (run: RunState) => RunState) {
   let run = structuredClone(worldWithRun("completed").runs.get(RUN_ID)) as RunState;
   run.frames = run.frames.map((frame) => ({ ...frame, status: "complete", completedAtUs: run.completedAtUs }));
   let opens = 0;
-  const view = {
-    run: async () => run,
-    frame: async () => ({ run, frame: run.frames.find(({ id }) => id === FRAME_ID) }),
-  };
+  const view = { runOfFrame: () => run.id };
+  const large = { run: async () => run };
   const open = async () => {
     opens++;
     run = onOpen(run);
@@ -23,7 +21,7 @@ function routesOver(onOpen: (run: RunState) => RunState) {
   };
   const make = () => Promise.reject(new Error("nothing is made of a file that is not there"));
   const made = new MadeFiles({ make, open, capturePathOf: () => "x", keptBytes: 1 });
-  const routes = fileRoutes(view as never, { open, made });
+  const routes = fileRoutes(view as never, large as never, { open, made });
   const get = (operationId: string, params: Record<string, string>) =>
     routes.find((route) => route.operationId === operationId)?.handle({ params } as never) as Promise<Reply>;
   return { get, opens: () => opens };

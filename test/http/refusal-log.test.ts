@@ -8,6 +8,7 @@ import { jsonReply } from "../../http/reply.js";
 import { shownInLog } from "../../http/service-log.js";
 import { declaredBody } from "../helpers/declared-body.js";
 import { onEveryFront } from "../helpers/handler-server.js";
+import { listOf } from "../helpers/list-of.js";
 import { ManualTimers } from "../helpers/manual-timers.js";
 import { RawConnection } from "../helpers/raw-http.js";
 
@@ -83,7 +84,7 @@ t.test("what was counted is told when the service ends", async (t) => {
   const { lines, timers, refusals, refuse } = refusalLog();
   for (let i = 0; i < 5; i++) refuse("422", "10.0.0.7", "/");
   refusals.flush();
-  t.match(lines, [{ path: "/" }, { path: "/", count: 4 }]);
+  t.match(lines, listOf({ path: "/" }, { path: "/", count: 4 }));
   t.equal(timers.armed, 0);
 });
 

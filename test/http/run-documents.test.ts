@@ -9,6 +9,7 @@ import type { Reply } from "../../http/reply.js";
 import { RunDocuments } from "../../http/run-documents.js";
 import { heldBytes } from "../helpers/held-memory.js";
 import { PROGRAM_ID } from "../helpers/link-messages.js";
+import { PATIENT } from "../helpers/patient-client.js";
 import { RecordedCell } from "../helpers/recorded-cell.js";
 import { EVENT, failedDelivery, WEBHOOK } from "../helpers/webhook-fixtures.js";
 
@@ -45,20 +46,26 @@ t.test(
     const documents = new RunDocuments(cell.view, 1024 * 1024);
     const id = createRun(cell, CREATED_US, null);
     const text = (reply: Reply | undefined) => JSON.parse(Buffer.from(reply?.body as Uint8Array).toString());
-    const [first, second] = await Promise.all([documents.get(id, BASE_URL), documents.get(id, BASE_URL)]);
+    const [first, second] = await Promise.all([
+      documents.get(id, BASE_URL, PATIENT),
+      documents.get(id, BASE_URL, PATIENT),
+    ]);
     t.equal(text(first).status, "pending");
     t.equal(first, second, "asked for while it was made");
-    t.equal(documents.get(id, BASE_URL), first, "at once when it was made");
-    t.not(await documents.get(id, "http://other"), first, "another base address has another document");
+    t.equal(documents.get(id, BASE_URL, PATIENT), first, "at once when it was made");
+    t.not(await documents.get(id, "http://other", PATIENT), first, "another base address has another document");
 
     cell.apply(CREATED_US + 1, { kind: "run_started", runId: id });
-    const started = await documents.get(id, BASE_URL);
+    const started = await documents.get(id, BASE_URL, PATIENT);
     t.equal(text(started).status, "running");
     cell.end(CREATED_US + 2, id, { status: "cancelled", errorMessage: null, notes: [] });
-    const [ended, same] = await Promise.all([documents.get(id, BASE_URL), documents.get(id, BASE_URL)]);
+    const [ended, same] = await Promise.all([
+      documents.get(id, BASE_URL, PATIENT),
+      documents.get(id, BASE_URL, PATIENT),
+    ]);
     t.equal(text(ended).status, "cancelled");
     t.equal(ended, same);
-    t.equal(documents.get(generateUuidV7(CREATED_US / 1000, new Uint8Array(10), id), BASE_URL), undefined);
+    t.equal(documents.get(generateUuidV7(CREATED_US / 1000, new Uint8Array(10), id), BASE_URL, PATIENT), undefined);
   },
 );
 
@@ -105,9 +112,9 @@ t.test(`documents that are kept are those that would be made anew, for any addre
   for (let round = 0; round < 2_000; round++) {
     if (random.chance(0.1)) change();
     const [id, address] = [random.pick(ids.slice(-3)), random.pick(addresses)];
-    const found = documents.get(id, address);
+    const found = documents.get(id, address, PATIENT);
     if (!(found instanceof Promise)) kept++;
-    const fresh = await new RunDocuments(cell.view, 1).get(id, address);
+    const fresh = await new RunDocuments(cell.view, 1).get(id, address, PATIENT);
     const [shown, expected] = [await found, fresh].map((reply) => Buffer.from(reply?.body as Uint8Array).toString());
     if (shown !== expected) t.fail(`${id} at ${address}: ${shown}, not ${expected}`);
   }
@@ -118,10 +125,10 @@ t.test("of one run the documents of four addresses are kept; of a fifth one the 
   const cell = new RecordedCell();
   const documents = new RunDocuments(cell.view, 1024 * 1024);
   const id = createRun(cell, CREATED_US, null);
-  const of = async (nth: number) => documents.get(id, `http://cell:${nth}`);
+  const of = async (nth: number) => documents.get(id, `http://cell:${nth}`, PATIENT);
   const first = await of(0);
   for (const nth of [1, 2, 3]) await of(nth);
-  t.equal(documents.get(id, "http://cell:0"), first);
+  t.equal(documents.get(id, "http://cell:0", PATIENT), first);
   await of(4);
   t.not(await of(0), first);
 });
@@ -133,13 +140,14 @@ t.test(
     const documents = new RunDocuments(cell.view, 64 * 1024);
     const small = createRun(cell, CREATED_US, null);
     const large = createRun(cell, CREATED_US + 1, small, { text: "x".repeat(12_000) });
-    const first = await documents.get(small, BASE_URL);
+    const first = await documents.get(small, BASE_URL, PATIENT);
     for (let nth = 0; nth < 8; nth++) {
-      const made = await documents.get(large, `http://cell:${nth}`);
+      const made = await documents.get(large, `http://cell:${nth}`, PATIENT);
       // Twice: only the second look is without the run's head.
-      for (const _ of [1, 2]) t.equal(documents.get(large, `http://cell:${nth}`), made, `address ${nth} is at hand`);
+      for (const _ of [1, 2])
+        t.equal(documents.get(large, `http://cell:${nth}`, PATIENT), made, `address ${nth} is at hand`);
     }
-    t.equal(documents.get(small, BASE_URL), first, "the other run's is");
+    t.equal(documents.get(small, BASE_URL, PATIENT), first, "the other run's is");
   },
 );
 
@@ -154,11 +162,11 @@ t.test("documents with their compressed forms are no more than the bound", async
     const text = Array.from({ length: 8_000 }, () => random.integer(0, 15).toString(16)).join("");
     ids.push(createRun(cell, CREATED_US + nth, ids.at(-1) ?? null, { text }));
   }
-  for (const id of ids) await compressedReply((await documents.get(id, BASE_URL)) as Reply);
+  for (const id of ids) await compressedReply((await documents.get(id, BASE_URL, PATIENT)) as Reply);
   let [bytes, kept] = [0, 0];
   // From the newest on: one that is not at hand is made anew, and others give way to it.
   for (const id of ids.toReversed()) {
-    const document = documents.get(id, BASE_URL);
+    const document = documents.get(id, BASE_URL, PATIENT);
     if (document === undefined || document instanceof Promise) break;
     const forms = [document, (await document.compressed) as Reply];
     for (const { body } of forms) bytes += (body as Uint8Array).buffer.byteLength;
@@ -174,7 +182,7 @@ t.test("nothing of what a run was asked by is kept with its document", async (t)
   for (let nth = 0; nth < 500; nth++) ids.push(createRun(cell, CREATED_US + nth, ids.at(-1) ?? null));
   const before = heldBytes();
   // A part of a longer text, as servers cut it out of what came.
-  for (const id of ids) await documents.get(`${id}${"x".repeat(20_000)}`.slice(0, id.length), BASE_URL);
+  for (const id of ids) await documents.get(`${id}${"x".repeat(20_000)}`.slice(0, id.length), BASE_URL, PATIENT);
   const grown = heldBytes() - before;
   t.ok(grown < 4_000_000, `${grown} bytes for 500 documents, asked for by 10 MB`);
 });

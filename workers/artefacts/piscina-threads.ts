@@ -7,6 +7,8 @@ export interface ThreadRun {
   signal: AbortSignal;
   /** A thread has begun: what passed before, it took to start one. */
   onBegun(): void;
+  /** Memory of the message that the thread takes over. */
+  transfer?: ArrayBuffer[];
 }
 
 export interface Threads {
@@ -49,11 +51,11 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
   // An error event that nobody listens to would end the process.
   piscina.on("error", onStrayError);
   return {
-    async run(message, { signal, onBegun }) {
+    async run(message, { signal, onBegun, transfer = [] }) {
       const number = ++lastNumber;
       waiting.set(number, onBegun);
       try {
-        return await piscina.run({ number, message } satisfies NumberedTask, { signal });
+        return await piscina.run({ number, message } satisfies NumberedTask, { signal, transferList: transfer });
       } finally {
         waiting.delete(number);
       }

@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+import type { Turns } from "./shared-work.js";
+
+/** Texts are joined up to this before they become bytes. */
+const PART_CHARACTERS = 32 * 1024;
+/** Levels of objects that are gone through: below them a list's items are each written in one go. */
+const DEPTH = 3;
+
+/** Bytes of an answer, and their SHA-1 in base64url. */
+export interface HashedBytes {
+  bytes: Uint8Array;
+  sha1: string;
+}
+
+/** What JSON.stringify writes of a value of JSON, in turns with everything else. Nothing of it may change meanwhile. */
+export async function jsonInTurns(value: unknown, turns: Turns): Promise<HashedBytes> {
+  const parts: Uint8Array[] = [];
+  let text = "";
+  for (const piece of jsonPieces(value, 0)) {
+    text += piece;
+    if (text.length < PART_CHARACTERS) continue;
+    parts.push(Buffer.from(text));
+    text = "";
+    const turn = turns.giveWay();
+    if (turn !== undefined) await turn;
+  }
+  parts.push(Buffer.from(text));
+  return joinInTurns(parts, turns);
+}
+
+function* jsonPieces(value: unknown, depth: number): Generator<string, void> {
+  if (typeof value !== "object" || value === null || depth === DEPTH) {
+    yield JSON.stringify(value);
+  } else if (Array.isArray(value)) {
+    let separator = "[";
+    for (const item of value) {
+      yield separator + (JSON.stringify(item) ?? "null");
+      separator = ",";
+    }
+    yield separator === "[" ? "[]" : "]";
+  } else {
+    let separator = "{";
+    for (const [key, member] of Object.entries(value)) {
+      if (member === undefined) continue;
+      yield `${separator}${JSON.stringify(key)}:`;
+      yield* jsonPieces(member, depth + 1);
+      separator = ",";
+    }
+    yield separator === "{" ? "{}" : "}";
+  }
+}
+
+/** The parts behind one another, in memory of their own. */
+export async function joinInTurns(parts: readonly Uint8Array[], turns: Turns): Promise<HashedBytes> {
+  const bytes = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0));
+  const hash = createHash("sha1");
+  let at = 0;
+  for (const part of parts) {
+    hash.update(part);
+    bytes.set(part, at);
+    at += part.length;
+    const turn = turns.giveWay();
+    if (turn !== undefined) await turn;
+  }
+  return { bytes, sha1: hash.digest("base64url") };
+}

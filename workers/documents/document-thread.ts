@@ -1,0 +1,64 @@
+/** The thread that makes large documents of runs that have ended: decoding one can take a second, which no other reader is to wait for. */
+import { hash } from "node:crypto";
+import { serialize } from "node:v8";
+import type { EmittedEvent } from "../../core/emitted-event.js";
+import type { RunState } from "../../core/run-state.js";
+import type { NamedDelivery } from "../../core/webhook-response.js";
+import { decodeChanges, decodeEmitted } from "../../storage/change-record.js";
+import { RECORD_TYPE } from "../../storage/record-index.js";
+import { moved, threadTask } from "../artefacts/piscina-threads.js";
+import { type RunDocumentKind, runDocument, withoutFindings } from "./run-documents.js";
+
+/** Events as `deliveriesOfRun` needs them: without their payloads. */
+export type BegunEvents = Omit<EmittedEvent, "payload">[];
+
+/** `body`: of the run's consolidated record; its memory is moved to the thread. */
+export type DocumentTask =
+  /** Which deliveries the run has. */
+  | { name: "events"; body: Uint8Array }
+  | {
+      name: "document";
+      body: Uint8Array;
+      kind: RunDocumentKind;
+      baseUrl: string;
+      deliveries: readonly NamedDelivery[];
+    }
+  /** What serves the run's files. */
+  | { name: "run"; body: Uint8Array };
+
+export type DocumentAnswer =
+  | { name: "events"; events: BegunEvents; body: Uint8Array }
+  /** JSON, and its SHA-1 in base64url. */
+  | { name: "document"; json: Uint8Array; sha1: string }
+  /** `withoutFindings`, as v8.serialize writes it. */
+  | { name: "run"; run: Uint8Array };
+
+export default threadTask(async (task: DocumentTask): Promise<DocumentAnswer> => {
+  switch (task.name) {
+    case "events": {
+      const events = decodeEmitted(task.body).map(({ payload: _, ...event }) => event);
+      return moved({ name: "events", events, body: task.body }, [task.body.buffer as ArrayBuffer]);
+    }
+    case "document": {
+      const document = runDocument(task.kind, runOf(task.body), task.baseUrl, task.deliveries);
+      const json = inOwnMemory(Buffer.from(JSON.stringify(document)));
+      return moved({ name: "document", json, sha1: hash("sha1", json, "base64url") }, [json.buffer]);
+    }
+    case "run": {
+      const run = inOwnMemory(serialize(withoutFindings(runOf(task.body))));
+      return moved({ name: "run", run }, [run.buffer]);
+    }
+  }
+});
+
+function runOf(body: Uint8Array): RunState {
+  const [change] = decodeChanges(RECORD_TYPE.runEnded, body);
+  if (change?.kind !== "run_ended") throw new Error("a run's end is another change");
+  return change.run;
+}
+
+/** A small one may be a part of memory that others share. */
+function inOwnMemory(bytes: Buffer): Uint8Array<ArrayBuffer> {
+  const isOwn = bytes.byteLength === bytes.buffer.byteLength && bytes.buffer instanceof ArrayBuffer;
+  return isOwn ? new Uint8Array(bytes.buffer as ArrayBuffer) : new Uint8Array(bytes);
+}
