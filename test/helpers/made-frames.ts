@@ -44,10 +44,15 @@ export function loadFrame(memory: KernelMemory, frame: MadeFrame): Promise<Grid>
   return loadGrid(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
 }
 
+/** Raw values by line x width + column. */
+export function rawHeights(frame: MadeFrame): ArrayLike<number> & Iterable<number> {
+  return heightCodes({ ...frame.geometry, ...frame, luminance: undefined, metadata: {} });
+}
+
 /** z in mm as f32 by line x width + column; Infinity where there is no measurement. The plainest code there is. */
 export function plainHeights(frame: MadeFrame): Float32Array {
   const { scale_mm: scale, offset_mm: offset, invalid, dtype } = frame.planes.height;
-  const codes = heightCodes({ ...frame.geometry, ...frame, luminance: undefined, metadata: {} });
+  const codes = rawHeights(frame);
   const zs = new Float32Array(codes.length);
   for (let at = 0; at < codes.length; at++) {
     const raw = codes[at] as number;

@@ -7,7 +7,8 @@ import { encodePng, type SampleSource } from "./png-encoder.js";
 
 /**
  * The height map as a 16-bit PNG (decisions.md, Captures): 0 is no measurement. Raw u16 values stay as they are where 0 is an invalid code;
- * else 1 to 65535 are z from the lowest to the highest, which takes a pass over the plane before.
+ * else 1 to 65535 are z from the lowest to the highest, which takes a pass over the plane before. z is f64 here: as f32 heights far from zero
+ * would lose their steps before they are mapped.
  */
 export async function encodeHeightMap(
   memory: KernelMemory,
@@ -30,7 +31,9 @@ export async function encodeHeightMap(
     ] as const;
     return encodePng(memory, { ...picture, texts }, swappedSource(memory, height, width, rawLines));
   }
-  const { lowest, highest } = await zBounds(memory, height, geometry, rawLines);
+  const isShort = itemBytes(height.dtype) === 2;
+  const plane = isShort ? shortPlane(memory, height, width) : wordPlane(memory, height, width);
+  const { lowest, highest } = await plane.bounds(rawLines, geometry.lines);
   // Without a point there is nothing that the bounds could be.
   const bounds =
     lowest <= highest
@@ -40,19 +43,71 @@ export async function encodeHeightMap(
         ] as const)
       : [];
   const texts = [...bounds, ...pitches];
-  const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
-  if (itemBytes(height.dtype) === 2) {
-    const table = sampleTable(memory, height, (_raw, z) => Math.min(65_535, Math.trunc((z - lowest) * steps + 1.5)));
-    return encodePng(memory, { ...picture, texts }, tableSource(memory, width, table, rawLines));
-  }
+  const steps = highest > lowest ? Math.min(65_534 / (highest - lowest), Number.MAX_VALUE) : 0;
+  return encodePng(memory, { ...picture, texts }, plane.samples(rawLines, lowest, steps));
+}
+
+/** How the heights of a plane become samples. */
+interface HeightPlane {
+  /** Lowest and highest z; Infinity and -Infinity without a point. */
+  bounds(rawLines: LineReader, lines: number): Promise<{ lowest: number; highest: number }>;
+  /** @param steps a mm */
+  samples(rawLines: LineReader, lowest: number, steps: number): SampleSource;
+}
+
+function wordPlane(memory: KernelMemory, height: Planes["height"], width: number): HeightPlane {
+  const { dtype, scale_mm: scale, offset_mm: offset } = height;
+  const isSingle = dtype === "f32" ? 1 : 0;
   const decode = heightDecoder(memory, height);
+  // They say where there is a measurement.
   const zsAt = memory.allocate(4 * width);
-  return encodePng(memory, { ...picture, texts }, (firstLine, count, samples, pitch) =>
-    rawLines(firstLine, count, (nth, rawAt) => {
-      decode(rawAt, width, zsAt);
-      memory.kernels.mapHeights(zsAt, width, lowest, steps, samples + nth * pitch);
-    }),
-  );
+  const boundsAt = memory.allocate(16);
+  return {
+    async bounds(rawLines, lines) {
+      memory.doubles(boundsAt, 2).set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]);
+      await rawLines(0, lines, (_nth, rawAt) => {
+        decode(rawAt, width, zsAt);
+        memory.kernels.boundRaws(rawAt, isSingle, zsAt, width, boundsAt);
+      });
+      const raws = [...memory.doubles(boundsAt, 2)];
+      if (raws[0] === Number.POSITIVE_INFINITY) return boundsOf([]);
+      // Of raw values between two, z is between theirs.
+      return boundsOf(raws.map((raw) => raw * scale + offset));
+    },
+    samples: (rawLines, lowest, steps) => (firstLine, count, samples, pitch) =>
+      rawLines(firstLine, count, (nth, rawAt) => {
+        decode(rawAt, width, zsAt);
+        const out = samples + nth * pitch;
+        memory.kernels.mapHeights(rawAt, isSingle, zsAt, width, scale, offset, lowest, steps, out);
+      }),
+  };
+}
+
+function shortPlane(memory: KernelMemory, height: Planes["height"], width: number): HeightPlane {
+  const zs = shortHeights(height);
+  return {
+    async bounds(rawLines, lines) {
+      const seenAt = memory.allocate(SHORTS);
+      memory.bytes(seenAt, SHORTS).fill(0);
+      await rawLines(0, lines, (_nth, rawAt) => memory.kernels.markValues(rawAt, width, seenAt));
+      const seen = memory.bytes(seenAt, SHORTS);
+      return boundsOf(zs.filter((z, bits) => seen[bits] === 1 && !Number.isNaN(z)));
+    },
+    samples(rawLines, lowest, steps) {
+      const sampleOf = (z: number): number => Math.min(65_535, Math.trunc((z - lowest) * steps + 1.5));
+      const table = sampleTable(memory, (bits) => (Number.isNaN(zs[bits]) ? 0 : sampleOf(zs[bits] as number)));
+      return tableSource(memory, width, table, rawLines);
+    },
+  };
+}
+
+function boundsOf(zs: ArrayLike<number> & Iterable<number>): { lowest: number; highest: number } {
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const z of zs) {
+    lowest = Math.min(lowest, z);
+    highest = Math.max(highest, z);
+  }
+  return { lowest, highest };
 }
 
 /** The luminance as an 8-bit PNG; more bits are shifted down. */
@@ -74,38 +129,24 @@ export async function encodeLuminance(
   );
 }
 
-/** Lowest and highest z of a plane; Infinity and -Infinity without a point. */
-async function zBounds(
-  memory: KernelMemory,
-  height: Planes["height"],
-  { width, lines }: GridGeometry,
-  rawLines: LineReader,
-): Promise<{ lowest: number; highest: number }> {
-  const decode = heightDecoder(memory, height);
-  const zsAt = memory.allocate(4 * width);
-  let lowest = Number.POSITIVE_INFINITY;
-  let highest = Number.NEGATIVE_INFINITY;
-  await rawLines(0, lines, (_nth, rawAt) => {
-    decode(rawAt, width, zsAt);
-    lowest = memory.kernels.lowestOf(zsAt, width, lowest);
-    highest = memory.kernels.highestOf(zsAt, width, highest);
+/** How many values 16 bits have. */
+const SHORTS = 0x1_0000;
+
+/** z of every raw value of a 16-bit plane, by its bits; NaN where it is no measurement. */
+function shortHeights({ dtype, scale_mm: scale, offset_mm: offset, invalid }: Planes["height"]): Float64Array {
+  return Float64Array.from({ length: SHORTS }, (_, bits) => {
+    const raw = dtype === "i16" ? (bits << 16) >> 16 : bits;
+    const z = raw * scale + offset;
+    return Number.isFinite(Math.fround(z)) && !invalid.includes(raw) ? z : Number.NaN;
   });
-  return { lowest, highest };
 }
 
-/** The sample of every raw value of a 16-bit plane, its bytes exchanged; 0 for no measurement. */
-function sampleTable(
-  memory: KernelMemory,
-  height: Planes["height"],
-  sampleOf: (raw: number, zMm: number) => number,
-): number {
-  const { dtype, scale_mm: scale, offset_mm: offset, invalid } = height;
-  const at = memory.allocate(2 * 0x1_0000);
-  const table = memory.bytes(at, 2 * 0x1_0000);
-  for (let bits = 0; bits < 0x1_0000; bits++) {
-    const raw = dtype === "i16" ? (bits << 16) >> 16 : bits;
-    const z = Math.fround(raw * scale + offset);
-    const sample = Number.isFinite(z) && !invalid.includes(raw) ? sampleOf(raw, z) : 0;
+/** The sample of every raw value of a 16-bit plane, by its bits, its bytes exchanged. */
+function sampleTable(memory: KernelMemory, sampleOf: (bits: number) => number): number {
+  const at = memory.allocate(2 * SHORTS);
+  const table = memory.bytes(at, 2 * SHORTS);
+  for (let bits = 0; bits < SHORTS; bits++) {
+    const sample = sampleOf(bits);
     table[2 * bits] = sample >> 8;
     table[2 * bits + 1] = sample & 255;
   }
@@ -123,7 +164,8 @@ function swappedSource(
   // A z that is no f32 is no measurement. Between two raw values that have one, all have.
   const isAlwaysFinite = [0, 65_535].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
   if (!isAlwaysFinite) {
-    const table = sampleTable(memory, height, (raw) => raw);
+    const zs = shortHeights(height);
+    const table = sampleTable(memory, (bits) => (Number.isNaN(zs[bits]) ? 0 : bits));
     return tableSource(memory, width, table, rawLines);
   }
   // Of codes 0 stays 0 without being looked for.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { itemBytes } from "../../../core/capture.js";
-import { createRandom } from "../../../core/random.js";
+import { createRandom, type Random } from "../../../core/random.js";
 import { encodeHeightMap, encodeLuminance } from "../../../workers/artefacts/frame-pictures.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import {
@@ -14,6 +14,7 @@ import {
   noiseFrame,
   plainHeights,
   planeSource,
+  rawHeights,
   realFrames,
   surfaceFrame,
 } from "../../helpers/made-frames.js";
@@ -46,14 +47,18 @@ function wantedSamples(frame: MadeFrame): Uint16Array {
     const raw = new Uint16Array(frame.height.buffer, frame.height.byteOffset, zs.length);
     return Uint16Array.from(raw, (value, at) => (zs[at] === Number.POSITIVE_INFINITY ? 0 : value));
   }
+  const { scale_mm: scale, offset_mm: offset } = frame.planes.height;
+  const exact = Array.from(rawHeights(frame), (raw) => raw * scale + offset);
   let [lowest, highest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const z of zs) {
-    if (z === Number.POSITIVE_INFINITY) continue;
+  for (const [at, z] of exact.entries()) {
+    if (zs[at] === Number.POSITIVE_INFINITY) continue;
     lowest = Math.min(lowest, z);
     highest = Math.max(highest, z);
   }
   const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
-  return Uint16Array.from(zs, (z) => (z === Number.POSITIVE_INFINITY ? 0 : 1 + Math.round((z - lowest) * steps)));
+  return Uint16Array.from(exact, (z, at) =>
+    zs[at] === Number.POSITIVE_INFINITY ? 0 : 1 + Math.round((z - lowest) * steps),
+  );
 }
 
 function smallFrames(): MadeFrame[] {
@@ -151,6 +156,49 @@ t.test("millimetres can be had back from the texts", async (t) => {
     t.match(readGreyPng(await heightMap(memory, scaled)), { texts: { z_min_mm: "1.5", z_max_mm: "2.25" } });
     const empty = readGreyPng(await heightMap(memory, frameOf("empty", "f32", { width: 1, lines: 1 }, [Number.NaN])));
     t.same(Object.keys(empty.texts), ["x_pitch_mm", "y_pitch_mm"], "no bounds without a point");
+  }
+});
+
+/** Planes far from zero, whose steps an f32 does not tell apart there. */
+function farFrames(random: Random): MadeFrame[] {
+  return (["u16", "i16", "i32", "f32"] as const).flatMap((dtype) =>
+    [1e6, -3.7e7, 0.25].flatMap((offset_mm) =>
+      [1e-5, -2e-4, 0.0031].map((scale_mm) => {
+        // i32 beyond what an f32 holds; f32 whose own steps are finer than that.
+        const base = { u16: 9_000, i16: -20_000, i32: 2_000_000_007, f32: random.integer(0, 30) }[dtype];
+        const size = { width: random.integer(1, 90), lines: random.integer(1, 60) };
+        const values = Array.from({ length: size.width * size.lines }, () => {
+          if (random.chance(0.05)) return base;
+          return base + (dtype === "f32" ? random.next() : random.integer(1, 40_000));
+        });
+        const name = `${dtype} x ${scale_mm} + ${offset_mm}, ${size.width} x ${size.lines}`;
+        return frameOf(name, dtype, size, values, { scale_mm, offset_mm, invalid: [base, 12.5] });
+      }),
+    ),
+  );
+}
+
+t.test("heights far from zero keep their steps: half a step of the picture at most is lost", async (t) => {
+  const seed = Number(process.env.TEST_SEED ?? 20_261_126);
+  t.comment(`seed ${seed}`);
+  for (const frame of farFrames(createRandom(seed))) {
+    const { scale_mm, offset_mm, invalid } = frame.planes.height;
+    const wanted = wantedSamples(frame);
+    for (const [name, memory] of kernels) {
+      const { samples, texts } = readGreyPng(await heightMap(memory, frame));
+      t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}`);
+      const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
+      const step = (highest - lowest) / 65_534;
+      // What f64 has of such a height.
+      const slack = 4 * Number.EPSILON * Math.max(Math.abs(lowest), Math.abs(highest));
+      let worst = 0;
+      for (const [at, raw] of [...rawHeights(frame)].entries()) {
+        const sample = samples[at] as number;
+        if ((sample === 0) !== (raw === invalid[0])) t.fail(`${name}: ${frame.name}: ${raw} is ${sample}`);
+        if (sample > 0) worst = Math.max(worst, Math.abs(lowest + (sample - 1) * step - (raw * scale_mm + offset_mm)));
+      }
+      if (worst > step / 2 + slack) t.fail(`${name}: ${frame.name}: ${worst / step} steps (TEST_SEED=${seed})`);
+    }
   }
 });
 
@@ -293,6 +341,46 @@ for name in sys.argv[1:]:
     print(name, bool(numpy.array_equal(samples, wanted)))
 `;
 const pngcheck = spawnSync("pngcheck", ["-h"]).error === undefined ? "pngcheck" : undefined;
+
+/** What decisions.md says of samples and texts, in numpy, of raw planes beside their pictures. */
+const FAR = `
+import json, sys, numpy as np
+from PIL import Image
+for name in sys.argv[1:]:
+    plane = json.load(open(name + ".json"))
+    picture = Image.open(name)
+    samples = np.array(picture).astype("i8")
+    raw = np.fromfile(name + ".raw", dtype=plane["dtype"]).reshape(samples.shape)
+    z = raw.astype("f8") * plane["scale_mm"] + plane["offset_mm"]
+    valid = ~np.isin(raw.astype("f8"), plane["invalid"])
+    bounds = [float(picture.text[key]) for key in ("z_min_mm", "z_max_mm")] if valid.any() else [0, 0]
+    wanted = np.where(valid, np.floor((z - bounds[0]) * (65534 / max(bounds[1] - bounds[0], 1e-300)) + 1.5), 0)
+    exact = not valid.any() or bounds == [z[valid].min(), z[valid].max()]
+    print(name, bool(exact and np.array_equal(samples, wanted)))
+`;
+
+t.test("numpy finds the same samples and bounds far from zero", { skip: skipWithout(pil, "PIL") }, async (t) => {
+  const folder = t.testdir();
+  const files: string[] = [];
+  for (const frame of farFrames(createRandom(77))) {
+    for (const [, memory] of kernels) {
+      const file = join(folder, `${files.length}.png`);
+      files.push(file);
+      writeFileSync(file, await heightMap(memory, frame));
+      writeFileSync(`${file}.raw`, frame.height);
+      const dtype = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" }[frame.planes.height.dtype];
+      writeFileSync(`${file}.json`, JSON.stringify({ ...frame.planes.height, dtype }));
+    }
+  }
+  const answers = runPython(pil as string, FAR, ...files)
+    .trim()
+    .split("\n");
+  t.equal(answers.length, files.length);
+  t.same(
+    answers.filter((answer) => !answer.endsWith("True")),
+    [],
+  );
+});
 
 /** Of the pictures whose samples PIL reads as they stand in `<name>.raw`. */
 function pilDiffers(t: Test, files: readonly string[]): void {

@@ -14,8 +14,8 @@ export {
 export { countPoints, packPoints } from "../kernels/point-packing.js";
 export { packShorts, packWords } from "./point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
-export { highestOf, lowestOf, mapHeights } from "./height-mapping.js";
-export { mapByTable } from "../kernels/sample-mapping.js";
+export { boundRaws, mapHeights } from "./height-mapping.js";
+export { mapByTable, markValues } from "../kernels/sample-mapping.js";
 export { writeDecimalRows, writeSingleRows } from "./csv-rows.js";
 export { mapLuminance } from "./luminance-mapping.js";
 export { swapSamples } from "./sample-swapping.js";
