@@ -1,19 +1,29 @@
-import type { Planes } from "./capture.js";
+import type { FrameState, Planes } from "./capture.js";
+
+export type CloudFrame = Pick<FrameState, "id" | "planes" | "xPitchMm" | "yPitchMm" | "xOriginMm" | "yOriginMm">;
 
 /** Bytes of a vertex: x, y and z as f32, and a byte of intensity where there is luminance. */
 export function vertexBytes(planes: Planes): number {
   return planes.luminance === undefined ? 12 : 13;
 }
 
-/** A binary little-endian PLY up to its first vertex (decisions.md, Captures). */
-export function plyHeader(frameId: string, planes: Planes, points: number, isFiltered: boolean): Uint8Array {
+/**
+ * A binary little-endian PLY up to its first vertex (decisions.md, Captures). Its comments say by which offsets and scales columns, lines and raw
+ * heights became vertices: far from zero an f32 has fewer steps than the frame, whatever is made of it.
+ */
+export function plyHeader(frame: CloudFrame, points: number, isFiltered: boolean): Uint8Array {
+  const { id, planes, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame;
+  const { scale_mm: zScaleMm, offset_mm: zOffsetMm } = planes.height;
   const filter = isFiltered
     ? "filter statistical outlier removal, 20 neighbours, ratio 2.0"
     : "filter none: every point that was measured";
   const lines = [
     "ply",
     "format binary_little_endian 1.0",
-    `comment frame ${frameId}, units mm, ${filter}`,
+    `comment frame ${id}, units mm, ${filter}`,
+    `comment offset_mm ${xOriginMm} ${yOriginMm} ${zOffsetMm}`,
+    `comment scale_mm ${xPitchMm} ${yPitchMm} ${zScaleMm}`,
+    "comment a float has 24 bits: beyond 2^23 times its scale_mm a coordinate loses steps, which the NPY has",
     `element vertex ${points}`,
     "property float x",
     "property float y",

@@ -81,7 +81,7 @@ export function formatBytes(frame: FrameState, format: FrameFormat): number | nu
     case "ply": {
       const cloud = cloudOf(frame, format);
       if (cloud === undefined) return null;
-      const head = plyHeader(frame.id, frame.planes, cloud.points, cloud.mask !== null);
+      const head = plyHeader(frame, cloud.points, cloud.mask !== null);
       return head.length + cloud.points * vertexBytes(frame.planes);
     }
   }

@@ -16,7 +16,7 @@ import { StorageError } from "../storage/storage-error.js";
 import type { View } from "../storage/view.js";
 import { binaryResponse, FRAME_ID, jsonResponse, RUN_ID, STEP_INDEX } from "./declared-parameters.js";
 import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "./entry-body.js";
-import { NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "./frame-millimetres.js";
+import { CLOUD_RESOLUTION, NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "./frame-millimetres.js";
 import type { LargeDocuments } from "./large-documents.js";
 import { downloadReply, jsonReply, type Reply } from "./reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "./route.js";
@@ -38,11 +38,13 @@ const FORMAT_ROUTES: Record<
   ply: {
     operationId: "downloadFramePly",
     summary: "The point cloud without statistical outliers.",
+    description: CLOUD_RESOLUTION,
     response: "Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance.",
   },
   "raw.ply": {
     operationId: "downloadFrameRawPly",
     summary: "The point cloud of every point that was measured.",
+    description: CLOUD_RESOLUTION,
     response: "Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance.",
   },
   png: {

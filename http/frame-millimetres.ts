@@ -27,6 +27,11 @@ export const NPY_IN_MILLIMETRES =
   `In millimetres, by the frame's \`geometry\`; \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
   `\`\`\`python${NPY_LINES}\`\`\`\n\nIn \`z_mm\`, NaN is no measurement.`;
 
+export const CLOUD_RESOLUTION =
+  "Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height " +
+  "became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may " +
+  "become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.";
+
 export const PNG_IN_MILLIMETRES =
   "A sample of 0 is no measurement. The text chunks of the picture say what the others are. Where they have `z_scale_mm` and `z_offset_mm`, the " +
   "samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Else 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded to the nearest; " +

@@ -77,7 +77,7 @@ export class MadeFiles {
     if (counts.length !== lines) {
       throw new Error(`of frame ${frame.id} there are ${lines} lines, and its ${format} has ${counts.length}`);
     }
-    const head = plyHeader(frame.id, planes, cloud.points, mask !== null);
+    const head = plyHeader(frame, cloud.points, mask !== null);
     const { pieceBytes = PIECE_BYTES } = this.#options;
     const linesPerPiece = Math.max(1, Math.floor(pieceBytes / (width * vertexBytes(planes))));
     const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));

@@ -61,8 +61,8 @@ t.test("formats appear one by one, in the order of their names in the interface,
   const after = folded(run, ...ALL);
   const [made] = after.frames as [RunState["frames"][0]];
   t.strictSame(availableFormats(after, made), ["npy", "raw.ply", "png", "luminance.png", "ply"]);
-  t.equal(formatBytes(made, "raw.ply"), plyHeader(FRAME_ID, made.planes, 9, false).length + 9 * 13);
-  t.equal(formatBytes(made, "ply"), plyHeader(FRAME_ID, made.planes, 8, true).length + 8 * 13);
+  t.equal(formatBytes(made, "raw.ply"), plyHeader(made, 9, false).length + 9 * 13);
+  t.equal(formatBytes(made, "ply"), plyHeader(made, 8, true).length + 8 * 13);
   t.equal(formatBytes(made, "png"), 300);
   t.equal(formatBytes(made, "luminance.png"), 200);
   t.equal(storedEnd(after, "captures"), 650);

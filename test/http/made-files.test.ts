@@ -47,7 +47,7 @@ t.test(
     const points = counts.reduce((sum, count) => sum + count, 0);
     const { at, lengthBytes } = await packCloud(memory, cloudSource(), 0, LINES);
     const { frameId: id, geometry, planes, batches } = source;
-    const whole = Buffer.concat([plyHeader(id, planes, points, false), memory.bytes(at, lengthBytes)]);
+    const whole = Buffer.concat([plyHeader({ id, planes, ...geometry }, points, false), memory.bytes(at, lengthBytes)]);
 
     const pool = new ArtefactPool({ threads: THREADS, queueLimit: 100, taskTimeoutMs: () => 60_000, report: () => {} });
     t.teardown(() => pool.close());

@@ -7,7 +7,6 @@ import { createRandom, type Random } from "../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import { filterOutliers } from "../../../workers/artefacts/outlier-filter.js";
 import { type CloudSource, countCloudPoints, packCloud } from "../../../workers/artefacts/point-cloud.js";
-import { listOf } from "../../helpers/list-of.js";
 import {
   frameOf,
   heightSource,
@@ -45,7 +44,7 @@ async function cloudFile(memory: KernelMemory, frame: MadeFrame, mask: Uint8Arra
   const points = counts.reduce((sum, count) => sum + count, 0);
   const body = await packed(memory, sourceOf(memory, frame, mask), 0, frame.geometry.lines);
   t.equal(body.length, points * vertexBytes(frame.planes), `${frame.name}: the size is known from the counts`);
-  return Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, mask !== null), body]);
+  return Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, mask !== null), body]);
 }
 
 function wantedVertices(frame: MadeFrame, mask: Uint8Array | null): number[][] {
@@ -108,11 +107,33 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
         const cloud = readPly(await cloudFile(memory, frame, mask));
         t.same(cloud.vertices, wantedVertices(frame, mask), `${name}: ${frame.name}`);
         t.match(
-          cloud.comments,
-          listOf(new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`)),
+          cloud.comments[0],
+          new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
         );
       }
     }
+  }
+});
+
+t.test("the header says how vertices came about, and to where floats keep every step of the frame", async (t) => {
+  const scale_mm = 0.0001;
+  const limitMm = scale_mm * 2 ** 23;
+  const values = Array.from({ length: 60 }, (_, at) => 7 + 13 * at + (at % 4));
+  const raws = (frame: MadeFrame, memory: KernelMemory): Promise<number[]> =>
+    cloudFile(memory, frame, null).then((file) =>
+      readPly(file).vertices.map(([, , z]) => Math.round(((z as number) - frame.planes.height.offset_mm) / scale_mm)),
+    );
+  const size = { width: 12, lines: 5, xPitchMm: 0.02, yPitchMm: 1e-7, xOriginMm: -2e5, yOriginMm: 12.5 };
+  for (const [, memory] of kernels) {
+    const near = frameOf("near", "i32", size, values, { scale_mm, offset_mm: limitMm - 1 });
+    t.same(readPly(await cloudFile(memory, near, null)).comments.slice(1), [
+      `offset_mm -200000 12.5 ${limitMm - 1}`,
+      "scale_mm 0.02 1e-7 0.0001",
+      "a float has 24 bits: beyond 2^23 times its scale_mm a coordinate loses steps, which the NPY has",
+    ]);
+    t.same(await raws(near, memory), values, "raw values can be had back");
+    const far = frameOf("far", "i32", size, values, { scale_mm, offset_mm: 4 * limitMm });
+    t.notSame(await raws(far, memory), values);
   }
 });
 
@@ -208,7 +229,9 @@ async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Pro
   }
   t.ok(clouds[0]?.equals(clouds[1] as Buffer));
   const points = (clouds[0] as Buffer).length / vertexBytes(frame.planes);
-  const { vertices } = readPly(Buffer.concat([plyHeader(FRAME_ID, frame.planes, points, true), clouds[0] as Buffer]));
+  const { vertices } = readPly(
+    Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, true), clouds[0] as Buffer]),
+  );
   const wanted = wantedVertices(frame, mask);
   t.equal(vertices.length, wanted.length);
   t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
