@@ -287,7 +287,9 @@ export interface paths {
         };
         /**
          * The point cloud without statistical outliers.
-         * @description Scope of the API key: `read`, or `manage`.
+         * @description Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadFramePly"];
         put?: never;
@@ -307,7 +309,9 @@ export interface paths {
         };
         /**
          * The point cloud of every point that was measured.
-         * @description Scope of the API key: `read`, or `manage`.
+         * @description Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadFrameRawPly"];
         put?: never;
