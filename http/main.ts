@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { ignoreDebugSignal } from "../workers/debug-signal.js";
 import { commandLine } from "./command-line.js";
 import { OutputError } from "./command-output.js";
 import { sayOnStandardError } from "./standard-error.js";
@@ -17,6 +18,8 @@ const EXPECTED: ReadonlySet<string> = new Set([
   "ExportError",
   "OutputError",
 ]);
+
+ignoreDebugSignal();
 
 try {
   await commandLine().parseAsync();

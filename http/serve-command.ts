@@ -1,7 +1,8 @@
 import { availableParallelism } from "node:os";
+import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
-import { descriptorLimit, nodeFileSystem, readWholeFile } from "../storage/file-system.js";
+import { descriptorLimit, nodeFileSystem, otherWritersOf, readWholeFile } from "../storage/file-system.js";
 import { poolSize } from "../workers/artefacts/artefact-pool.js";
 import { onHangUp } from "../workers/hang-up.js";
 import { letHeapsGrow } from "../workers/heap-growth.js";
@@ -65,6 +66,8 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   letHeapsGrow();
   // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
   process.on("SIGXFSZ", () => {});
+  // What the service makes is for its own account alone. Of the link's socket too, from the moment on that it can be connected to.
+  process.umask(0o077);
   const recorder = await recorderOptions(options);
   const tls = tlsFiles(options);
   await hooks.beforeOpening?.(recorder);
@@ -83,6 +86,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   });
   if (keys !== undefined && keysPath !== null) watchKeys(keysPath, keys, log);
   void endAfterFailure(service, log, options["exit-after-failure"], hooks.onGivenUp);
+  await warnOfOtherWriters([options.data, dirname(service.cellSocketPath)], log);
   hooks.say(`listening on ${service.url} (front: ${service.front})`);
   return service;
 }
@@ -124,6 +128,15 @@ export async function serve(options: ServeOptions, warnings: readonly string[]):
 
 export function stopGracefully(service: Service): Promise<void> {
   return service.stop(STOP_GRACE_MS);
+}
+
+/** Only a warning: a volume of a container is often like this, and nobody else is in there. */
+async function warnOfOtherWriters(folders: readonly string[], log: ServiceLog): Promise<void> {
+  for (const folder of new Set(folders)) {
+    const writers = await otherWritersOf(folder).catch(() => null);
+    if (writers === null) continue;
+    log.warn({ folder }, `${writers} may write in a folder of the service, and so replace what is in it: chmod go-w`);
+  }
 }
 
 function environmentWarnings(): string[] {

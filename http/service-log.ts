@@ -1,6 +1,7 @@
 import pino from "pino";
 import { withCanonicalUuids } from "../core/identifiers.js";
 import { withoutKeys } from "./api-keys.js";
+import { escapedLines } from "./escaped-text.js";
 import { LogDestination } from "./log-destination.js";
 import { type LogFormat, logLook } from "./log-format.js";
 import type { LogLevel } from "./log-level.js";
@@ -22,7 +23,8 @@ export function createServiceLog(
   onGone?: () => void,
 ): ServiceLog {
   const { isReadable, hasColours } = logLook(format);
-  const look = (json: string) => (isReadable ? readableLine(json, hasColours) : json);
+  // JSON leaves in what a terminal obeys, but for the oldest control characters.
+  const look = (json: string) => (isReadable ? readableLine(json, hasColours) : escapedLines(json));
   const base = { service_version: version };
   const timestamp = pino.stdTimeFunctions.isoTime;
   const droppedLine = (lines: number): string => {

@@ -352,6 +352,17 @@ export async function ownerOf(path: string): Promise<number> {
   return (await translated("stat", path, fs.promises.stat(path))).uid;
 }
 
+/**
+ * Who beside the owner may replace and remove what is in the folder; null for nobody. In a folder with the sticky bit, as /tmp, nobody may. A group
+ * of the owner's own number is that of the account alone.
+ */
+export async function otherWritersOf(path: string): Promise<"everybody" | "its group" | null> {
+  const { mode, uid, gid } = await translated("stat", path, fs.promises.stat(path));
+  if ((mode & 0o1000) !== 0) return null;
+  if ((mode & 0o002) !== 0) return "everybody";
+  return (mode & 0o020) !== 0 && gid !== uid ? "its group" : null;
+}
+
 /** Where the path leads to behind symbolic links; the path itself while nothing is there. */
 export async function realPathOf(path: string): Promise<string> {
   try {

@@ -3,10 +3,13 @@
  * without one. It ends when its runs are done, at SIGTERM, SIGINT, SIGHUP or a stop, and when its parent goes away.
  */
 import { nodeFileSystem, readWholeFile } from "../../storage/file-system.js";
+import { ignoreDebugSignal } from "../debug-signal.js";
 import { onHangUp } from "../hang-up.js";
 import { runDemoCell } from "./demo-cell.js";
 import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
 import { demoPrograms } from "./demo-programs.js";
+
+ignoreDebugSignal();
 
 function report(message: DemoCellReport): void {
   if (process.send === undefined) process.stdout.write(`${JSON.stringify(message)}\n`);

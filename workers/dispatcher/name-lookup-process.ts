@@ -3,7 +3,10 @@
  * it, by whatever way that goes; a look-up that still lasts would otherwise hold its exit (libuv waits for its threads).
  */
 import { lookup } from "node:dns";
+import { ignoreDebugSignal } from "../debug-signal.js";
 import type { LookupAnswer } from "./name-lookups.js";
+
+ignoreDebugSignal();
 
 process.on("message", (hostname: string) => {
   lookup(hostname, { all: true }, (error, addresses) => {
