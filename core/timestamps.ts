@@ -36,16 +36,17 @@ export function formatTimeUs(timeUs: number): string {
 
 /**
  * Reads an ISO 8601 date-time: UTC (Z), with an offset, or without one (taken as UTC). Digits behind the microsecond are
- * cut off. Undefined when the text is not a date-time from 1970 until `TIME_LIMIT_US` or names a day or an hour that does not exist.
+ * cut off. A leap second (RFC 3339, section 5.7) counts as the begin of the next second. Undefined when the text is not a date-time from 1970
+ * until `TIME_LIMIT_US` or names a day or an hour that does not exist.
  */
 export function parseTimeUs(text: string): number | undefined {
-  const timeUs = readTimeUs(text);
+  const timeUs = readLeapSecondUs(text) ?? readTimeUs(text);
   return timeUs !== undefined && timeUs >= 0 && timeUs < TIME_LIMIT_US ? timeUs : undefined;
 }
 
 /**
  * As `parseTimeUs`, for a bound that times are compared with: one before 1970 (0001-01-01, as some clients say "from the start") becomes 0,
- * one behind all times `TIME_LIMIT_US`; a leap second counts as the begin of the next second. Undefined only when the text is not a date-time.
+ * one behind all times `TIME_LIMIT_US`. Undefined only when the text is not a date-time.
  *
  * @param rounding of a time between two microseconds: down for a bound that times lie behind, up for one that they lie before
  */

@@ -50,7 +50,10 @@ t.test("what is read", async (t) => {
     ["2026-11-20T19:07:00Z+01:00", undefined],
     ["2026-11-20T24:00:00Z", undefined],
     ["2026-11-20T23:60:00Z", undefined],
-    ["2026-11-20T23:59:60Z", undefined],
+    ["2026-11-20T23:59:60Z", us("2026-11-21T00:00:00Z")],
+    ["2026-11-20t19:29:60.25-04:30", us("2026-11-21T00:00:00Z")],
+    ["2026-11-20T23:59:61Z", undefined],
+    ["2026-11-20T22:59:60Z", undefined],
     ["2026-11-20T23:59Z", undefined],
     ["2026-11-20", undefined],
     ["2026-00-10T00:00:00Z", undefined],
@@ -119,7 +122,13 @@ t.test("a bound outside the times that can be is the first or the last of them",
 });
 
 t.test("the cell link takes UTC with up to microseconds only", async (t) => {
-  for (const text of ["2026-11-20T19:07:00Z", "2026-11-20T19:07:00.1Z", "2026-11-20T19:07:00.123456Z"]) {
+  const right = [
+    "2026-11-20T19:07:00Z",
+    "2026-11-20t19:07:00.1z",
+    "2026-11-20T19:07:00.123456Z",
+    "2016-12-31T23:59:60.5Z",
+  ];
+  for (const text of right) {
     t.equal(parseUtcTimeUs(text), parseTimeUs(text), text);
     t.type(parseUtcTimeUs(text), "number");
   }
@@ -130,7 +139,7 @@ t.test("the cell link takes UTC with up to microseconds only", async (t) => {
     "2026-11-20T19:07:00+00:00",
     "2026-11-20T19:07:00.5",
     "2026-02-30T19:07:00Z",
-    "2016-12-31T23:59:60Z",
+    "2016-12-31T23:58:60Z",
   ]) {
     t.equal(parseUtcTimeUs(text), undefined, text);
   }
