@@ -90,6 +90,15 @@ function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined,
   return since !== undefined && modifiedAtUs !== undefined && parseHttpDate(since) >= wholeSecondsMs(modifiedAtUs);
 }
 
+/**
+ * The condition of a write to what is read as JSON: its tags are weak, and by If-Match's strong comparison none equals what is sent. So only
+ * `*` holds, of what is there, and whoever asks for a version must not overwrite another one unseen.
+ * @throws ServiceError precondition_failed
+ */
+export function checkWriteCondition(wanted: string | undefined): void {
+  if (wanted !== undefined && wanted.trim() !== "*") throw anotherVersion("if-match", wanted, strongTagsOf(undefined));
+}
+
 function strongTagsOf(etag: string | undefined): string {
   return etag === undefined || etag.startsWith("W/")
     ? "*: this answer has no strong ETag, and If-Match compares strongly"

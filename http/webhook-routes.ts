@@ -12,6 +12,7 @@ import { validators } from "../core/webhook-request-validators.js";
 import { testResponse, webhookResponse } from "../core/webhook-response.js";
 import type { View } from "../storage/view.js";
 import type { WebhookRequest } from "../workers/recorder/webhook-requests.js";
+import { checkWriteCondition } from "./conditional-reply.js";
 import { jsonResponse, WEBHOOK_ID } from "./declared-parameters.js";
 import { jsonReply } from "./reply.js";
 import { defineRoute, type RequestBodyDeclaration, type Route } from "./route.js";
@@ -101,10 +102,13 @@ export function webhookRoutes(view: View, request: Request, receiverPolicy: (por
         "What is to change; the fields of the answer that cannot change are ignored.",
       ),
       responses: { 200: jsonResponse("WebhookResponse", "The webhook as it is now.") },
-      errors: [],
+      errors: ["precondition_failed"],
       scope: "manage",
-      async handle({ params, body }) {
+      async handle(asked) {
+        const { params, body } = asked;
         const webhookId = params.webhook_id as string;
+        requireWebhook(webhookId);
+        checkWriteCondition(asked.header("if-match"));
         await request({ op: "update", webhookId, change: updatedWebhook(body as WebhookRequestBody) });
         return jsonReply(webhookResponse(requireWebhook(webhookId)));
       },
@@ -118,10 +122,13 @@ export function webhookRoutes(view: View, request: Request, receiverPolicy: (por
       pathParameters: { webhook_id: WEBHOOK_ID },
       query: {},
       responses: { 204: { description: "It is deleted, now or before." } },
-      errors: [],
+      errors: ["precondition_failed"],
       scope: "manage",
-      async handle({ params }) {
-        await request({ op: "delete", webhookId: params.webhook_id as string });
+      async handle(asked) {
+        const webhookId = asked.params.webhook_id as string;
+        // A second time is as good as the first.
+        if (view.webhook(webhookId) !== undefined) checkWriteCondition(asked.header("if-match"));
+        await request({ op: "delete", webhookId });
         return { status: 204, body: null };
       },
     }),

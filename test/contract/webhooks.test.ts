@@ -73,6 +73,31 @@ async function completedRun(producer: ProducerClient): Promise<string> {
   return id;
 }
 
+t.test("a write with If-Match changes nothing unless it holds", async (t) => {
+  const { client } = await start(t);
+  const { id } = await client.post("/webhooks", {
+    body: { name: "first", url: "http://127.0.0.1:9/hook", subscribed_events: ["ProgramFailed"] },
+  });
+  const path = `/webhooks/${id}`;
+  const { etag } = (await client.raw("GET", path)).headers;
+  const json = "Content-Type: application/json\r\n";
+  const rename = (condition: string) => client.raw("PATCH", path, `${json}${condition}`, '{"name":"second"}');
+  // By strong comparison a weak tag equals none, not even itself (RFC 9110, section 8.8.3.2).
+  for (const tag of [etag, '"x"', `"x", ${etag}`, "x", '""']) {
+    const refused = await rename(`If-Match: ${tag}\r\n`);
+    t.equal(refused.status, 412, `PATCH if ${tag}`);
+    t.match(refused.json(), { code: "precondition_failed", params: { field: "if-match" } });
+    t.equal((await client.raw("DELETE", path, `If-Match: ${tag}\r\n`)).status, 412, `DELETE if ${tag}`);
+  }
+  t.equal((await client.get("/webhooks/{webhook_id}", { path: { webhook_id: id } })).name, "first");
+  t.equal((await rename("If-Match: *\r\n")).status, 200);
+  t.equal((await rename("If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n")).status, 200, "it has no such time");
+  const unknown = `/webhooks/${UNKNOWN_ID}`;
+  t.equal((await client.raw("PATCH", unknown, `${json}If-Match: "x"\r\n`, "{}")).status, 404);
+  t.equal((await client.raw("DELETE", path, "If-Match: *\r\n")).status, 204);
+  t.equal((await client.raw("DELETE", path, 'If-Match: "x"\r\n')).status, 204, "it is gone already");
+});
+
 t.test("management: every field, default and rule", async (t) => {
   const { client } = await start(t);
   t.same(await client.get("/webhooks"), []);
