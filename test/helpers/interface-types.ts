@@ -5414,6 +5414,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
@@ -5538,6 +5549,17 @@ export interface operations {
             };
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
                 headers: {
                     /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
                     "X-Trace-ID": string;
