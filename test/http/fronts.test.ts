@@ -7,6 +7,7 @@ import type { HttpServer } from "../../http/http-server.js";
 import { downloadReply, jsonBytesReply, jsonReply, type Reply, type StreamBody } from "../../http/reply.js";
 import { RequestPipeline } from "../../http/request-pipeline.js";
 import type { HandlerRequest } from "../../http/route.js";
+import { FileSystemError } from "../../storage/file-system.js";
 import { onEveryFront, until } from "../helpers/handler-server.js";
 import { listOf } from "../helpers/list-of.js";
 import { ManualTimers } from "../helpers/manual-timers.js";
@@ -175,6 +176,9 @@ onEveryFront(
       "/named": async () => {
         throw new ServiceError("run_not_found", "no such run", { run_id: "x" });
       },
+      "/short": async () => {
+        throw new FileSystemError("ENFILE", "open", "/secret/meta");
+      },
       "/ok": () => jsonReply({ ok: true }),
     });
     for (const path of ["/throws", "/rejects"]) {
@@ -199,6 +203,14 @@ onEveryFront(
       message: "no such run",
       params: { run_id: "x" },
       retryable: false,
+    });
+    const short = await rawRequest(port, GET("/short"));
+    t.equal(short?.status, 503);
+    t.equal(short?.headers["retry-after"], "1");
+    t.match(short?.json(), {
+      code: "unavailable",
+      message: /the machine has no file descriptor left$/,
+      retryable: true,
     });
     const unknown = await rawRequest(port, GET("/nowhere"));
     t.equal(unknown?.status, 404);

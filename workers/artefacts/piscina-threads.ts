@@ -24,6 +24,9 @@ export interface NumberedTask {
   message: unknown;
 }
 
+/** Has a thread start, and do nothing. */
+const NO_TASK: NumberedTask = { number: 0, message: null };
+
 interface Begun {
   begun: number;
 }
@@ -36,7 +39,8 @@ interface Begun {
 export function startThreads(moduleUrl: URL, count: number, onStrayError: (error: Error) => void): Threads {
   const piscina = new Piscina({
     filename: moduleUrl.href,
-    minThreads: count,
+    // With any that it keeps by itself, one that fails as it starts would be started again and again.
+    minThreads: 0,
     maxThreads: count,
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,
@@ -50,6 +54,8 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
   piscina.on("message", ({ begun }: Begun) => waiting.get(begun)?.());
   // An error event that nobody listens to would end the process.
   piscina.on("error", onStrayError);
+  // Each has a thread of its own, as none is there. One that does not start now may with a later task.
+  for (let thread = 0; thread < count; thread++) piscina.run(NO_TASK).catch(() => {});
   return {
     async run(message, { signal, onBegun, transfer = [] }) {
       const number = ++lastNumber;
@@ -66,7 +72,8 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
 
 /** What a module of threads exports as its default. */
 export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: NumberedTask) => Promise<A> {
-  return ({ number, message }) => {
+  return async ({ number, message }) => {
+    if (message === null) return undefined as A;
     parentPort?.postMessage({ begun: number } satisfies Begun);
     return run(message as M);
   };

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
@@ -332,6 +333,39 @@ t.test("a thread that does not start in time is lost, and tells nothing of its t
   t.same(reports, ["no_thread", "no_thread"]);
 });
 
+/** A pool whose threads are up, in a process that has no descriptor left for one task, and has for the next. */
+const SHORT_OF_DESCRIPTORS = `
+import { closeSync, openSync } from "node:fs";
+import { ArtefactPool } from ${JSON.stringify(new URL("../../../workers/artefacts/artefact-pool.js", import.meta.url).href)};
+const pool = new ArtefactPool({ threads: 2, queueLimit: 9, taskTimeoutMs: () => 59_000, report() {} });
+const said = (input) => pool.run("verify", input, { priority: "background" }).then(JSON.stringify, ({ code }) => code);
+const input = { path: process.argv[1], extents: [] };
+console.log(await said(input), await said(input));
+const files = [];
+try {
+  for (;;) files.push(openSync("/dev/null"));
+} catch (error) {
+  console.log(error.code, await said(input));
+}
+for (const file of files) closeSync(file);
+console.log(await said(input));
+await pool.close();
+`;
+
+t.test("a task that finds no descriptor left says so, and can be done once there is one", async (t) => {
+  const path = join(t.testdir({ stored: "" }), "stored");
+  const script = [
+    "-c",
+    'ulimit -n 128; exec "$0" --input-type=module -e "$1" "$2"',
+    process.execPath,
+    SHORT_OF_DESCRIPTORS,
+    path,
+  ];
+  const { status, stdout, stderr } = spawnSync("sh", script, { encoding: "utf8" });
+  const done = '{"verifiedBytes":0}';
+  t.same([stdout, stderr, status], [`${done} ${done}\nEMFILE resource_shortage\n${done}\n`, "", 0]);
+});
+
 t.test("an error that a task leaves behind costs its thread, not the process", async (t) => {
   const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
   const file = join(t.testdir(), "stray");
@@ -412,5 +446,13 @@ t.test("the end of the pool ends what waits and what runs", async (t) => {
 });
 
 t.test("a core is left for front and recorder", async (t) => {
-  t.same([1, 2, 3, 8].map(poolSize), [1, 1, 2, 7]);
+  t.same(
+    [1, 2, 3, 8].map((cores) => poolSize(cores, null)),
+    [1, 1, 2, 7],
+  );
+  t.same(
+    [16, 128, 1_024].map((descriptors) => poolSize(32, descriptors)),
+    [1, 4, 31],
+    "threads have descriptors of their own",
+  );
 });

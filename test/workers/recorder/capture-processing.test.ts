@@ -372,6 +372,23 @@ t.test(
   },
 );
 
+t.test("what the service has nothing left for is asked for again until it is made, however long", async (t) => {
+  const { maker, recorder, raw } = await start(t);
+  const codes = ["resource_shortage", "no_thread"];
+  let refusals = 20;
+  maker.answersWith = (name) =>
+    name === "filter" && refusals-- > 0 ? { code: codes[refusals % 2] as string, message: "EMFILE" } : undefined;
+  const runId = await startRun(raw);
+  const frameId = await sendFrame(raw, runId);
+  const isMade = has(recorder, runId, frameId, ALL);
+  while (!isMade()) {
+    recorder.timers.advance(1_000);
+    await raw.untilPong();
+  }
+  t.equal(maker.asked.filter((name) => name === "filter").length, 21);
+  t.notOk(recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
+});
+
 t.test("a maker that ends is no failure: the next start makes it", async (t) => {
   const { maker, recorder, raw } = await start(t, { finalizeTimeoutMs: 5_000 });
   maker.answersWith = (name) => ({
