@@ -30,6 +30,7 @@ t.test("the defaults are those of the contract", async (t) => {
     durability: "full",
     "finalize-timeout": 30_000,
     "orphan-timeout": null,
+    "exit-after-failure": 60_000,
     "artefact-threads": null,
     "disk-low-bytes": null,
     "disk-critical-bytes": null,
