@@ -35,7 +35,7 @@ const BEGUN_AT_ONCE = 32;
 /** Of one webhook: rows by creation. */
 interface DeliveryList {
   rows: TypedColumn<Uint32Array>;
-  /** A row came behind a younger one: only while a store is opened whose older records compaction has dropped. */
+  /** A row came behind a younger one: while a store is opened whose older records compaction has dropped, or since the clock was reset. */
   isUnsorted: boolean;
 }
 
