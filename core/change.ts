@@ -33,7 +33,9 @@ export type CellChange =
   | { kind: "component_put"; row: ComponentRow }
   | { kind: "component_deleted"; key: string }
   | { kind: "program_put"; program: ProgramDocument }
-  | { kind: "program_deleted"; id: string };
+  | { kind: "program_deleted"; id: string }
+  /** A producer's name and all that was known of it: its numbers begin anew. */
+  | { kind: "producer_forgotten"; name: string };
 
 /** Deltas of a run while it executes; each names its run. */
 export type RunChange =

@@ -107,6 +107,8 @@ export const LIMITS = {
   /** Longest text in a refusal: a value or a path that came can be a megabyte, its answer need not be. */
   refusalTextCharacters: 1_000,
   producers: 10_000,
+  /** A producer's name that has stored nothing for so long makes room for a new one where there is none. */
+  producerUnusedDays: 90,
   /**
    * Queues of one producer's name of which the last number is known (cell-link.md, Session). Each restart of a producer makes one; one that comes
    * back after so many others have sent is a stranger, and sends again what it has no answer of.

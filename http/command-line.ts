@@ -10,6 +10,8 @@ import {
   KEYS_REMOVE_OPTIONS,
   type OptionDeclarations,
   type OptionValues,
+  PRODUCERS_LIST_OPTIONS,
+  PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { OutputError, print } from "./command-output.js";
@@ -20,7 +22,7 @@ import { sayOnStandardError } from "./standard-error.js";
 const KNOWN_NAMES = new Set(
   [
     ...[SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS, EXPORT_OPTIONS],
-    ...[KEYS_ADD_OPTIONS, KEYS_LIST_OPTIONS, KEYS_REMOVE_OPTIONS],
+    ...[KEYS_ADD_OPTIONS, KEYS_LIST_OPTIONS, KEYS_REMOVE_OPTIONS, PRODUCERS_LIST_OPTIONS, PRODUCERS_REMOVE_OPTIONS],
   ].flatMap((options) => Object.keys(options)),
 );
 
@@ -40,6 +42,8 @@ const COMMANDS = {
   addKey: async () => warning((await import("./keys-command.js")).addKey),
   listKeys: async () => warning((await import("./keys-command.js")).listKeys),
   removeKey: async () => warning((await import("./keys-command.js")).removeKey),
+  listProducers: async () => warning((await import("./producers-command.js")).listProducers),
+  removeProducer: async () => warning((await import("./producers-command.js")).removeProducer),
 };
 
 /** With the warnings on stderr, where the service has its log. */
@@ -116,6 +120,23 @@ export function commandLine(): Command {
     "remove a key; a running service refuses it within seconds",
     KEYS_REMOVE_OPTIONS,
     COMMANDS.removeKey,
+  );
+  const producers = program
+    .command("producers")
+    .description("list and remove producer names of a store that is not served");
+  addCommand(
+    producers,
+    "list",
+    "print each name, its last number and when it was last used, longest unused first",
+    PRODUCERS_LIST_OPTIONS,
+    COMMANDS.listProducers,
+  );
+  addCommand(
+    producers,
+    "remove",
+    "forget a name: what is stored stays, its numbers begin anew",
+    PRODUCERS_REMOVE_OPTIONS,
+    COMMANDS.removeProducer,
   );
   return program;
 }

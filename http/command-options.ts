@@ -394,6 +394,21 @@ export const KEYS_REMOVE_OPTIONS = {
   }),
 } as const satisfies OptionDeclarations;
 
+export const PRODUCERS_LIST_OPTIONS = STORE_OPTIONS;
+
+export const PRODUCERS_REMOVE_OPTIONS = {
+  ...STORE_OPTIONS,
+  name: option<string | null>({
+    placeholder: "<name>",
+    description: "the producer to forget, as `producers list` shows it",
+    allowed: "a producer's name",
+    parse: (text) => (/^[a-z0-9._-]+$/.test(text) ? text : undefined),
+    fallback: null,
+  }),
+} as const satisfies OptionDeclarations;
+
+export type ProducersListOptions = OptionValues<typeof PRODUCERS_LIST_OPTIONS>;
+export type ProducersRemoveOptions = OptionValues<typeof PRODUCERS_REMOVE_OPTIONS>;
 export type KeysAddOptions = OptionValues<typeof KEYS_ADD_OPTIONS>;
 export type KeysListOptions = OptionValues<typeof KEYS_LIST_OPTIONS>;
 export type KeysRemoveOptions = OptionValues<typeof KEYS_REMOVE_OPTIONS>;

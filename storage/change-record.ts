@@ -68,6 +68,7 @@ export function encodeChangesShared(
     case "component_deleted":
     case "program_put":
     case "program_deleted":
+    case "producer_forgotten":
       return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encoder.encodeShared({ changes }) };
     case "run_ended":
       return {
@@ -204,7 +205,7 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
 
 /** What a change is about must be there: folds go by it, and paths of files are made of it. What it says of that, the fold reads as it is. */
 function isAboutSomething(change: Record<string, unknown>): boolean {
-  const { kind, cell, row, key, program, id, runId, of } = change;
+  const { kind, cell, row, key, program, id, name, runId, of } = change;
   switch (kind) {
     case "cell_put":
       return isPlainObject(cell);
@@ -216,6 +217,8 @@ function isAboutSomething(change: Record<string, unknown>): boolean {
       return isPlainObject(program) && isId(program.id) && Array.isArray(program.steps);
     case "program_deleted":
       return isId(id);
+    case "producer_forgotten":
+      return typeof name === "string";
     case "artefact_stored":
       return isId(runId) && isPlainObject(of) && isPlainObject(change.artefact);
     case "artefact_failed":
@@ -302,6 +305,7 @@ const KINDS_OF: Record<16 | 17 | 18, readonly string[]> = {
     "component_deleted",
     "program_put",
     "program_deleted",
+    "producer_forgotten",
   ] satisfies CellChange["kind"][],
   [RECORD_TYPE.runCreated]: ["run_created"],
   [RECORD_TYPE.runDelta]: DELTA_KINDS,

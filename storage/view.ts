@@ -561,6 +561,8 @@ export class View {
       case "program_deleted":
         this.#programs.delete(change.id);
         return;
+      case "producer_forgotten":
+        return;
     }
   }
 }

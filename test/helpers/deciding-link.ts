@@ -70,7 +70,12 @@ export class DecidingLink {
     if (change.kind === "cell_put") return;
     if (change.kind === "component_put") this.components.set(change.row.key, change.row.status);
     else if (change.kind === "program_put") this.programs.set(change.program.id, change.program);
-    else if (change.kind === "component_deleted" || change.kind === "program_deleted") throw new Error(change.kind);
+    else if (
+      change.kind === "component_deleted" ||
+      change.kind === "program_deleted" ||
+      change.kind === "producer_forgotten"
+    )
+      throw new Error(change.kind);
     else {
       if (change.kind === "run_created") this.#lastRunId = change.runId;
       if (change.kind === "run_created" && change.serialNumber !== null) {

@@ -45,7 +45,7 @@ export class ModelService implements MessageIntake {
     const before = tableOf(durable.slice(0, cut));
     this.#table = random.chance(0.5) ? new ProducerTable() : tableOf(durable.slice(0, cut));
     this.#table.restore(before.snapshot());
-    for (const { origin, refusal } of durable.slice(cut)) this.#table.take(origin, refusal, true);
+    for (const { origin, refusal } of durable.slice(cut)) this.#table.take(origin, 1, refusal, true);
     this.link = new LinkServer({
       intake: this,
       timers: new ManualTimers(),
@@ -69,7 +69,7 @@ export class ModelService implements MessageIntake {
     const { producer, sequence, instance } = message;
     const origin = { producer: producer.name, sequence, ...(instance !== null && { instance }) };
     const refusal = refusalOf(key);
-    this.#table.take(origin, refusal, false);
+    this.#table.take(origin, 1, refusal, false);
     this.#inFlight.push({ stored: { key, origin, refusal }, message });
   }
 
@@ -103,7 +103,7 @@ export class ModelService implements MessageIntake {
 
 function tableOf(stored: readonly StoredMessage[]): ProducerTable {
   const table = new ProducerTable();
-  for (const { origin, refusal } of stored) table.take(origin, refusal, true);
+  for (const { origin, refusal } of stored) table.take(origin, 1, refusal, true);
   return table;
 }
 

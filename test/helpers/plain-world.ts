@@ -121,6 +121,8 @@ export class PlainWorld implements World {
         case "program_deleted":
           this.programs.delete(change.id);
           break;
+        case "producer_forgotten":
+          break;
         default: {
           const run = foldRun(this.runs.get(change.runId), change, timeUs);
           this.runs.set(change.runId, run);

@@ -5,6 +5,7 @@ import type { Random } from "../../core/random.js";
 import { RefusedError } from "../../core/refusal.js";
 import { foldRun } from "../../core/run-fold.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../storage/change-record.js";
+import type { LogRecord } from "../../storage/log-batch.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "./link-messages.js";
 
@@ -60,6 +61,15 @@ export class StateWriter {
       this.records.push({ ...encodeRefusal(origin, error.refusal), timeUs, changes: [] });
       this.state.applyRefusal(origin, error.refusal, timeUs);
     }
+  }
+
+  /** The producer is forgotten: its numbers begin anew. */
+  forget(name: string): void {
+    const changes: Change[] = [{ kind: "producer_forgotten", name }];
+    const timeUs = ++this.#timeUs;
+    this.records.push({ ...encodeChanges(null, changes, undefined), timeUs, changes });
+    this.state.apply(null, changes, timeUs);
+    this.#sequences.delete(name);
   }
 
   /** Some hundred messages of three producers about runs that overlap. */
@@ -145,7 +155,10 @@ export function stateAnswers(state: RecorderState, written: StateWriter) {
   };
 }
 
-export function replayed(records: readonly EncodedRecord[], times: readonly number[]): RecorderState {
+export function replayed(
+  records: readonly Pick<LogRecord, "type" | "index" | "body">[],
+  times: readonly number[],
+): RecorderState {
   const state = new RecorderState();
   for (const [at, record] of records.entries()) {
     state.replay({ ...record, flags: 0, sequence: at + 1, timeUs: times[at] ?? 0 }, NOWHERE);

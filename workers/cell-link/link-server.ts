@@ -154,6 +154,11 @@ export class LinkServer {
     return typeof address === "object" && address !== null ? address.port : port;
   }
 
+  /** Whether a producer of this name is connected. */
+  isConnected(name: string): boolean {
+    return this.#byProducer.has(name);
+  }
+
   /** Takes a connection: of the servers here, or one that a simulation made. `token`: what it must show; null: nothing. */
   accept(socket: Socket, token: string | null): void {
     const address = socket.remoteAddress ?? "";

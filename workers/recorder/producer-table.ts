@@ -24,22 +24,26 @@ export interface Producer {
   readonly instances: Map<string, number>;
   /** The last of these; null where there are none. */
   newestInstance: string | null;
+  /** Of its last record, UTC in microseconds; 0 in a store of before that was kept. */
+  lastUsedUs: number;
   /** By number, oldest first; the last 1,024. */
   readonly refusals: Map<number, StoredRefusal>;
   refusalBytes: number;
 }
 
-/** Of one producer, in the opening state of a segment. Those of before instances have none. */
+/** Of one producer, in the opening state of a segment. Those of before instances do not have the last two. */
 export type ProducerSnapshot = [
   name: string,
   taken: number,
   refusals: [sequence: number, refusal: Refusal][],
   instances?: [instance: string, sequence: number][],
+  lastUsedUs?: number,
 ];
 
 export function isProducerSnapshot(value: unknown): value is ProducerSnapshot {
   if (!Array.isArray(value) || typeof value[0] !== "string" || !Number.isSafeInteger(value[1])) return false;
-  const [, , refusals, instances = []] = value as unknown[];
+  const [, , refusals, instances = [], lastUsedUs = 0] = value as unknown[];
+  if (!Number.isSafeInteger(lastUsedUs)) return false;
   if (!Array.isArray(refusals) || !refusals.every(isRefusalSnapshot)) return false;
   return Array.isArray(instances) && instances.every(isInstanceSnapshot);
 }
@@ -83,10 +87,12 @@ export class ProducerTable {
   }
 
   /** A record of the log says that this number was taken; `committed` when the log says it from disk. */
-  take({ producer: name, sequence, instance }: Origin, refusal: Refusal | null, committed: boolean): void {
+  take(origin: Origin, timeUs: number, refusal: Refusal | null, committed: boolean): void {
+    const { producer: name, sequence, instance } = origin;
     // What the log has counts, also beyond the limit that new producers meet.
     const producer = this.#producers.get(name) ?? this.#add(name);
     producer.taken = Math.max(producer.taken, sequence);
+    producer.lastUsedUs = Math.max(producer.lastUsedUs, timeUs);
     if (committed) producer.committed = producer.taken;
     if (instance !== undefined) noteInstance(producer, instance, sequence);
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
@@ -108,20 +114,41 @@ export class ProducerTable {
     if (this.#producers.get(name)?.taken === 0) this.#producers.delete(name);
   }
 
+  /** Forgets a producer with all that is known of it. */
+  forget(name: string): void {
+    const producer = this.#producers.get(name);
+    if (producer === undefined) return;
+    while (producer.refusals.size > 0) this.#dropOldest(producer);
+    this.#producers.delete(name);
+  }
+
+  /** Names, longest unused first, that have stored nothing since then. */
+  unusedSince(timeUs: number): string[] {
+    const unused = [...this.#producers.values()].filter(
+      (producer) => producer.taken > 0 && producer.lastUsedUs < timeUs,
+    );
+    return unused.sort((a, b) => a.lastUsedUs - b.lastUsedUs).map(({ name }) => name);
+  }
+
+  /** All that have stored something. */
+  used(): Iterable<Readonly<Producer>> {
+    return [...this.#producers.values()].filter(({ taken }) => taken > 0);
+  }
+
   snapshot(): ProducerSnapshot[] {
-    const used = [...this.#producers.values()].filter((producer) => producer.taken > 0);
-    return used.map((producer) => [
+    return [...this.used()].map((producer) => [
       producer.name,
       producer.taken,
       [...producer.refusals].map(([sequence, stored]) => [sequence, stored.refusal]),
       [...producer.instances],
+      producer.lastUsedUs,
     ]);
   }
 
   /** Takes in a snapshot that the log holds. It never sets a number back. */
   restore(snapshot: readonly ProducerSnapshot[]): void {
-    for (const [name, taken, refusals, instances = []] of snapshot) {
-      this.take({ producer: name, sequence: taken }, null, true);
+    for (const [name, taken, refusals, instances = [], lastUsedUs = 0] of snapshot) {
+      this.take({ producer: name, sequence: taken }, lastUsedUs, null, true);
       const producer = this.#producers.get(name) as Producer;
       for (const [instance, sequence] of instances) noteInstance(producer, instance, sequence);
       for (const [sequence, refusal] of refusals) {
@@ -132,7 +159,7 @@ export class ProducerTable {
 
   #add(name: string): Producer {
     const progress = { name, taken: 0, committed: 0, instances: new Map(), newestInstance: null };
-    const producer: Producer = { ...progress, refusals: new Map(), refusalBytes: 0 };
+    const producer: Producer = { ...progress, lastUsedUs: 0, refusals: new Map(), refusalBytes: 0 };
     this.#producers.set(name, producer);
     return producer;
   }

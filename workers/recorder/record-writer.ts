@@ -160,6 +160,12 @@ export class RecordWriter {
     this.#afterChanges(changes);
   }
 
+  /** Records that these producers are forgotten. */
+  forgetProducers(names: readonly string[]): void {
+    const changes = names.map((name): Change => ({ kind: "producer_forgotten", name }));
+    this.#append(null, changes, this.#options.clock.tick());
+  }
+
   /** Records what becomes of a webhook or a delivery; gives the record's sequence number. */
   appendWebhookChange(change: WebhookChange, timeUs: number): number {
     const { log, spend } = this.#options;

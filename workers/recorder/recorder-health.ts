@@ -1,4 +1,5 @@
 import type { ComponentRow, ComponentStatusValue } from "../../core/health.js";
+import { LIMITS } from "../../core/limits.js";
 import type { LogFailure } from "../../storage/log-options.js";
 import { describeLost, type RecoveryReport } from "../../storage/recovery-report.js";
 import type { StoreCounters } from "./store-counters.js";
@@ -33,6 +34,8 @@ export interface HealthSources {
   damagedRuns: number;
   /** Producer names under which several programs send; null where each has its own. */
   sharedNames(): string | null;
+  /** How many producer names are known. */
+  producerNames(): number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
@@ -107,16 +110,27 @@ export class RecorderHealth {
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns } = this.#sources;
+    const { ahead, isProcessingBehind, damagedRuns, producerNames } = this.#sources;
     const { shortage, placeFault, retentionFault, clockFault, sharedNames } = this.#sources;
     const faults = [shortage(), placeFault()].filter((one) => one !== null);
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");
     if (damagedRuns > 0) faults.push(`${damagedRuns} runs that have not ended lost records to damage of the log`);
-    for (const fault of [retentionFault(), clockFault(), sharedNames()]) if (fault !== null) faults.push(fault);
+    for (const fault of [retentionFault(), clockFault(), sharedNames(), usedNames(producerNames())])
+      if (fault !== null) faults.push(fault);
     return faults;
   }
+}
+
+/** Once few are left: beyond them no new producer can connect. */
+function usedNames(count: number): string | null {
+  const { producers, producerUnusedDays } = LIMITS;
+  if (count < 0.8 * producers) return null;
+  return (
+    `${count} of ${producers} producer names are used: those that are unused for ${producerUnusedDays} days go when places run out, ` +
+    "`inspection-service producers` lists and removes names"
+  );
 }
 
 function foundByOpening(recovery: RecoveryReport, openedAt: string): string | null {

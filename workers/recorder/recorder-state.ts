@@ -264,7 +264,7 @@ export class RecorderState implements World {
   /** Takes in what was just appended: the changes of one record, in order. */
   apply(origin: Origin | null, changes: readonly Change[], timeUs: number): void {
     this.#lastTimeUs = timeUs;
-    if (origin !== null) this.producers.take(origin, null, false);
+    if (origin !== null) this.producers.take(origin, timeUs, null, false);
     for (const change of changes) {
       this.#applyChange(change, timeUs, origin?.producer ?? null);
       // Not in the fold: that of a replay comes behind the records of the deliveries.
@@ -276,7 +276,7 @@ export class RecorderState implements World {
 
   applyRefusal(origin: Origin, refusal: Refusal, timeUs: number): void {
     this.#lastTimeUs = timeUs;
-    this.producers.take(origin, refusal, false);
+    this.producers.take(origin, timeUs, refusal, false);
   }
 
   applyWebhookChange(change: WebhookChange, timeUs: number): void {
@@ -300,6 +300,9 @@ export class RecorderState implements World {
         return;
       case "program_deleted":
         this.#programs.delete(change.id);
+        return;
+      case "producer_forgotten":
+        this.producers.forget(change.name);
         return;
       case "run_ended":
         this.#endRun(change.run);
@@ -379,7 +382,7 @@ export class RecorderState implements World {
     }
     if (record.type === LOG_RECORD_TYPE.dropped) {
       this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
-      for (const origin of decodeDroppedOrigins(record.body)) this.producers.take(origin, null, true);
+      for (const origin of decodeDroppedOrigins(record.body)) this.producers.take(origin, origin.timeUs, null, true);
       return;
     }
     if (!isKnownRecordType(record.type)) return;
@@ -388,7 +391,7 @@ export class RecorderState implements World {
     const { origin } = index;
     if (origin !== null) {
       const refusal = index.type === RECORD_TYPE.refusal ? decodeRefusal(record.body) : null;
-      this.producers.take(origin, refusal, true);
+      this.producers.take(origin, record.timeUs, refusal, true);
     }
     switch (index.type) {
       case RECORD_TYPE.refusal:

@@ -1,4 +1,5 @@
 import { since } from "../../core/health.js";
+import { LIMITS } from "../../core/limits.js";
 import { storedEnd } from "../../core/run-files.js";
 import type { RunState } from "../../core/run-state.js";
 import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
@@ -42,6 +43,10 @@ import { SnapshotSchedule } from "./snapshot-schedule.js";
 import { StoreWatch } from "./store-watch.js";
 import { Upkeep } from "./upkeep.js";
 import { WebhookKeeper } from "./webhook-keeper.js";
+
+const DAY_US = 86_400_000_000;
+/** As many as one record has of them: a new name needs one place. */
+const FORGOTTEN_AT_ONCE = 100;
 
 /** What surrounds the recorder, so that a test can stand in for the disk, the time and the front. */
 export interface RecorderEnvironment {
@@ -292,6 +297,7 @@ export class Recorder implements MessageIntake {
         placeFault: () => this.#watch.placeFault,
         damagedRuns: opened.damagedRuns,
         sharedNames: () => this.#sharedNames.fault,
+        producerNames: () => this.#state.producers.size,
         ahead: () => ({ bytes: this.#stream.aheadBytes, isBehind: this.#stream.isBehind }),
         connections: () => this.#link.connectionCount,
         isProcessingBehind: () => this.#processing?.isBehind ?? false,
@@ -565,7 +571,29 @@ export class Recorder implements MessageIntake {
   }
 
   producer(name: string): ProducerProgress | undefined {
-    return this.#state.producers.getOrAdd(name);
+    const { producers } = this.#state;
+    const known = producers.getOrAdd(name);
+    if (known !== undefined || !this.#forgetUnused()) return known;
+    return producers.getOrAdd(name);
+  }
+
+  /** Makes room for names where there is none, from those that nobody has used for long. False where there is none of these. */
+  #forgetUnused(): boolean {
+    const nowUs = Math.max(this.#environment.wallUs(), this.#state.lastTimeUs);
+    const unused = this.#state.producers.unusedSince(nowUs - LIMITS.producerUnusedDays * DAY_US);
+    const names = unused.filter((name) => !this.#link.isConnected(name)).slice(0, FORGOTTEN_AT_ONCE);
+    if (names.length === 0) return false;
+    try {
+      this.#openWriter().forgetProducers(names);
+    } catch (error) {
+      this.#report("unused producer names could not be forgotten", error, {});
+      return false;
+    }
+    this.#line("info", "forgot producer names that are long unused", {
+      count: names.length,
+      first: names[0] as string,
+    });
+    return true;
   }
 
   connected(producer: ProducerProgress): void {

@@ -18,6 +18,8 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
       clockFault: () => null,
       shortage: () => null,
       placeFault: () => null,
+      sharedNames: () => null,
+      producerNames: () => 0,
       ahead: () => ({ bytes: 0, isBehind: false }),
       connections: () => 0,
     },

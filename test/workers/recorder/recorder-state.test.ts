@@ -85,6 +85,40 @@ t.test("of a name's instances the newest are known, in whatever order the log sa
   t.end();
 });
 
+t.test("a producer that is forgotten begins anew, in every way that the log is read", (t) => {
+  const writer = new StateWriter();
+  const opening = () => {
+    const { body, index } = writer.state.openingState();
+    return { type: LOG_RECORD_TYPE.openingState, index, body };
+  };
+  for (const name of ["a", "b"])
+    for (let nth = 0; nth < 5; nth++) writer.write(name, { type: "run.start", id: nextId() });
+  const before = opening();
+  writer.forget("a");
+  t.equal(writer.state.producers.get("a"), undefined);
+  t.equal(writer.state.producers.get("b")?.refusals.size, 5, "others stay as they were");
+  const between = opening();
+  const cut = writer.records.length;
+  writer.write("a", { type: "component.delete", key: "none" });
+  t.equal(writer.state.producers.get("a")?.taken, 1);
+  t.equal(writer.state.producers.get("a")?.refusals.size, 1);
+  const answers = stateAnswers(writer.state, writer).producers;
+  const times = timesOf(writer.records);
+  t.strictSame(stateAnswers(replayed(writer.records, times), writer).producers, answers, "record by record");
+  t.strictSame(
+    stateAnswers(replayed([before, ...writer.records.slice(10)], [0, ...times.slice(10)]), writer).producers,
+    answers,
+    "from the opening state of a segment before it",
+  );
+  t.strictSame(
+    stateAnswers(replayed([between, ...writer.records.slice(cut)], [0, ...times.slice(cut)]), writer).producers,
+    answers,
+    "and behind it",
+  );
+  t.strictSame(writer.state.producers.unusedSince(times.at(-1) as number), ["b"]);
+  t.end();
+});
+
 t.test("a dropped stretch says how far its producers and the clock were, and sets nothing back", (t) => {
   const origins = new DroppedOrigins();
   const refusal = { code: "not_found", message: "", params: {} } as const;

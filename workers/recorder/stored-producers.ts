@@ -1,0 +1,64 @@
+import { createServiceClock } from "../../core/service-clock.js";
+import { encodeChanges } from "../../storage/change-record.js";
+import type { DataDirectory } from "../../storage/data-directory.js";
+import type { FileSystem } from "../../storage/file-system.js";
+import { Log } from "../../storage/log.js";
+import { forEachRecord } from "../../storage/log-batch.js";
+import { findLogEvidence } from "../../storage/log-evidence.js";
+import { isKnownRecordType } from "../../storage/record-index.js";
+import { RecorderState } from "./recorder-state.js";
+
+/** A producer's name, as a store knows it. */
+export interface StoredProducer {
+  name: string;
+  /** Its last sequence number that is stored. */
+  committed: number;
+  /** How many of its queues are known (cell-link.md, Session). */
+  instances: number;
+  /** Time of its last record, UTC in microseconds; 0 where the store does not say. */
+  lastUsedUs: number;
+}
+
+/** The producer names of a store that nobody serves, longest unused first; of `remove` those that it has are forgotten, durably. */
+export interface ProducersOutcome {
+  producers: StoredProducer[];
+  removed: string[];
+}
+
+/** @throws StorageError, FileSystemError */
+export async function readProducers(
+  fileSystem: FileSystem,
+  directory: DataDirectory,
+  { remove, wallUs }: { remove: readonly string[]; wallUs(): number },
+): Promise<ProducersOutcome> {
+  const evidence = await findLogEvidence(fileSystem, directory);
+  // Without a segment there is no name; what became of the log is for the next start to say.
+  if (evidence?.sequence === 0) return { producers: [], removed: [] };
+  const state = new RecorderState();
+  const log = await Log.open({
+    fileSystem,
+    directory: directory.metaPath,
+    quarantineDirectory: directory.quarantinePath,
+    durability: "full",
+    understandsType: isKnownRecordType,
+    evidence,
+    openingState: () => state.openingState(),
+    onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location)),
+  });
+  try {
+    const producers = Array.from(state.producers.used(), ({ name, committed, instances, lastUsedUs }) => {
+      return { name, committed, instances: instances.size, lastUsedUs };
+    });
+    producers.sort((a, b) => a.lastUsedUs - b.lastUsedUs || (a.name < b.name ? -1 : 1));
+    const removed = remove.filter((name) => producers.some((producer) => producer.name === name));
+    if (removed.length > 0) {
+      const clock = createServiceClock(wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
+      const changes = removed.map((name) => ({ kind: "producer_forgotten", name }) as const);
+      const sequence = log.append({ ...encodeChanges(null, changes, undefined), timeUs: clock.tick() });
+      await log.whenDurable(sequence);
+    }
+    return { producers, removed };
+  } finally {
+    await log.close();
+  }
+}
