@@ -1,7 +1,7 @@
 // Compiles into dist/: everything, or with `product` the service alone, without tests and benchmarks. A file removed from the sources is
 // removed from dist too: a stale test or module there would still run.
 import "../http/check-node.mjs";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { buildAllValidators, VALIDATORS } from "./build-validators.mjs";
@@ -23,13 +23,23 @@ function removeStale(directory) {
   }
 }
 
-/** The one in .ci/compilers. Tests use another version, since the native compiler has no programming interface. */
-function findTypescript() {
+/** One in .ci/compilers. Of TypeScript tests use another version, since the native compiler has no programming interface. */
+function findPackage(name) {
   try {
-    return dirname(createRequire(import.meta.resolve("./compilers/package.json")).resolve("typescript/package.json"));
+    return dirname(createRequire(import.meta.resolve("./compilers/package.json")).resolve(`${name}/package.json`));
   } catch {
     console.error("the compilers are not installed: `npm install` installs them, and builds");
     process.exit(1);
+  }
+}
+
+/** Files of swagger-ui that http/docs-routes.ts serves, with their licences: as a dependency it would bring a package that reports installations. */
+function copySwaggerUi() {
+  const target = "dist/http/swagger-ui";
+  mkdirSync(target, { recursive: true });
+  const served = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
+  for (const name of [...served, "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"]) {
+    copyFileSync(join(swaggerUi, name), join(target, name));
   }
 }
 
@@ -39,12 +49,14 @@ async function compile() {
   const kernels = runQuietly(process.execPath, [".ci/build-kernels.mjs"]);
   const modules = await runQuietly(process.execPath, [join(typescript, "bin/tsc"), "-p", project]);
   if (modules.ok) await buildAllValidators();
+  copySwaggerUi();
   return [modules, await kernels];
 }
 
 // `npx` in a clone runs `prepare` without showing its output, and a failure there would break npm's cache for this clone.
 if (process.env.npm_lifecycle_event === "prepare" && process.env.npm_command === "exec") process.exit(0);
-const typescript = findTypescript();
+const typescript = findPackage("typescript");
+const swaggerUi = findPackage("swagger-ui-dist");
 const results = await stage("compiling", compile);
 for (const { output } of results) process.stderr.write(output);
 process.exit(results.every(({ ok }) => ok) ? 0 : 1);

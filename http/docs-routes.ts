@@ -1,10 +1,9 @@
-import { createRequire } from "node:module";
-import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { type Reply, wholeReply } from "./reply.js";
 import { defineRoute, type Route } from "./route.js";
 
-/** Files of swagger-ui-dist that the page needs; nothing comes from elsewhere. */
+/** Files of swagger-ui that the page needs, which the build puts beside this module (.ci/build.mjs); nothing comes from elsewhere. */
 const ASSETS = {
   "swagger-ui.css": "text/css; charset=utf-8",
   "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
@@ -45,8 +44,8 @@ export function docsRoutes(): Route[] {
   const asset = async (name: keyof typeof ASSETS): Promise<Reply> => {
     let reply = kept.get(name);
     if (reply === undefined) {
-      const folder = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
-      reply = wholeReply(await readWholeFile(nodeFileSystem, `${folder}/${name}`), ASSETS[name], true);
+      const path = fileURLToPath(new URL(`./swagger-ui/${name}`, import.meta.url));
+      reply = wholeReply(await readWholeFile(nodeFileSystem, path), ASSETS[name], true);
       kept.set(name, reply);
     }
     return reply;

@@ -28,6 +28,11 @@ function compiledModules(): string[] {
     .map((path) => `dist/${path.replace(/(\.d)?\.ts$/, ".js")}`);
 }
 
+const SWAGGER_UI = [
+  ...["LICENSE", "NOTICE", "favicon-32x32.png", "swagger-ui.css", "swagger-ui-bundle.js"],
+  "swagger-ui-bundle.js.LICENSE.txt",
+];
+
 interface Packed {
   filename: string;
   files: { path: string; mode: number }[];
@@ -42,10 +47,18 @@ async function pack(folder: string): Promise<Packed> {
   return packed as Packed;
 }
 
-/** @returns why the registry could not be asked, undefined when the package is installed */
+/** As README.md says. @returns why the registry could not be asked, undefined when the package is installed */
 async function install(tarball: string, folder: string): Promise<string | undefined> {
   writeFileSync(join(folder, "package.json"), "{}");
-  const args = ["install", tarball, "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+  const args = [
+    "install",
+    "--ignore-scripts",
+    tarball,
+    "--prefer-offline",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+  ];
   try {
     await run("npm", args, { cwd: folder, env: environment });
     return undefined;
@@ -64,6 +77,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const wanted = [
     ...others,
     "dist/workers/artefacts/kernels.wasm",
+    ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
     "http/check-node.mjs",
     "http/inspection-service.mjs",
     ...compiledModules(),
@@ -83,6 +97,13 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
       [],
       "no tool came with it",
     );
+    const query = await run("npm", ["query", ":attr(scripts, [install]), :attr(scripts, [postinstall])"], {
+      cwd: folder,
+      env: environment,
+    });
+    const scripted = (JSON.parse(query.stdout) as { name: string }[]).map(({ name }) => name);
+    // Of the old build of uWebSockets.js, which works without them; nothing else that is installed has a script to run.
+    t.same(scripted.sort(), ["bufferutil", "utf-8-validate"]);
     const help = await run("npx", ["inspection-service", "--help"], { cwd: folder, env: environment });
     t.match(help.stdout, /^Usage: inspection-service/);
 
@@ -103,6 +124,7 @@ async function servesRun(t: Test, script: string): Promise<void> {
   t.teardown(() => service.dispose());
   const get = (path: string) => fetch(`http://127.0.0.1:${service.port}${path}`);
   t.equal((await get("/livez")).status, 200);
+  t.equal((await get("/docs/swagger-ui-bundle.js")).status, 200);
   const newest = async () => {
     const list = (await (await get("/runs")).json()) as { runs: { id: string; status: string }[] };
     return list.runs[0];
