@@ -230,6 +230,13 @@ export const SERVE_OPTIONS = {
     FRONT_CHOICES,
     "auto",
   ),
+  "max-connections": integer<number | null>(
+    "connections of HTTP clients at a time; one address may have three quarters of them",
+    1,
+    1_000_000,
+    null,
+    "what the limit of descriptors leaves",
+  ),
   "tls-cert": path("certificate chain in PEM: serves HTTPS; needs --tls-key", null),
   "tls-key": path("private key in PEM of --tls-cert", null),
   durability: choice("when a message is acknowledged", ["full", "interval", "none"], "full"),

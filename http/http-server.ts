@@ -11,6 +11,8 @@ export interface HttpServerOptions {
   log: ServiceLog;
   /** Undefined: plain HTTP. */
   tls?: TlsFiles | undefined;
+  /** Connections at a time, of all clients; undefined: any number. */
+  maxConnections?: number | undefined;
   /** What whole answers that clients do not read may hold together; for tests. */
   heldBodyBytes?: number;
   /** The package to take uWebSockets.js from; for tests. */

@@ -6,6 +6,7 @@ import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, KEEP_ALIVE_LINES } from "./http-server.js";
 import type { FrontFigures } from "./metrics.js";
+import { boundConnections } from "./node-connections.js";
 import { NodeWriter } from "./node-writer.js";
 import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
@@ -56,6 +57,7 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
         });
   // Without a bound of their number: node:http leaves out those beyond it, a second Content-Length among them. HEAD_BYTES bounds them.
   server.maxHeadersCount = 0;
+  boundConnections(server, options);
   const connections = new Connections(options);
   const take = (request: IncomingMessage, response: ServerResponse) => connections.take(request, response);
   server.on("request", take);

@@ -67,6 +67,12 @@ export class RequestLog {
     });
   }
 
+  /** @param open connections that there are */
+  connectionRefused(address: string, open: number): void {
+    const message = "a connection was refused: too many are open (--max-connections)";
+    this.#counted.write({ level: "warn", kind: "connection", address, message, fields: () => ({ open }) });
+  }
+
   /** Writes what was counted until now. */
   flush(): void {
     this.#counted.flush();

@@ -333,6 +333,11 @@ export class RequestPipeline {
     this.#log.answeredByServer(status, traceId, cause, address);
   }
 
+  /** Told by a server that closes a new connection at once. */
+  connectionRefused(address: string, open: number): void {
+    this.#log.connectionRefused(address, open);
+  }
+
   /** Told by a server that cannot send an answer. */
   sendingFailed(error: unknown, incoming: IncomingRequest, traceId: string): void {
     this.#log.trouble(incoming, traceId, { level: "error", message: "sending a response failed", error });

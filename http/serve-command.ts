@@ -13,6 +13,7 @@ import { ApiKeys } from "./api-keys.js";
 import type { ServeOptions } from "./command-options.js";
 import { CrossOrigin } from "./cross-origin.js";
 import { unmarkStore } from "./demo-store.js";
+import { roomForConnections } from "./descriptor-room.js";
 import type { TlsFiles } from "./http-server.js";
 import { readKeyFile, watchKeys } from "./key-file.js";
 import { readPemFile } from "./pem-file.js";
@@ -76,6 +77,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
+    maxConnections: mostConnections(options["max-connections"], log),
     artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism(), descriptorLimit()),
     tls,
     baseUrl: options["base-url"],
@@ -146,6 +148,18 @@ function environmentWarnings(): string[] {
 
 function allowedHosts(options: ServeOptions): Promise<AllowedHosts> {
   return knownHosts({ host: options.host, baseUrl: options["base-url"], further: options["allowed-host"] });
+}
+
+/** What is asked for, or as many as there is room for. */
+function mostConnections(wanted: number | null, log: ServiceLog): number {
+  const limit = descriptorLimit();
+  const room = roomForConnections(limit);
+  if (limit === null || wanted === null || wanted <= room) return wanted ?? room;
+  log.warn(
+    { max_connections: wanted, descriptors: limit },
+    `--max-connections: the limit of descriptors leaves ${room}`,
+  );
+  return room;
 }
 
 function isLoopback(host: string): boolean {

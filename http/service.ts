@@ -47,6 +47,8 @@ export interface ServiceOptions {
   front: FrontChoice;
   host: string;
   port: number;
+  /** Of HTTP clients at a time. */
+  maxConnections?: number | undefined;
   /** Threads of the artefact pool. */
   artefactThreads: number;
   /** Undefined: plain HTTP. */
@@ -232,7 +234,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onReadDamage: (error) => readDamage.note(error),
       onShortage: (error) => shortage.note(error),
     });
-    const listening = await startFront(options.front, { host, port: options.port, tls, pipeline, log });
+    const listening = await startFront(options.front, {
+      ...{ host, port: options.port, maxConnections: options.maxConnections },
+      ...{ tls, pipeline, log },
+    });
     server = listening;
     const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listening.port}`;
     log.info({ front: listening.label, url }, "HTTP is served");

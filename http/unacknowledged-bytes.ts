@@ -11,7 +11,9 @@ export interface Peer {
 const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 // Slot, local address and port, the other end's, state, then what was written and is not acknowledged (proc(5), /proc/net/tcp).
-const LINE = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/gm;
+const LINE = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]{2}) ([0-9A-F]{8}):/gm;
+
+const ESTABLISHED = "01";
 
 /**
  * Of each TCP connection on this machine, how many bytes were written that the other end has not acknowledged: what the system keeps to
@@ -29,7 +31,7 @@ export class UnacknowledgedBytes {
       } catch {
         continue;
       }
-      for (const [, localPort, address, port, queued] of text.matchAll(LINE)) {
+      for (const [, localPort, address, port, , queued] of text.matchAll(LINE)) {
         table.set(`${localPort} ${address} ${port}`, Number.parseInt(queued as string, 16));
       }
     }
@@ -43,12 +45,25 @@ export class UnacknowledgedBytes {
   }
 }
 
+/** How many connections the system has on a local port that neither side has closed, by the other end's address as `hexAddress` writes it. */
+export async function openConnections(localPort: number): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const path of TABLES) {
+    const text = Buffer.from(await readToEnd(nodeFileSystem, path)).toString("latin1");
+    for (const [, port, address, , state] of text.matchAll(LINE)) {
+      if (state !== ESTABLISHED || port !== hexPort(localPort)) continue;
+      counts.set(address as string, (counts.get(address as string) ?? 0) + 1);
+    }
+  }
+  return counts;
+}
+
 function hexPort(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, "0");
 }
 
 /** In words of 32 bits, each in the byte order of the machine: little-endian wherever Node runs but on s390x, where nothing is found. */
-function hexAddress(address: string): string {
+export function hexAddress(address: string): string {
   const bytes = Buffer.from(ipaddr.parse(address.replace(/%.*$/, "")).toByteArray());
   return bytes.swap32().toString("hex").toUpperCase();
 }

@@ -21,6 +21,11 @@ export interface UwsApp {
   any(pattern: string, handler: UwsHandler): UwsApp;
   listen(host: string, port: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
   listen(host: string, port: number, options: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
+  /**
+   * Calls back with 1 for each connection that is there, which may be closed at once, and with -1 when it is gone. The build of 2023 has no such
+   * method.
+   */
+  filter?(onConnection: (response: UwsResponse, change: number) => void): UwsApp;
   /** Closes all sockets, those that listen too. */
   close(): UwsApp;
 }

@@ -8,7 +8,8 @@ import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import { statusLine } from "./status-lines.js";
 import { readSlice, SliceMemory } from "./stream-slices.js";
 import { TRACE_ID_DIGITS } from "./trace-id.js";
-import type { UwsApp, UwsBuild, UwsListenSocket, UwsRequest, UwsResponse } from "./uws-binary.js";
+import type { UwsApp, UwsBuild, UwsRequest, UwsResponse } from "./uws-binary.js";
+import { UwsListening } from "./uws-listening.js";
 
 /** An answer of so many bytes finds room in any socket. */
 const LAST_BYTES = 16 * 1024;
@@ -24,21 +25,18 @@ export async function startUwsServer(options: HttpServerOptions, { uws, version 
   // Of most requests the method need not be asked for, which costs as much as the path.
   app.get("/*", (response, request) => serve(response, request, "GET", options, sender));
   app.any("/*", (response, request) => serve(response, request, request.getCaseSensitiveMethod(), options, sender));
-  const socket = await new Promise<UwsListenSocket | false>((resolve) => {
-    // Exclusive: without it a second service could share the port and take half of the requests.
-    app.listen(options.host, options.port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, resolve);
-  });
-  if (socket === false) {
+  const listening = await UwsListening.start(app, uws, options);
+  if (listening === undefined) {
     app.close();
     throw cannotListen(options, "it is in use, not permitted, or not an address of this machine");
   }
   let closed: Promise<void> | undefined;
   return {
-    port: uws.us_socket_local_port(socket),
+    port: listening.port,
     label: `uWebSockets.js ${version}`,
     figures: () => ({ openRequests: sender.exchanges.size, heldBytes: sender.held.bytes }),
     close(graceMs) {
-      closed ??= drain(app, sender, graceMs, () => uws.us_listen_socket_close(socket));
+      closed ??= drain(app, sender, graceMs, () => listening.close());
       return closed;
     },
   };

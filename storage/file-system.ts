@@ -616,13 +616,14 @@ function wrapped(operation: string, path: string, error: unknown): FileSystemErr
   return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
 }
 
-/** Descriptors that this process may have open at a time (`ulimit -n`); null where the system does not say. Blocking. */
+/** Descriptors that this process may have open at a time (`ulimit -n`); null without a limit, or where the system does not say. Blocking. */
 export function descriptorLimit(): number | null {
   try {
-    const match = /^Max open files\s+(\d+)/m.exec(fs.readFileSync("/proc/self/limits", "utf8"));
-    return match === null ? null : Number(match[1]);
+    return Number(/^Max open files\s+(\d+)/m.exec(fs.readFileSync("/proc/self/limits", "utf8"))?.[1]) || null;
   } catch {
-    return null;
+    // Not on Linux.
+    const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
+    return Number(userLimits?.open_files?.soft) || null;
   }
 }
 

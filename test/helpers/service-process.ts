@@ -25,6 +25,8 @@ export interface ProcessOptions {
   binary?: string;
   /** Descriptors that it may have open; default: TEST_DESCRIPTOR_LIMIT. */
   descriptorLimit?: string;
+  /** A command that starts the process, such as prlimit with its options. */
+  wrap?: readonly string[];
   /** An open file in place of the pipe that `stderr` comes from. */
   stderrFd?: number;
 }
@@ -108,7 +110,9 @@ export class ServiceProcess {
     if (!args.includes("--data")) args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
     const program = [options.script ?? MAIN, ...args];
-    this.#child = spawn(...limited(options.binary ?? process.execPath, program, options.descriptorLimit), {
+    const [binary, parts] = limited(options.binary ?? process.execPath, program, options.descriptorLimit);
+    const command = [...(options.wrap ?? []), binary, ...parts];
+    this.#child = spawn(command[0] as string, command.slice(1), {
       env: cleanEnvironment(options.environment),
       stdio: ["ignore", "pipe", options.stderrFd ?? "pipe"],
     });
