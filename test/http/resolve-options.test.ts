@@ -25,6 +25,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "cors-origin": [],
     "base-url": undefined,
     front: "auto",
+    "max-connections": null,
     "tls-cert": null,
     "tls-key": null,
     durability: "full",
