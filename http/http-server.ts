@@ -21,6 +21,17 @@ export interface HttpServerOptions {
   stallClock?: StallClock;
 }
 
+/**
+ * What TLS 1.2 may use: keys that are agreed on for one connection, and ciphers that authenticate what they encrypt. No key exchange by RSA, no CBC.
+ * TLS 1.3 has nothing else.
+ */
+export const TLS_CIPHERS = [
+  ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
+  ...["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"],
+  ...["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"],
+  ...["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256"],
+].join(":");
+
 /** Files in PEM. */
 export interface TlsFiles {
   certPath: string;

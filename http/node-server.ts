@@ -4,7 +4,14 @@ import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../storage/file-system.js";
 import { errorReply } from "./error-reply.js";
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, KEEP_ALIVE_LINES } from "./http-server.js";
+import {
+  cannotListen,
+  type HttpServer,
+  type HttpServerOptions,
+  IDLE_MS,
+  KEEP_ALIVE_LINES,
+  TLS_CIPHERS,
+} from "./http-server.js";
 import type { FrontFigures } from "./metrics.js";
 import { boundConnections } from "./node-connections.js";
 import { NodeWriter } from "./node-writer.js";
@@ -33,6 +40,9 @@ const WAITING_REQUESTS_LIMIT = 2_000;
 /** How often a closing server ends connections that have become idle. */
 const DRAIN_POLL_MS = 10;
 
+/** Of a client that does not go on with its TLS handshake: as long as a head may take. */
+const NODE_TLS = { ciphers: TLS_CIPHERS, minVersion: "TLSv1.2", handshakeTimeout: HEAD_MS } as const;
+
 /** Serves the pipeline on node:http, or node:https. @param label what to call it @throws HttpServerError when the address is taken */
 export async function startNodeServer(options: HttpServerOptions, label: string): Promise<HttpServer> {
   const { tls, host, port } = options;
@@ -52,6 +62,7 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
       ? createServer(settings)
       : createTlsServer({
           ...settings,
+          ...NODE_TLS,
           cert: Buffer.from(await readWholeFile(nodeFileSystem, tls.certPath)),
           key: Buffer.from(await readWholeFile(nodeFileSystem, tls.keyPath)),
         });
@@ -64,6 +75,8 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
   // With a listener, node:http leaves it to us whether the body is asked for, and an expectation it does not know is no error.
   server.on("checkContinue", take);
   server.on("checkExpectation", take);
+  // Of a handshake that fails or does not come to its end: node:https would leave it open.
+  server.on("tlsClientError", (_, socket) => socket.destroy());
   server.on("clientError", (error, socket) => connections.refuse(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(cannotListen(options, error.message)));

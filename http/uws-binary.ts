@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 /** What the front uses of uWebSockets.js; the same in all builds. The packages' own types cannot be relied on: each is optional. */
 export interface UwsModule {
   App(): UwsApp;
-  SSLApp(options: { cert_file_name: string; key_file_name: string }): UwsApp;
+  SSLApp(options: { cert_file_name: string; key_file_name: string; ssl_ciphers: string }): UwsApp;
   LIBUS_LISTEN_EXCLUSIVE_PORT: number;
   us_listen_socket_close(socket: UwsListenSocket): void;
   us_socket_local_port(socket: UwsListenSocket): number;

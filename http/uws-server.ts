@@ -1,5 +1,12 @@
 import { HeldBodies } from "./held-bodies.js";
-import { cannotListen, type HttpServer, type HttpServerOptions, KEEP_ALIVE_LINES } from "./http-server.js";
+import {
+  cannotListen,
+  type HttpServer,
+  type HttpServerOptions,
+  KEEP_ALIVE_LINES,
+  TLS_CIPHERS,
+  type TlsFiles,
+} from "./http-server.js";
 import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "./reply.js";
 import { RequestHeaders } from "./request-headers.js";
 import { type IncomingRequest, requestTraceId } from "./request-pipeline.js";
@@ -20,7 +27,7 @@ const DRAIN_POLL_MS = 10;
 /** Serves the pipeline on uWebSockets.js. @throws HttpServerError when the address is taken */
 export async function startUwsServer(options: HttpServerOptions, { uws, version }: UwsBuild): Promise<HttpServer> {
   const { tls } = options;
-  const app = tls === undefined ? uws.App() : uws.SSLApp({ cert_file_name: tls.certPath, key_file_name: tls.keyPath });
+  const app = tls === undefined ? uws.App() : uws.SSLApp(sslOptions(tls));
   const sender = new Sender(options);
   // Of most requests the method need not be asked for, which costs as much as the path.
   app.get("/*", (response, request) => serve(response, request, "GET", options, sender));
@@ -40,6 +47,11 @@ export async function startUwsServer(options: HttpServerOptions, { uws, version 
       return closed;
     },
   };
+}
+
+/** The library itself takes TLS 1.2 and newer only. */
+function sslOptions({ certPath, keyPath }: TlsFiles) {
+  return { cert_file_name: certPath, key_file_name: keyPath, ssl_ciphers: TLS_CIPHERS };
 }
 
 async function drain(app: UwsApp, sender: Sender, graceMs: number, stopListening: () => void): Promise<void> {
