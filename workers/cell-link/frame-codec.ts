@@ -92,7 +92,7 @@ export interface Frame {
 /** What breaks the table; after it the stream cannot be trusted. `params`: field, value, allowed. */
 export type BadFrame = Refusal<"bad_frame">;
 
-function badFrame(field: string, value: string | number, allowed: string): BadFrame {
+export function badFrame(field: string, value: string | number, allowed: string): BadFrame {
   return {
     code: "bad_frame",
     message: `${field} of a frame is ${value}: allowed is ${allowed}`,

@@ -4,6 +4,7 @@ import type { Refusal } from "../../core/refusal.js";
 import { boundedRefusal } from "./bounded-refusal.js";
 import {
   type BadFrame,
+  badFrame,
   encodeFrame,
   type Frame,
   FrameParser,
@@ -13,8 +14,9 @@ import {
 import { readHello } from "./hello.js";
 import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
 import type { Transport } from "./link-places.js";
-import type { IncomingMessage, MessageIntake, ProducerProgress } from "./message-intake.js";
+import type { MessageIntake, ProducerProgress } from "./message-intake.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
+import { TakenMessage } from "./taken-message.js";
 
 /** What a session needs of the server that accepted it. */
 export interface SessionHost {
@@ -287,7 +289,12 @@ export class LinkSession {
     }
     const producer = intake.unavailable === null ? intake.producer(hello.producer) : undefined;
     if (producer === undefined) {
-      this.refuseConnection(unavailable(intake.unavailable ?? "the service knows too many producers already"));
+      this.refuseConnection(
+        unavailable(
+          intake.unavailable ??
+            "the service knows too many producer names already: `inspection-service producers` lists and removes them",
+        ),
+      );
       return;
     }
     this.#producer = producer;
@@ -460,46 +467,6 @@ export class LinkSession {
     this.#phase = "closed";
     this.#host.ended(this);
   }
-}
-
-/** A message on its way to its commit. */
-class TakenMessage implements IncomingMessage {
-  readonly producer: ProducerProgress;
-  readonly sequence: number;
-  readonly instance: string | null;
-  readonly body: Uint8Array;
-  readonly payload: Uint8Array;
-  /** What it counts in memory. */
-  readonly bytes: number;
-  readonly #settle: (message: TakenMessage, refusal: Refusal | null) => void;
-
-  constructor(
-    producer: ProducerProgress,
-    { sequence, body, payload }: Frame,
-    instance: string | null,
-    bytes: number,
-    settle: (message: TakenMessage, refusal: Refusal | null) => void,
-  ) {
-    this.producer = producer;
-    this.sequence = sequence;
-    this.instance = instance;
-    this.body = body;
-    this.payload = payload;
-    this.bytes = bytes;
-    this.#settle = settle;
-  }
-
-  onCommitted(refusal: Refusal | null): void {
-    this.#settle(this, refusal);
-  }
-}
-
-function badFrame(field: string, value: string | number, allowed: string): Refusal<"bad_frame"> {
-  return {
-    code: "bad_frame",
-    message: `${field} of a frame is ${value}: allowed is ${allowed}`,
-    params: { field, value, allowed },
-  };
 }
 
 export function unavailable(message: string): Refusal<"unavailable"> {

@@ -5,6 +5,7 @@ import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { type MessageRefusedError, ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FakeLinkServer } from "../../helpers/fake-link-server.js";
+import { listOf } from "../../helpers/list-of.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -105,7 +106,7 @@ t.test("goes on behind what an earlier process sent, with run ids above the serv
   t.ok(client.nextRunId() > first);
   await early;
   await client.close();
-  t.match(server.hellos, [{ protocol: 1, producer: "test-1", instance: /^[0-9a-f-]{36}$/, token: "secret" }]);
+  t.match(server.hellos, listOf({ protocol: 1, producer: "test-1", instance: /^[0-9a-f-]{36}$/, token: "secret" }));
   t.equal(server.messages[0]?.sequence, 42, "sent before the welcome, numbered after it");
 });
 

@@ -7,6 +7,7 @@ import { nodeFileSystem } from "../../../storage/file-system.js";
 import { Log } from "../../../storage/log.js";
 import { isKnownRecordType } from "../../../storage/record-index.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { listOf } from "../../helpers/list-of.js";
 import { RawProducer } from "../../helpers/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
 
@@ -61,7 +62,7 @@ t.test("names that are long unused make room for new ones, and only when there i
   await (await later.connect("new")).accept(component("new"));
   t.match(
     later.lines.filter(({ message }) => /long unused/.test(message)),
-    [{ fields: { count: 100, first: "old-0" } }],
+    listOf({ fields: { count: 100, first: "old-0" } }),
   );
   t.match((await later.connect("new-2")).welcome, { committed: 0 });
   await kept.accept(component("kept"));
