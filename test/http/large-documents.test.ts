@@ -34,8 +34,15 @@ function createRun(cell: RecordedCell, findingsBytes: number): string {
   const fields = { programId: PROGRAM_ID, programName: "Weld seam", robotId: null, serialNumber: "A", revision: 1 };
   const step = { type: "cl_sweep" as const, name: randomText(random), params: { a: 1 } };
   cell.apply(timeUs, { kind: "run_created", runId, ...fields, metadata: { a: 1 }, traceId: null, steps: [step] });
-  const event = { ...EVENT, id: `${runId.slice(0, -4)}0e0e`, name: "ProgramStarted" as const, timeUs };
-  const deliveries = [{ id: `${runId.slice(0, -4)}d0d0`, webhookId: WEBHOOK.id, onFailureMode: "WARN" as const }];
+  const event = {
+    ...EVENT,
+    id: `${runId.slice(0, 24)}0e0e${runId.slice(28)}`,
+    name: "ProgramStarted" as const,
+    timeUs,
+  };
+  const deliveries = [
+    { id: `${runId.slice(0, 24)}d0d0${runId.slice(28)}`, webhookId: WEBHOOK.id, onFailureMode: "WARN" as const },
+  ];
   cell.apply(++timeUs, { kind: "run_started", runId, event: { ...event, deliveries } });
   for (let bytes = 0; bytes < findingsBytes; bytes += 25_000) cell.apply(++timeUs, ...findings(runId));
   return runId;
