@@ -114,7 +114,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
   }
   t.strictSame(
     readdirSync(folder).sort(),
-    ["misspelt.json", "not-json.json", "token"],
+    ["misspelt.json", "not-json.json", "token", "zeros"],
     "nothing was made before the options were right",
   );
 });
