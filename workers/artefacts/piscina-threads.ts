@@ -24,22 +24,18 @@ export interface NumberedTask {
   message: unknown;
 }
 
-/** Has a thread start, and do nothing. */
-const NO_TASK: NumberedTask = { number: 0, message: null };
-
 interface Begun {
   begun: number;
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`. All start at once, and stay: later there may be no descriptors or memory for one.
+ * Threads of a module whose default export is a `threadTask`. They start as tasks come, and stay.
  *
  * @param onStrayError told of an error of a thread that has no task: what a task left behind, say
  */
 export function startThreads(moduleUrl: URL, count: number, onStrayError: (error: Error) => void): Threads {
   const piscina = new Piscina({
     filename: moduleUrl.href,
-    // With any that it keeps by itself, one that fails as it starts would be started again and again.
     minThreads: 0,
     maxThreads: count,
     idleTimeout: Number.POSITIVE_INFINITY,
@@ -54,8 +50,6 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
   piscina.on("message", ({ begun }: Begun) => waiting.get(begun)?.());
   // An error event that nobody listens to would end the process.
   piscina.on("error", onStrayError);
-  // Each has a thread of its own, as none is there. One that does not start now may with a later task.
-  for (let thread = 0; thread < count; thread++) piscina.run(NO_TASK).catch(() => {});
   return {
     async run(message, { signal, onBegun, transfer = [] }) {
       const number = ++lastNumber;
@@ -72,8 +66,7 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
 
 /** What a module of threads exports as its default. */
 export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: NumberedTask) => Promise<A> {
-  return async ({ number, message }) => {
-    if (message === null) return undefined as A;
+  return ({ number, message }) => {
     parentPort?.postMessage({ begun: number } satisfies Begun);
     return run(message as M);
   };
