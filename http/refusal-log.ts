@@ -5,7 +5,7 @@ import type { ServiceLog } from "./service-log.js";
 /** Between two lines of one kind and address. */
 const WINDOW_MS = 10_000;
 
-/** Kinds and addresses that are told apart; further addresses share one line of each kind. So 20,000 lines a day and address pair at most. */
+/** Kinds and addresses that are told apart; further addresses share one line of each kind. */
 const TOLD_APART = 100;
 
 export interface RefusalLine {
@@ -80,18 +80,17 @@ export class RefusalLog {
   }
 
   #endWindows(): void {
-    this.#timer = undefined;
     const nowMs = this.#nowMs();
-    for (const [key, { endMs, count, line }] of this.#windows) {
-      if (endMs > nowMs) {
-        this.#timer = this.#timers.set(() => this.#endWindows(), endMs - nowMs);
-        return;
-      }
+    for (const [key, { endMs, count, line }] of [...this.#windows]) {
+      // The others began later.
+      if (endMs > nowMs) break;
       this.#windows.delete(key);
       if (line === undefined) continue;
       this.#begin(key);
       this.#write(line, { ...line.fields, count });
     }
+    const [next] = this.#windows.values();
+    this.#timer = next && this.#timers.set(() => this.#endWindows(), next.endMs - nowMs);
   }
 }
 

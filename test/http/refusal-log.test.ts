@@ -59,6 +59,15 @@ t.test("of one kind and address there is a line at once, then one in ten seconds
   t.same(lines, [line("/f", "10.0.0.7")], "and who begins again is told at once");
 });
 
+t.test("however long who is refused goes on, one timer waits", async (t) => {
+  const { timers, refuse } = refusalLog();
+  for (let second = 0; second < 200; second++) {
+    for (const address of ["10.0.0.7", "10.0.0.8", "10.0.0.9"]) refuse("401", address, "/");
+    timers.advance(1_000);
+    t.equal(timers.armed, 1);
+  }
+});
+
 t.test("an address is shown as people write it", async (t) => {
   const { lines, refuse } = refusalLog();
   refuse("404", "::ffff:10.1.2.3", "/");
