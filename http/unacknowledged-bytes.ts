@@ -25,13 +25,7 @@ export class UnacknowledgedBytes {
   async refresh(): Promise<void> {
     const table = new Map<string, number>();
     for (const path of TABLES) {
-      let text: string;
-      try {
-        text = Buffer.from(await readToEnd(nodeFileSystem, path)).toString("latin1");
-      } catch {
-        continue;
-      }
-      for (const [, localPort, address, port, , queued] of text.matchAll(LINE)) {
+      for (const [, localPort, address, port, , queued] of (await readTable(path)).matchAll(LINE)) {
         table.set(`${localPort} ${address} ${port}`, Number.parseInt(queued as string, 16));
       }
     }
@@ -49,13 +43,21 @@ export class UnacknowledgedBytes {
 export async function openConnections(localPort: number): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const path of TABLES) {
-    const text = Buffer.from(await readToEnd(nodeFileSystem, path)).toString("latin1");
-    for (const [, port, address, , state] of text.matchAll(LINE)) {
+    for (const [, port, address, , state] of (await readTable(path)).matchAll(LINE)) {
       if (state !== ESTABLISHED || port !== hexPort(localPort)) continue;
       counts.set(address as string, (counts.get(address as string) ?? 0) + 1);
     }
   }
   return counts;
+}
+
+/** Empty where there is none: not on Linux, or without IPv6. */
+async function readTable(path: string): Promise<string> {
+  try {
+    return Buffer.from(await readToEnd(nodeFileSystem, path)).toString("latin1");
+  } catch {
+    return "";
+  }
 }
 
 function hexPort(port: number): string {

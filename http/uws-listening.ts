@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from "node:net";
-import { nodeFileSystem, type StoreFile } from "../storage/file-system.js";
+import { fileURLToPath } from "node:url";
+import { descriptorLimit, nodeFileSystem, type StoreFile } from "../storage/file-system.js";
 import { type ConnectionBounds, connectionBounds, openDescriptors } from "./descriptor-room.js";
 import type { HttpServerOptions } from "./http-server.js";
 import { hexAddress, openConnections } from "./unacknowledged-bytes.js";
@@ -14,6 +15,10 @@ const LOOK_MS = 100;
  * queue of connections can hold are taken in one go, before anybody can look.
  */
 const KEPT_DESCRIPTORS = 48;
+/** What they are of: a file that is there. */
+const THIS_FILE = fileURLToPath(import.meta.url);
+/** Only Linux tells which connections there are. */
+const KNOWS_CONNECTIONS = process.platform === "linux";
 
 /**
  * Where uWebSockets.js listens, within the bounds of connections. A build that tells of each connection has those beyond them closed at once. That
@@ -88,14 +93,14 @@ export class UwsListening {
   async #bound(bounds: ConnectionBounds): Promise<void> {
     if (this.#app.filter !== undefined) {
       this.#app.filter((response, change) => this.#changed(response, change, bounds));
-      if (process.platform === "linux") this.#later(COUNT_MS, () => this.#countByAddress());
+      if (KNOWS_CONNECTIONS) this.#later(COUNT_MS, () => this.#countByAddress());
       return;
     }
     const before = await openDescriptors();
     if (before === null) return;
     this.#isLookedAt = true;
     await this.#keepDescriptors();
-    this.#later(LOOK_MS, () => this.#look(before + KEPT_DESCRIPTORS + bounds.total));
+    this.#later(LOOK_MS, () => this.#look(bounds.total, before + this.#kept.length));
   }
 
   #later(delayMs: number, work: () => Promise<void>): void {
@@ -109,7 +114,8 @@ export class UwsListening {
     const address = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
     const key = address === "" ? "" : hexAddress(address);
     const count = (this.#ofAddress.get(key) ?? 0) + 1;
-    if (this.#open <= total && (this.#open <= ofOneAddress || count <= ofOneAddress)) {
+    const hasRoom = !KNOWS_CONNECTIONS || this.#open <= ofOneAddress || count <= ofOneAddress;
+    if (this.#open <= total && hasRoom) {
       this.#ofAddress.set(key, count);
       return;
     }
@@ -118,22 +124,24 @@ export class UwsListening {
   }
 
   async #countByAddress(): Promise<void> {
-    try {
-      this.#ofAddress = this.#open === 0 ? new Map() : await openConnections(this.#port);
-    } catch {
-      // Nothing is known then: the bound of all connections holds all the same.
-      this.#ofAddress = new Map();
-    }
+    this.#ofAddress = this.#open === 0 ? new Map() : await openConnections(this.#port);
   }
 
-  /** @param most descriptors that may be open while connections are taken */
-  async #look(most: number): Promise<void> {
+  /**
+   * @param total connections at most
+   * @param before descriptors that were open without any connection
+   */
+  async #look(total: number, before: number): Promise<void> {
     let isOver: boolean;
-    let open: number | null = null;
+    let connections = total;
     try {
-      open = await openDescriptors();
-      // Those that are kept count also while they are given to the store: it may need them still.
-      isOver = open !== null && open + KEPT_DESCRIPTORS - this.#kept.length >= most;
+      const open = (await openDescriptors()) ?? 0;
+      // Without the store's files, which come and go, and stay: only connections are reason to close.
+      if (open < before + total) isOver = false;
+      else {
+        connections = sum((await openConnections(this.#port)).values());
+        isOver = connections >= total || open >= (descriptorLimit() ?? Number.POSITIVE_INFINITY) - KEPT_DESCRIPTORS;
+      }
     } catch {
       // None is left to look with.
       isOver = true;
@@ -142,7 +150,7 @@ export class UwsListening {
     if (isOver && this.#socket !== undefined) {
       this.#stopListening();
       this.#giveUpKept();
-      this.#options.pipeline.connectionRefused("", open ?? most);
+      this.#options.pipeline.connectionRefused("", connections);
     } else if (!isOver && this.#socket === undefined) {
       await this.#keepDescriptors();
       // The port may be another one's by now, or a descriptor missing: it is tried again.
@@ -153,7 +161,7 @@ export class UwsListening {
 
   async #keepDescriptors(): Promise<void> {
     try {
-      while (this.#kept.length < KEPT_DESCRIPTORS) this.#kept.push(await nodeFileSystem.open("/dev/null", "read"));
+      while (this.#kept.length < KEPT_DESCRIPTORS) this.#kept.push(await nodeFileSystem.open(THIS_FILE, "read"));
     } catch {
       // As many as there are.
     }
@@ -162,6 +170,10 @@ export class UwsListening {
   #giveUpKept(): void {
     for (const file of this.#kept.splice(0)) void file.close();
   }
+}
+
+function sum(counts: Iterable<number>): number {
+  return [...counts].reduce((total, count) => total + count, 0);
 }
 
 /** 0 when none can be had. */
