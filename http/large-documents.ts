@@ -1,6 +1,7 @@
 import { deserialize } from "node:v8";
 import { LRUCache } from "lru-cache";
 import type { RunState } from "../core/run-state.js";
+import { ServiceError } from "../core/service-errors.js";
 import type { NamedDelivery } from "../core/webhook-response.js";
 import type { EmittingRun } from "../storage/delivery-records.js";
 import type { View } from "../storage/view.js";
@@ -12,7 +13,7 @@ import { tagOfHash } from "./conditional-reply.js";
 import { type HashedBytes, jsonInTurns } from "./json-in-turns.js";
 import { jsonBytesReply, jsonReply, type Reply } from "./reply.js";
 import type { HandlerRequest } from "./route.js";
-import type { SharedWork, Turns } from "./shared-work.js";
+import { RETRY_AFTER_SECONDS, type SharedWork, type Turns } from "./shared-work.js";
 
 /** Stored bytes of a run whose answers the front's thread makes itself: in some three milliseconds. */
 const SMALL_BYTES = 128 * 1024;
@@ -161,7 +162,19 @@ export class LargeDocuments {
     const signal = AbortSignal.timeout(TASK_MS);
     const transfer = [task.body.buffer as ArrayBuffer];
     this.#threads ??= startThreads(THREAD, 1, this.#onStrayError);
-    const answer = await this.#threads.run(task, { signal, transfer, onBegun() {} });
-    return answer as Extract<DocumentAnswer, { name: T["name"] }>;
+    let hasBegun = false;
+    const onBegun = (): void => {
+      hasBegun = true;
+    };
+    try {
+      const answer = await this.#threads.run(task, { signal, transfer, onBegun });
+      return answer as Extract<DocumentAnswer, { name: T["name"] }>;
+    } catch (error) {
+      if (hasBegun) throw error;
+      // For want of a descriptor or of memory, say: it may start for the next one.
+      throw new ServiceError("unavailable", `no thread could begin the answer: ${(error as Error).message}`, {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
+    }
   }
 }

@@ -46,7 +46,8 @@ async function endAfterFailure(service: Service, log: ServiceLog, exitAfterMs: n
   if (exitAfterMs === 0) return;
   const message = `nothing is recorded any more: the service ends in ${exitAfterMs / 1000} s, for a supervisor to start it anew`;
   log.fatal({ cause }, message);
-  await setTimeout(exitAfterMs);
+  // A service that is ended meanwhile need not wait for it.
+  await setTimeout(exitAfterMs, undefined, { ref: false });
   end();
   // A disk that does not answer must not keep it from ending.
   await setTimeout(2 * STOP_GRACE_MS, undefined, { ref: false });

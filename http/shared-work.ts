@@ -6,7 +6,7 @@ import type { ThreadTurns } from "./thread-turns.js";
 const LIMIT_BYTES = 256 * 1024 * 1024;
 
 /** When a refused client may ask again: by then some of those before have had theirs. */
-const RETRY_AFTER_SECONDS = 2;
+export const RETRY_AFTER_SECONDS = 2;
 
 /** Long work, in turns with everything else of the thread. */
 export interface Turns {
