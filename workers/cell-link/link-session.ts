@@ -223,7 +223,7 @@ export class LinkSession {
       this.close();
       return;
     }
-    if (this.#claim?.granted === true && !this.#pauses.has("disk room")) this.#claimTicks++;
+    if (this.#claim?.granted === true && this.#pauses.size === 0) this.#claimTicks++;
     // A payload that trickles in holds its memory; that is harmless until others wait for it.
     if (this.#isPayloadSlow() && this.#host.budget.hasWaitingClaims) this.close();
   }

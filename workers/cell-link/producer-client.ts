@@ -97,7 +97,10 @@ export class ProducerClient {
   #socket: Socket | undefined;
   /** The service has welcomed the present connection. */
   #welcomed = false;
+  /** Connections that brought nothing, one after the other. */
   #failedAttempts = 0;
+  /** Another program sends under this name, as the last welcome showed. */
+  #isNameShared = false;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #keepAliveTimer: NodeJS.Timeout | undefined;
   #wroteSinceKeepAlive = false;
@@ -261,6 +264,8 @@ export class ProducerClient {
 
   #receive(socket: Socket, frame: Frame): void {
     if (socket !== this.#socket) return;
+    // Programs that share a name by mistake take the connection from each other: ever less often, also where they have nothing to send.
+    if (!this.#isNameShared && (frame.kind === "ack" || frame.kind === "pong")) this.#failedAttempts = 0;
     if (frame.kind === "ack") {
       this.#queue.acknowledge(frame.sequence);
       this.#answered();
@@ -296,8 +301,7 @@ export class ProducerClient {
     }
     if (lastRunId !== null && (this.#lastRunId === null || lastRunId > this.#lastRunId)) this.#lastRunId = lastRunId;
     this.#welcomed = true;
-    // Programs that share a name by mistake take the connection from each other: ever less often.
-    if (!isShared) this.#failedAttempts = 0;
+    this.#isNameShared = isShared;
     this.#keepAliveTimer = setInterval(() => this.#keepAlive(), this.#keepAliveMs);
     this.#options.onWelcome?.({ serviceVersion, committed, yours, lastRunId, acknowledgedLost });
     for (const waiting of this.#waitingForWelcome.splice(0)) waiting.resolve();
