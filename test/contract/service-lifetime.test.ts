@@ -126,7 +126,8 @@ t.test("serve goes on where nobody reads its stdout, or where that is full", asy
     await producer.close();
     t.equal(child.exitCode, null, "it goes on");
     child.kill("SIGTERM");
-    t.strictSame(await once(child, "close"), [0, null]);
+    // What it had to say on a full disk is lost; a pipe that nobody reads is a matter of its owner.
+    t.strictSame(await once(child, "close"), [stdout === "pipe" ? 0 : 1, null]);
     t.notMatch(log, /^\s+at /m);
   }
 });

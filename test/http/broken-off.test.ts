@@ -12,7 +12,7 @@ t.test("a body that is broken off is an error in the log, but for what is no fau
   const damage: unknown[] = [];
   const onReadDamage = (error: unknown) => damage.push(error);
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log, onReadDamage });
-  const request = { path: "/runs/x/files/y" } as IncomingRequest;
+  const request = { method: "GET", path: "/runs/x/files/y", remoteAddress: () => "" } as IncomingRequest;
   const damaged = new StorageError("capture_damaged", "a flipped bit");
   pipeline.brokenOff(new ServiceError("unavailable", "the capture was removed while it was read"), request, "t", 1);
   pipeline.brokenOff(damaged, request, "t", 2);

@@ -118,6 +118,9 @@ t.test("at the end what waits is written, and what fails ends it", async (t) => 
   t.equal(sink.attempts, before + 1, "tried once, not for ever");
 });
 
+/** At this level each refused request has a line of its own. */
+const EVERY_REQUEST = ["serve", "--log-level", "debug"];
+
 /** More lines than a pipe holds. */
 async function askForNothing(port: number): Promise<void> {
   const connection = await RawConnection.open(port);
@@ -133,7 +136,7 @@ for (const { name, environment } of frontsHere(t)) {
   t.test(`a disk that is full behind stderr keeps no answer and no end waiting (${name})`, async (t) => {
     const stderrFd = openSync("/dev/full", "w");
     t.teardown(() => closeSync(stderrFd));
-    const service = await ServiceProcess.start({ args: ["serve"], environment, stderrFd });
+    const service = await ServiceProcess.start({ args: EVERY_REQUEST, environment, stderrFd });
     t.teardown(() => service.dispose());
     await askForNothing(service.port);
     t.equal((await service.end()).code, 0);
@@ -147,7 +150,7 @@ for (const { name, environment } of frontsHere(t)) {
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     t.teardown(() => closeSync(reader));
     const stderrFd = openSync(path, "w");
-    const service = await ServiceProcess.start({ args: ["serve"], environment, stderrFd });
+    const service = await ServiceProcess.start({ args: EVERY_REQUEST, environment, stderrFd });
     closeSync(stderrFd);
     t.teardown(() => service.dispose());
     await askForNothing(service.port);
