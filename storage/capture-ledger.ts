@@ -10,7 +10,7 @@ export const RETENTION_SLICE_RUNS = 32;
 
 /** An ended run that keeps captured bytes. */
 export interface KeptCaptures {
-  /** Of the run; no two runs have the same, and it rises with the run's id. */
+  /** Of the run; no two runs have the same, and it rises with the run's id but where the store's clock was set back. */
   createdAtUs: number;
   completedAtUs: number;
   /** Bytes of the capture file; null where the record, of before retention, does not say. */
@@ -216,10 +216,15 @@ export class CaptureLedger {
   /**
    * The run to remove next: the oldest while there are more than `maximumBytes`, else the oldest that ended at `endedByUs` or before.
    * Null: that bound is off.
+   *
+   * @param lastTimeUs of the store's clock: runs that were created later are from before it was set back, and go before all that came since
    */
-  next(endedByUs: number | null, maximumBytes: number | null): KeptCaptures | undefined {
+  next(endedByUs: number | null, maximumBytes: number | null, lastTimeUs: number): KeptCaptures | undefined {
     if (this.runs === 0) return undefined;
-    if (maximumBytes !== null && this.#bytes > maximumBytes) return this.#run(this.#head);
+    if (maximumBytes !== null && this.#bytes > maximumBytes) {
+      const ahead = this.#lowerBound(lastTimeUs + 1);
+      return this.#run(ahead < this.#end ? ahead : this.#head);
+    }
     if (endedByUs === null) return undefined;
     // A run ends after it was created: behind the first that is too young, all are.
     for (let row = this.#head; row < this.#end && this.#at(row, 0) <= endedByUs; row++) {

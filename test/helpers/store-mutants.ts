@@ -591,7 +591,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/retention.js",
     find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
     replace:
-      "for (let kept; (kept = this.#ledger.next(null, this.#options.policy.bytes)) !== undefined; ) {\n" +
+      "for (let kept; (kept = this.#ledger.next(null, this.#options.policy.bytes, this.#options.lastTimeUs())) !== undefined; ) {\n" +
       "            const run = await this.#read(kept);\n" +
       "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
       "            break;\n        }\n" +

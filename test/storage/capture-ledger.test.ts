@@ -5,6 +5,9 @@ import { CaptureLedger, type KeptCaptures, RETENTION_SLICE_RUNS } from "../../st
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
 
+/** Later than all runs but those from before the clock was set back. */
+const NOW_US = 100_000;
+
 function keptRun(createdAtUs: number, more: Partial<KeptCaptures> = {}): KeptCaptures {
   const location = { segmentBase: 1, offset: createdAtUs * 8, length: 64 };
   return { createdAtUs, completedAtUs: createdAtUs + 10, bytes: 100, location, ...more };
@@ -13,12 +16,25 @@ function keptRun(createdAtUs: number, more: Partial<KeptCaptures> = {}): KeptCap
 t.test("by bytes the oldest goes first, whichever ended first", async (t) => {
   const ledger = new CaptureLedger({ keepsRuns: true });
   for (const createdAtUs of [30, 10, 20]) ledger.keep(keptRun(createdAtUs));
-  t.equal(ledger.next(null, 300), undefined, "as many as allowed");
-  t.match(ledger.next(null, 299), { createdAtUs: 10, bytes: 100, location: { offset: 80 } });
+  t.equal(ledger.next(null, 300, NOW_US), undefined, "as many as allowed");
+  t.match(ledger.next(null, 299, NOW_US), { createdAtUs: 10, bytes: 100, location: { offset: 80 } });
   ledger.removed(10, "a", 50);
   t.match(ledger, { bytes: 200, runs: 2, oldestCreatedAtUs: 20 });
-  t.equal(ledger.next(null, 200), undefined);
-  t.match(ledger.next(null, 1), { createdAtUs: 20 });
+  t.equal(ledger.next(null, 200, NOW_US), undefined);
+  t.match(ledger.next(null, 1, NOW_US), { createdAtUs: 20 });
+});
+
+t.test("by bytes, runs from before the clock was set back go before all that came since", async (t) => {
+  const ledger = new CaptureLedger({ keepsRuns: true });
+  for (const createdAtUs of [10, NOW_US + 500, NOW_US + 600, NOW_US]) ledger.keep(keptRun(createdAtUs));
+  const order: (number | undefined)[] = [];
+  for (let runs = 4; runs > 0; runs--) {
+    const createdAtUs = ledger.next(null, 0, NOW_US)?.createdAtUs;
+    order.push(createdAtUs);
+    ledger.drop(createdAtUs ?? 0);
+  }
+  t.same(order, [NOW_US + 500, NOW_US + 600, 10, NOW_US]);
+  t.match(ledger, { runs: 0, bytes: 0 });
 });
 
 t.test("by age, what counts is the end, and a long run holds up no other", async (t) => {
@@ -27,11 +43,11 @@ t.test("by age, what counts is the end, and a long run holds up no other", async
   ledger.keep(keptRun(20));
   ledger.keep(keptRun(25, { completedAtUs: 41 }));
   ledger.keep(keptRun(40));
-  t.equal(ledger.next(29, null), undefined);
-  t.match(ledger.next(30, null), { createdAtUs: 20 });
+  t.equal(ledger.next(29, null, NOW_US), undefined);
+  t.match(ledger.next(30, null, NOW_US), { createdAtUs: 20 });
   ledger.drop(20);
-  t.equal(ledger.next(40, null), undefined);
-  t.match(ledger.next(41, null), { createdAtUs: 25 });
+  t.equal(ledger.next(40, null, NOW_US), undefined);
+  t.match(ledger.next(41, null, NOW_US), { createdAtUs: 25 });
   t.equal(ledger.bytes, 300);
 });
 
@@ -54,7 +70,7 @@ t.test(
     t.equal(ledger.forgetRuns(), 107);
     ledger.keep(keptRun(9));
     t.match(ledger, { bytes: 0, runs: 0, bytesUsed: 0 });
-    t.equal(ledger.next(10_000, null), undefined, "what is forgotten is never removed");
+    t.equal(ledger.next(10_000, null, NOW_US), undefined, "what is forgotten is never removed");
     const off = new CaptureLedger({ keepsRuns: false });
     off.keep(keptRun(2));
     t.equal(off.runs, 0, "nothing is kept when retention is off");
@@ -137,7 +153,7 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
           ? runs[0]
           : runs.find((run) => endedByUs !== null && run.completedAtUs <= endedByUs);
       queries++;
-      const found = [ledger.next(endedByUs, maximumBytes), ledger.bytes, ledger.runs, ledger.nextUnknown(-1)];
+      const found = [ledger.next(endedByUs, maximumBytes, NOW_US), ledger.bytes, ledger.runs, ledger.nextUnknown(-1)];
       const expected = [wanted, bytes, runs.length, runs.find((run) => run.bytes === null)];
       if (JSON.stringify(found) !== JSON.stringify(expected)) mismatches++;
     }

@@ -31,6 +31,8 @@ export interface RetentionOptions {
   timers: Timers;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
+  /** Of the store's clock. */
+  lastTimeUs(): number;
   /** Reads a consolidated record back. */
   read(location: RecordLocation): Promise<LogRecord>;
   /** Records that the run's captures are removed; gives the record's sequence number and time. Throws when it cannot be recorded now. */
@@ -208,13 +210,13 @@ export class Retention {
 
   /** Writes the tombstones of one slice, durably; false when nothing is due. */
   async #markSlice(): Promise<boolean> {
-    const { policy, wallUs, appendTombstone, whenDurable } = this.#options;
+    const { policy, wallUs, lastTimeUs, appendTombstone, whenDurable } = this.#options;
     const endedByUs = policy.days === null ? null : wallUs() - policy.days * DAY_US;
     let lastSequence = 0;
     let runs = 0;
     let recordBytes = 0;
     while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
-      const kept = this.#ledger.next(endedByUs, policy.bytes);
+      const kept = this.#ledger.next(endedByUs, policy.bytes, lastTimeUs());
       if (kept === undefined) break;
       const stored = await this.#read(kept);
       if (stored === undefined) continue;

@@ -60,6 +60,7 @@ export class Upkeep {
       ledger: state.captures,
       timers,
       wallUs,
+      lastTimeUs: () => state.lastTimeUs,
       read: (location) => this.#reader.read(location),
       appendTombstone: options.appendTombstone,
       whenDurable: (sequence) => log.whenDurable(sequence),

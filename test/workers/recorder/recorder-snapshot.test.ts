@@ -73,7 +73,7 @@ t.test("captures: rows and the runs removed last; without retention the rows are
   t.same([keeping.runs, keeping.bytes, keeping.oldestCreatedAtUs], [3, 400, 10]);
   t.same(keeping.unfinished(), ["a"]);
   t.match(keeping.nextUnknown(0), { createdAtUs: 11, bytes: null, location: { offset: 64 } });
-  t.match(keeping.next(20, null), { createdAtUs: 10, completedAtUs: 20, bytes: 100 });
+  t.match(keeping.next(20, null, Number.MAX_SAFE_INTEGER), { createdAtUs: 10, completedAtUs: 20, bytes: 100 });
   // It goes on: rows are added and dropped.
   keeping.keep({ createdAtUs: 50, completedAtUs: 60, bytes: 1, location: NOWHERE });
   keeping.drop(10);

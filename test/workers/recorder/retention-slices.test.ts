@@ -57,6 +57,7 @@ class Stage {
       ledger: this.ledger,
       timers: this.timers,
       wallUs: () => this.nowUs,
+      lastTimeUs: () => this.nowUs,
       read: async ({ offset }) => {
         const record = this.records.get(offset);
         if (record === undefined) throw new StorageError("record_damaged", "not any more");
