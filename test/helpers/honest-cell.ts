@@ -127,8 +127,8 @@ export class HonestCell {
   }
 
   async #read(dueMs: number): Promise<void> {
-    // One that has been served for a moment: what is acknowledged is stored, and the front shows it just behind that.
-    const newest = this.acknowledgedRuns.at(-4) ?? "";
+    // One of some seconds ago: what is acknowledged is stored, and the front shows it as soon as it has its turn.
+    const newest = this.acknowledgedRuns.at(-20) ?? "";
     const paths = ["/health", "/runs?limit=20", `/runs/${newest}`, `/runs/${newest}/quality-report`];
     const path = newest === "" ? "/health" : (paths[this.readMs.length % paths.length] as string);
     const { status } = await this.ask("GET", path);
