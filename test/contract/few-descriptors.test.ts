@@ -39,13 +39,11 @@ function produce(producer: ProducerClient) {
   return { runs, end };
 }
 
-/** A client that opens connections and says nothing, ever anew where they are closed. */
+/** Clients that open connections all at once and say nothing, ever anew where they are closed. */
 function idle(port: number) {
   const open = new Set<RawConnection>();
   let isOver = false;
-  const keepOpen = async (nth: number): Promise<void> => {
-    // The build of 2023 takes all that wait in one go, before it can look: not more at a time than it keeps back for the store.
-    await sleep(nth * 6);
+  const keepOpen = async (): Promise<void> => {
     while (!isOver) {
       try {
         const connection = await RawConnection.open(port);
@@ -58,7 +56,7 @@ function idle(port: number) {
       await sleep(300);
     }
   };
-  const clients = Array.from({ length: IDLE_CLIENTS }, (_, nth) => keepOpen(nth));
+  const clients = Array.from({ length: IDLE_CLIENTS }, keepOpen);
   return {
     async leave(): Promise<void> {
       isOver = true;

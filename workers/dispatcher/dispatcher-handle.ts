@@ -16,6 +16,8 @@ export interface DispatcherCallbacks {
 
 /** The dispatcher as the recorder sees it. */
 export interface DispatcherHandle {
+  /** Resolves when it has loaded all it needs, or has failed. Undefined: there is nothing to wait for. */
+  loaded?: Promise<void>;
   serving(port: number): void;
   deliver(jobs: DeliveryJob[]): void;
   /** One of them that waits for another need not any more. */
@@ -39,16 +41,19 @@ export function startDispatcher(
   });
   let isStopping = false;
   let hasEnded = false;
+  let endLoading = (): void => {};
+  const loaded = new Promise<void>((resolve) => (endLoading = resolve));
   const post = (message: RecorderToDispatcher): void => {
     if (!hasEnded) worker.postMessage(message);
   };
   const fail = (message: string): void => {
     if (hasEnded) return;
     hasEnded = true;
+    endLoading();
     if (!isStopping) callbacks.onFailure(message);
   };
   worker.on("message", (message: DispatcherToRecorder) => {
-    if (message.kind !== "reports") return;
+    if (message.kind === "loaded") return endLoading();
     for (const { attempt } of message.reports) if (attempt !== null) clock.observe(attempt.completedAtUs);
     callbacks.onReports(message.reports);
   });
@@ -60,6 +65,7 @@ export function startDispatcher(
     });
   });
   return {
+    loaded,
     serving: (port) => post({ kind: "serving", port }),
     deliver: (jobs) => post({ kind: "deliver", jobs, now: { timeUs: clock.tick(), atMs: monotonicMs() } }),
     begin: (deliveryId) => post({ kind: "begin", deliveryId }),

@@ -73,4 +73,6 @@ export type RecorderToDispatcher =
   /** Release all, cut short what still lasts after `graceMs`, end the thread. */
   | { kind: "stop"; graceMs: number };
 
-export type DispatcherToRecorder = { kind: "reports"; reports: DeliveryReport[] };
+export type DispatcherToRecorder =
+  /** All modules are loaded. */
+  { kind: "loaded" } | { kind: "reports"; reports: DeliveryReport[] };

@@ -78,6 +78,8 @@ port.on("message", (message: RecorderToDispatcher) => {
   }
 });
 
+send({ kind: "loaded" });
+
 async function stop(graceMs: number): Promise<void> {
   await dispatcher.stop(graceMs);
   flush();

@@ -416,6 +416,9 @@ export class Recorder implements MessageIntake {
       const port = await this.#link.listenOnTcp(cellListen.host, cellListen.port, cellToken);
       listening = { host: cellListen.host, port };
     }
+    // Before clients come: with all descriptors theirs it could not be loaded, and no event would be sent before the next start.
+    const loaded = this.#webhooks?.dispatcherLoaded;
+    if (loaded !== undefined) await loaded;
     this.#environment.send({
       kind: "ready",
       recovery: log.recovery,

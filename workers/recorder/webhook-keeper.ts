@@ -62,6 +62,8 @@ export class WebhookKeeper {
   #lastSequence = 0;
   readonly #webhooks: WebhookDesk;
   readonly deliveries: DeliveryDesk;
+  /** Resolves when the dispatcher has loaded all it needs; undefined where there is nothing to wait for. */
+  readonly dispatcherLoaded: Promise<void> | undefined;
   #dispatcherFailure: string | null = null;
   /** By the request that waits for it. */
   readonly #wants = new Map<number, InlineWant>();
@@ -82,10 +84,12 @@ export class WebhookKeeper {
         options.onDispatcherFailure(message);
       },
     };
+    const dispatcher = options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER;
+    this.dispatcherLoaded = dispatcher.loaded;
     this.deliveries = new DeliveryDesk({
       ...{ state: state.webhooks, timers, tick, newId, append, report },
       onFaultChange: () => options.onDispatcherFault(),
-      dispatcher: options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER,
+      dispatcher,
       source: () => this.#source(),
       askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
     });
