@@ -1,12 +1,8 @@
 import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
-import { Log } from "../../storage/log.js";
-import { forEachRecord } from "../../storage/log-batch.js";
-import { findLogEvidence } from "../../storage/log-evidence.js";
-import { isKnownRecordType } from "../../storage/record-index.js";
 import { randomSalt } from "../../storage/recovery.js";
 import { createSegment, encodeSegmentStart } from "../../storage/segment.js";
-import { RecorderState } from "./recorder-state.js";
+import { openStoredState } from "./stored-state.js";
 
 /** Both in microseconds since the Unix epoch. */
 export interface ClockReset {
@@ -27,20 +23,9 @@ export async function resetClock(
   directory: DataDirectory,
   wallUs: number,
 ): Promise<ClockReset | null> {
-  const evidence = await findLogEvidence(fileSystem, directory);
-  // Without a segment nothing knows of a time: what became of the log is for the next start to say.
-  if (evidence?.sequence === 0) return null;
-  const state = new RecorderState();
-  const log = await Log.open({
-    fileSystem,
-    directory: directory.metaPath,
-    quarantineDirectory: directory.quarantinePath,
-    durability: "full",
-    understandsType: isKnownRecordType,
-    evidence,
-    openingState: () => state.openingState(),
-    onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location)),
-  });
+  const stored = await openStoredState(fileSystem, directory);
+  if (stored === null) return null;
+  const { state, log } = stored;
   // From here on everything that the log holds is durable, as it must be before a new segment.
   await log.close();
   const { nextSequence: base } = log;

@@ -2,11 +2,7 @@ import { createServiceClock } from "../../core/service-clock.js";
 import { encodeChanges } from "../../storage/change-record.js";
 import type { DataDirectory } from "../../storage/data-directory.js";
 import type { FileSystem } from "../../storage/file-system.js";
-import { Log } from "../../storage/log.js";
-import { forEachRecord } from "../../storage/log-batch.js";
-import { findLogEvidence } from "../../storage/log-evidence.js";
-import { isKnownRecordType } from "../../storage/record-index.js";
-import { RecorderState } from "./recorder-state.js";
+import { openStoredState } from "./stored-state.js";
 
 /** A producer's name, as a store knows it. */
 export interface StoredProducer {
@@ -31,20 +27,9 @@ export async function readProducers(
   directory: DataDirectory,
   { remove, wallUs }: { remove: readonly string[]; wallUs(): number },
 ): Promise<ProducersOutcome> {
-  const evidence = await findLogEvidence(fileSystem, directory);
-  // Without a segment there is no name; what became of the log is for the next start to say.
-  if (evidence?.sequence === 0) return { producers: [], removed: [] };
-  const state = new RecorderState();
-  const log = await Log.open({
-    fileSystem,
-    directory: directory.metaPath,
-    quarantineDirectory: directory.quarantinePath,
-    durability: "full",
-    understandsType: isKnownRecordType,
-    evidence,
-    openingState: () => state.openingState(),
-    onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location)),
-  });
+  const stored = await openStoredState(fileSystem, directory);
+  if (stored === null) return { producers: [], removed: [] };
+  const { state, log } = stored;
   try {
     const producers = Array.from(state.producers.used(), ({ name, committed, instances, lastUsedUs }) => {
       return { name, committed, instances: instances.size, lastUsedUs };
