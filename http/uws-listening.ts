@@ -11,8 +11,8 @@ const COUNT_MS = 1_000;
 const LOOK_MS = 100;
 
 /**
- * Descriptors that are kept from clients between two looks, and given to the store once no connection is taken any more. All that a
- * queue of connections can hold are taken in one go, before anybody can look.
+ * Descriptors that are held back from clients. When the port closes, the store gets them. The build accepts all waiting connections at once, so
+ * many can come between two looks.
  */
 const KEPT_DESCRIPTORS = 48;
 /** What they are of: a file that is there. */

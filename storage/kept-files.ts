@@ -2,7 +2,7 @@ import { descriptorLimit } from "./file-system.js";
 
 /** Where the process may have more descriptors, more kept files are of no use: what is read again and again lies in fewer. */
 const MOST = 64;
-/** Of the process's descriptors, for each of the five caches: together they leave two thirds to connections and threads. */
+/** Of the process's descriptors, for each of the five caches. One of them may hold twice as many, so together they have three eighths at most. */
 const SHARE = 1 / 16;
 const LEAST = 4;
 /** Where the system does not say how many there may be. */
