@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const compiled = (name) => import(pathToFileURL(`dist/core/${name}.js`).href);
+const compiled = (name) => import(pathToFileURL(`dist/${name}.js`).href);
 
 /** What a module begins with that was made of these: of the formats too, whose kinds the code follows. */
 function headOf(schemas, options) {
   const digest = createHash("sha256")
     .update(readFileSync("package-lock.json"))
     .update(readFileSync(new URL(import.meta.url)))
-    .update(readFileSync("dist/core/schema-validators.js"))
+    .update(readFileSync("dist/core/json/schema-validators.js"))
     .update(JSON.stringify([schemas, options]));
   return `// ${digest.digest("hex")}\n`;
 }
@@ -20,7 +20,7 @@ function headOf(schemas, options) {
  * @param formats name of the export of schema-validators.js that holds the formats, undefined where there are none
  */
 async function buildValidators({ name, dialect, schemas, options, formats }) {
-  const target = `dist/core/${name}.js`;
+  const target = `dist/${name}.js`;
   const head = headOf(schemas, options);
   if (existsSync(target) && readFileSync(target, "utf8").startsWith(head)) return;
   const { Ajv, Ajv2020, _ } = {
@@ -28,7 +28,7 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
     ...(await import("ajv/dist/ajv.js")).default,
   };
   const { default: standaloneCode } = (await import("ajv/dist/standalone/index.js")).default;
-  const definitions = formats === undefined ? {} : (await compiled("schema-validators"))[formats];
+  const definitions = formats === undefined ? {} : (await compiled("core/json/schema-validators"))[formats];
   const ajv = new { Ajv, Ajv2020 }[dialect]({
     ...options,
     formats: definitions,
@@ -39,7 +39,7 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
   // It is written for CommonJS: ajv's own modules give no file extensions in imports, and names with a dot can be no exports.
   const lines = [
     'import { createRequire } from "node:module";',
-    ...(formats === undefined ? [] : [`import { ${formats} as formats } from "./schema-validators.js";`]),
+    ...(formats === undefined ? [] : [`import { ${formats} as formats } from "../json/schema-validators.js";`]),
     "const require = createRequire(import.meta.url);",
     "const exports = {};",
     code.replace(/^"use strict";/, ""),
@@ -52,22 +52,22 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
 }
 
 /** What it makes; nothing else in dist has a declaration for its source. */
-export const VALIDATORS = ["core/cell-message-validators.js", "core/webhook-request-validators.js"];
+export const VALIDATORS = ["core/link/cell-message-validators.js", "core/webhook/webhook-request-validators.js"];
 
 /** Of what the compiler has made of core. */
 export async function buildAllValidators() {
-  const { CELL_MESSAGE_OPTIONS, REQUEST_BODY_OPTIONS } = await compiled("schema-validators");
-  const { CELL_MESSAGE_SCHEMAS } = await compiled("cell-message-schema");
-  const { WEBHOOK_REQUEST_SCHEMAS } = await compiled("webhook-request");
+  const { CELL_MESSAGE_OPTIONS, REQUEST_BODY_OPTIONS } = await compiled("core/json/schema-validators");
+  const { CELL_MESSAGE_SCHEMAS } = await compiled("core/link/cell-message-schema");
+  const { WEBHOOK_REQUEST_SCHEMAS } = await compiled("core/webhook/webhook-request");
   await buildValidators({
-    name: "cell-message-validators",
+    name: "core/link/cell-message-validators",
     dialect: "Ajv",
     schemas: CELL_MESSAGE_SCHEMAS,
     options: CELL_MESSAGE_OPTIONS,
     formats: "CELL_MESSAGE_FORMATS",
   });
   await buildValidators({
-    name: "webhook-request-validators",
+    name: "core/webhook/webhook-request-validators",
     dialect: "Ajv2020",
     schemas: WEBHOOK_REQUEST_SCHEMAS,
     options: REQUEST_BODY_OPTIONS,

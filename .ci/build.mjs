@@ -33,7 +33,7 @@ function findPackage(name) {
   }
 }
 
-/** Files of swagger-ui that http/docs-routes.ts serves, with their licences: as a dependency it would bring a package that reports installations. */
+/** Files of swagger-ui that http/routes/docs-routes.ts serves, with their licences: as a dependency it would bring a package that reports installations. */
 function copySwaggerUi() {
   const target = "dist/http/swagger-ui";
   mkdirSync(target, { recursive: true });

@@ -16,8 +16,8 @@ import {
   RESULT_VERSION,
 } from "./harness/result.js";
 import { failedBenchmark, summarizeBenchmark } from "./harness/summary.js";
-import type { HttpClient } from "./load/http-client.js";
-import { chooseHttpClient } from "./load/http-load.js";
+import type { HttpClient } from "./load/http/http-client.js";
+import { chooseHttpClient } from "./load/http/http-load.js";
 import { htmlReport } from "./report/html-report.js";
 import { benchmarkText, comparisonText, goalSummaryText, machineText } from "./report/text-report.js";
 

@@ -1,4 +1,4 @@
-import { valuesOf } from "./closed-set.js";
+import { valuesOf } from "./json/closed-set.js";
 
 export const COMPONENT_STATUS_MEANINGS = {
   healthy: "it works.",

@@ -1,12 +1,12 @@
-import type { HeightDtype, LuminanceDtype } from "./capture.js";
-import type { DeliveryStatus } from "./delivery.js";
+import type { HeightDtype, LuminanceDtype } from "./capture/capture.js";
 import type { ComponentStatusValue, SystemStatus } from "./health.js";
-import type { JsonObject } from "./json.js";
-import type { FileType, FrameFormat } from "./manifest.js";
-import type { ProgramDocument, StepType } from "./program.js";
-import type { Defect, QualityCheck, ReportStatus } from "./quality.js";
-import type { RunStatus, StepStatus } from "./run-state.js";
-import type { EventName, OnFailureMode } from "./webhook.js";
+import type { JsonObject } from "./json/json.js";
+import type { FileType, FrameFormat } from "./run/manifest.js";
+import type { ProgramDocument, StepType } from "./run/program.js";
+import type { Defect, QualityCheck, ReportStatus } from "./run/quality.js";
+import type { RunStatus, StepStatus } from "./run/run-state.js";
+import type { DeliveryStatus } from "./webhook/delivery.js";
+import type { EventName, OnFailureMode } from "./webhook/webhook.js";
 
 /** The answers of the interface (interface.md, Resources and their fields), as the builders beside this file make them. */
 export interface Link {

@@ -3,7 +3,7 @@ import { formatTimeUs, TIME_LIMIT_US } from "./timestamps.js";
 /**
  * The one clock of the service. Every time it gives is max(wall, last + 1 µs), and `last` comes back from the log at start:
  * so times are strictly increasing across all records, through restarts and wall clocks that step back, until somebody resets it
- * (workers/recorder/reset-clock.ts). A wall clock at or beyond `TIME_LIMIT_US` is wrong for certain and counts for nothing: one glitch
+ * (workers/recorder/stopped/reset-clock.ts). A wall clock at or beyond `TIME_LIMIT_US` is wrong for certain and counts for nothing: one glitch
  * would keep every later time there.
  */
 export interface ServiceClock {

@@ -1,4 +1,4 @@
-import type { JsonObject } from "./json.js";
+import type { JsonObject } from "./json/json.js";
 
 /**
  * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can

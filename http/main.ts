@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { ignoreDebugSignal } from "../workers/debug-signal.js";
-import { commandLine } from "./command-line.js";
-import { OutputError } from "./command-output.js";
-import { sayOnStandardError } from "./standard-error.js";
+import { commandLine } from "./commands/command-line.js";
+import { OutputError } from "./commands/command-output.js";
+import { sayOnStandardError } from "./log/standard-error.js";
 
 /**
  * Errors whose message says all that the person who started the service needs; of others the stack is shown. By name: their classes stand in

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../core/json.js";
+import type { JsonObject, JsonValue } from "../core/json/json.js";
 
 /** The text with every path in the data directory relative to it: for people elsewhere, to whom the machine's folders say nothing. */
 export function withRelativePaths(text: string, dataDirectory: string): string {

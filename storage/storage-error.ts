@@ -1,4 +1,4 @@
-import type { JsonObject } from "../core/json.js";
+import type { JsonObject } from "../core/json/json.js";
 
 /**
  * What can go wrong in the store, by code:

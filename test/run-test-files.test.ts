@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import t, { type Test } from "tap";
-import { untilGone } from "./helpers/until-gone.js";
+import { untilGone } from "./helpers/process/until-gone.js";
 
 type RunTestFiles = (
   files: readonly string[],

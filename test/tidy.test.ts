@@ -20,11 +20,11 @@ const ENTRY_POINTS = {
   "http/main.ts": "package.json's bin, and npm start",
   "workers/artefacts/assembly/point-packing.ts": "what kernels.wasm has in place of kernels/point-packing.ts",
   "workers/artefacts/assembly/range-scan.ts": "likewise",
-  "core/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
+  "core/webhook/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
 };
 
 /** Landed ahead of what they are made for; a line goes when its other half is there. */
-const AHEAD: string[] = ["nobody imports workers/artefacts/artefact-pool.ts"];
+const AHEAD: string[] = ["nobody imports workers/artefacts/pool/artefact-pool.ts"];
 
 const SOURCE_FOLDERS = ["core", "storage", "workers", "http", "bench", "test"];
 
@@ -45,7 +45,7 @@ const made = (files: Record<string, string>): Map<string, string> => new Map(Obj
 
 t.test("the repository", async (t) => {
   const files = sourceFiles();
-  t.ok(files.has("core/run-state.ts") && files.has("test/tidy.test.ts"), `reads ${files.size} files`);
+  t.ok(files.has("core/run/run-state.ts") && files.has("test/tidy.test.ts"), `reads ${files.size} files`);
   t.same(folderBreaches(files), [], "imports follow the folders");
   t.same(fileSystemBreaches(files), [], "one file-system seam");
   t.same(soleImportBreaches(files), [], "one importer of each server and pool");
@@ -148,10 +148,10 @@ t.test("an impure core fails", async (t) => {
 
 t.test("node:fs outside its seam fails", async (t) => {
   for (const specifier of ["node:fs", "fs", "node:fs/promises", "fs/promises"]) {
-    for (const path of ["storage/log.ts", "workers/x.ts", "http/x.ts", "core/x.ts"]) {
+    for (const path of ["storage/log/log.ts", "workers/x.ts", "http/x.ts", "core/x.ts"]) {
       t.match(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), listOf(/only storage/));
     }
-    for (const path of ["storage/file-system.ts", "bench/x.ts", "test/x.test.ts"]) {
+    for (const path of ["storage/disk/file-system.ts", "bench/x.ts", "test/x.test.ts"]) {
       t.same(fileSystemBreaches(made({ [path]: `import { open } from "${specifier}";` })), []);
     }
   }
@@ -213,7 +213,7 @@ t.test("a name that says nothing, or is not kebab-case, fails", async (t) => {
     t.match(nameBreaches([name]), listOf(/kebab/), name);
   }
   t.same(
-    nameBreaches(["core/run-state.ts", "test/core/run-state.test.ts", "core/uuid-v7.ts", "test/helpers/x.ts"]),
+    nameBreaches(["core/run/run-state.ts", "test/core/run-state.test.ts", "core/uuid-v7.ts", "test/helpers/x.ts"]),
     [],
   );
 });

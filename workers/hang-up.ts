@@ -1,5 +1,5 @@
 import { isatty } from "node:tty";
-import { closeDescriptor } from "../storage/file-system.js";
+import { closeDescriptor } from "../storage/disk/file-system.js";
 
 /**
  * Calls back when the process's terminal closes (SIGHUP), in place of the end that Node has for it. A closing terminal sends it twice, through

@@ -1,6 +1,6 @@
 import { getPriority, setPriority } from "node:os";
 import { basename } from "node:path";
-import { linkTarget } from "../storage/file-system.js";
+import { linkTarget } from "../storage/disk/file-system.js";
 
 /**
  * Lowers the priority of the calling thread alone, so that where cores are short the threads that clients and producers wait for go first.

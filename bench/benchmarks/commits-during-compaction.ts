@@ -1,16 +1,16 @@
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { TEMPORARY_SUFFIX } from "../../storage/file-system.js";
-import { segmentBaseOf } from "../../storage/segment.js";
+import { TEMPORARY_SUFFIX } from "../../storage/disk/file-system.js";
+import { segmentBaseOf } from "../../storage/log/segment.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../harness/machine-cpu.js";
 import { runOpenLoop } from "../harness/open-loop.js";
-import { eventMessages } from "../load/event-sender.js";
-import { getBody } from "../load/http-load.js";
+import { eventMessages } from "../load/events/event-sender.js";
+import { getBody } from "../load/http/http-load.js";
+import { type ServiceProcess, serveStore } from "../load/http/service-process.js";
 import { putPrograms, waitUntil } from "../load/run-producer.js";
-import { type ServiceProcess, serveStore } from "../load/service-process.js";
 
 const MESSAGE_BYTES = 1024;
 const COMMITS_PER_SECOND = 500;

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findUws, fullReason } from "../../http/uws-binary.js";
+import { findUws, fullReason } from "../../http/server/uws-binary.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { loadEnd, measureHttpLoad } from "../load/http-load.js";
-import { startServer } from "../load/server-process.js";
+import { loadEnd, measureHttpLoad } from "../load/http/http-load.js";
+import { startServer } from "../load/http/server-process.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const CONNECTIONS = 32;

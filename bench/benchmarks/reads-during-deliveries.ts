@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { type DeliveryReceivers, type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
+import {
+  type DeliveryReceivers,
+  type ReceiverFigures,
+  startDeliveryReceivers,
+} from "../load/events/delivery-receivers.js";
+import { produceEvents, settled, subscribe } from "../load/events/webhook-events.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/http/read-slices.js";
+import { type ServiceProcess, startService } from "../load/http/service-process.js";
 import { untilIdle } from "../load/process-cpu.js";
-import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
 import { allCompleted, fillRuns, putPrograms } from "../load/run-producer.js";
-import { type ServiceProcess, startService } from "../load/service-process.js";
-import { produceEvents, settled, subscribe } from "../load/webhook-events.js";
 import { startPlainPosts } from "../peers/plain-posts.js";
 
 const RUNS = { smoke: 60, full: 2_000 };

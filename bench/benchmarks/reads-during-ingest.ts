@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { type CaptureHead, type HeadPace, startCaptureHead } from "../load/capture-head.js";
-import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/read-slices.js";
+import { type CaptureHead, type HeadPace, startCaptureHead } from "../load/frames/capture-head.js";
+import { alternatingSlices, READS_PER_SECOND, type ReadSlices } from "../load/http/read-slices.js";
+import { startService } from "../load/http/service-process.js";
 import { allCompleted, fetchTotal, fillRuns, putPrograms, waitUntil } from "../load/run-producer.js";
-import { startService } from "../load/service-process.js";
 
 const RUNS = { smoke: 60, full: 2_000 };
 /** Of one contestant before the next one has its turn, and how often each has its turn in a round. */

@@ -9,10 +9,10 @@ import {
   ON_OLD_BUILD,
   ON_OLD_BUILD_CONTESTANTS,
   openBesideBareServer,
-} from "../load/beside-bare-server.js";
-import { getBody } from "../load/http-load.js";
+} from "../load/http/beside-bare-server.js";
+import { getBody } from "../load/http/http-load.js";
+import type { ServiceProcess } from "../load/http/service-process.js";
 import { produceRun, putPrograms, waitUntil } from "../load/run-producer.js";
-import type { ServiceProcess } from "../load/service-process.js";
 
 const STEPS = 12;
 

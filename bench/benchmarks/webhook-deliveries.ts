@@ -1,10 +1,10 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { startDeliveryReceivers } from "../load/events/delivery-receivers.js";
+import { produceEvents, settled, stampedNow, subscribe } from "../load/events/webhook-events.js";
+import { startService } from "../load/http/service-process.js";
 import { cpuSecondsOf, untilIdle } from "../load/process-cpu.js";
 import { putPrograms } from "../load/run-producer.js";
-import { startService } from "../load/service-process.js";
-import { produceEvents, settled, stampedNow, subscribe } from "../load/webhook-events.js";
 import { startPlainPosts } from "../peers/plain-posts.js";
 
 const WEBHOOKS = { smoke: 5, full: 200 };

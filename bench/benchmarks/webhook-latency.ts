@@ -2,10 +2,10 @@ import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { runOpenLoop } from "../harness/open-loop.js";
-import { type ReceiverFigures, startDeliveryReceivers } from "../load/delivery-receivers.js";
+import { type ReceiverFigures, startDeliveryReceivers } from "../load/events/delivery-receivers.js";
+import { produceEvents, settled, stampedNow, subscribe } from "../load/events/webhook-events.js";
+import { startService } from "../load/http/service-process.js";
 import { putPrograms } from "../load/run-producer.js";
-import { startService } from "../load/service-process.js";
-import { produceEvents, settled, stampedNow, subscribe } from "../load/webhook-events.js";
 import { startPlainPosts } from "../peers/plain-posts.js";
 
 const WEBHOOKS = { smoke: 5, full: 200 };

@@ -1,4 +1,4 @@
-import type { HttpClient } from "../load/http-client.js";
+import type { HttpClient } from "../load/http/http-client.js";
 import type { LatencyData } from "./latency-histogram.js";
 
 /** `smoke` proves in a moment that a benchmark still runs; its figures mean nothing. `full` is for figures. */

@@ -1,7 +1,7 @@
 import { createRandom } from "../../core/random.js";
 import type { BenchmarkContext } from "../harness/benchmark.js";
+import type { ServiceProcess } from "./http/service-process.js";
 import { fetchTotal, produceRun, putPrograms, waitUntil } from "./run-producer.js";
-import type { ServiceProcess } from "./service-process.js";
 
 const PROGRAMS = 10;
 /** What filled runs end with. */

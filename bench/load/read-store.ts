@@ -1,8 +1,8 @@
-import { nodeFileSystem } from "../../storage/file-system.js";
-import type { CommittedBatch } from "../../storage/log-batch.js";
-import { walkLog } from "../../storage/log-walk.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
-import { RecoveryReportBuilder } from "../../storage/recovery-report.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import { walkLog } from "../../storage/log/log-walk.js";
+import { isChangeRecordType } from "../../storage/records/record-index.js";
+import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 
 /** Reads all records of a store that is not being served, in order, as the recorder does at open; nothing is changed. */
 export async function readStore(path: string, onRecords: (batch: CommittedBatch) => void): Promise<void> {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { generateUuidV7 } from "../../core/identifiers.js";
-import type { JsonObject } from "../../core/json.js";
+import type { JsonObject } from "../../core/json/json.js";
 import type { Random } from "../../core/random.js";
 import type { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { getBody } from "./http-load.js";
+import { getBody } from "./http/http-load.js";
 
 const STEP_TYPES = ["safety_gate", "move_robot", "capture_frame", "move_robot", "capture_frame", "gripper"];
 

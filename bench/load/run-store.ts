@@ -1,16 +1,16 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Change } from "../../core/change.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
-import type { ProgramDocument } from "../../core/program.js";
+import type { Change } from "../../core/link/change.js";
 import { createRandom, type Random } from "../../core/random.js";
-import { foldRun } from "../../core/run-fold.js";
-import type { RunState, RunStatus } from "../../core/run-state.js";
-import { encodeChanges } from "../../storage/change-record.js";
-import { openDataDirectory } from "../../storage/data-directory.js";
-import { nodeFileSystem } from "../../storage/file-system.js";
-import { Log } from "../../storage/log.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
+import type { ProgramDocument } from "../../core/run/program.js";
+import { foldRun } from "../../core/run/run-fold.js";
+import type { RunState, RunStatus } from "../../core/run/run-state.js";
+import { openDataDirectory } from "../../storage/disk/data-directory.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { Log } from "../../storage/log/log.js";
+import { encodeChanges } from "../../storage/records/change-record.js";
+import { isChangeRecordType } from "../../storage/records/record-index.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 
 /** Raised when the same arguments make another store. */

@@ -7,9 +7,9 @@
 
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { framingFault } from "../../http/request-framing.js";
-import { RequestHeaders } from "../../http/request-headers.js";
-import { requireUws } from "../../http/uws-binary.js";
+import { framingFault } from "../../http/requests/request-framing.js";
+import { RequestHeaders } from "../../http/requests/request-headers.js";
+import { requireUws } from "../../http/server/uws-binary.js";
 
 // The build that the service takes too.
 const { uws } = requireUws();

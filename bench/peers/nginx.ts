@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { getOnce } from "../load/http-load.js";
-import type { ServerProcess } from "../load/server-process.js";
+import { getOnce } from "../load/http/http-load.js";
+import type { ServerProcess } from "../load/http/server-process.js";
 
 export function hasNginx(): boolean {
   return spawnSync("nginx", ["-v"], { stdio: "ignore" }).error === undefined;

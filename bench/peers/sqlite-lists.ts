@@ -1,5 +1,5 @@
-import type { ListQuery } from "../load/list-queries.js";
-import { PAGE } from "../load/list-queries.js";
+import type { ListQuery } from "../load/http/list-queries.js";
+import { PAGE } from "../load/http/list-queries.js";
 import { openDurableDatabase, type Sqlite, type SqliteDatabase, type SqliteStatement } from "./sqlite.js";
 
 /** A run as the peer keeps it: what lists filter by, and its list entry as JSON, ready. */

@@ -1,6 +1,6 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync, rmSync, write, writeSync } from "node:fs";
 import { promisify } from "node:util";
-import type { FileSystem, StoreFile } from "../../storage/file-system.js";
+import type { FileSystem, StoreFile } from "../../storage/disk/file-system.js";
 
 /** What was written between one fdatasync and the next: the sizes of the writes, in bytes. */
 export type WriteGroup = number[];

@@ -1,5 +1,5 @@
 import t from "tap";
-import { BATCH_BYTES, wholeFrame } from "../../bench/load/capture-sender.js";
+import { BATCH_BYTES, wholeFrame } from "../../bench/load/frames/capture-sender.js";
 
 t.test("a whole frame as it is sent: batches that differ, of the heights that it says, luminance of 10 bits", (t) => {
   const { batches, heights } = wholeFrame(3, 192);

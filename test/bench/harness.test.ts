@@ -18,7 +18,7 @@ import { htmlReport } from "../../bench/report/html-report.js";
 import { niceTicks } from "../../bench/report/svg-plots.js";
 import { benchmarkText, comparisonText, goalSummaryText, machineText } from "../../bench/report/text-report.js";
 import { listOf } from "../helpers/list-of.js";
-import { untilGone } from "../helpers/until-gone.js";
+import { untilGone } from "../helpers/process/until-gone.js";
 
 const BENCHMARK: Benchmark = {
   name: "example",

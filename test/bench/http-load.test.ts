@@ -5,10 +5,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import t from "tap";
-import type { HttpClient } from "../../bench/load/http-client.js";
-import { getBody, loadEnd, measureHttpLoad } from "../../bench/load/http-load.js";
-import { startServer } from "../../bench/load/server-process.js";
-import { HAS_UWS } from "../helpers/fronts-here.js";
+import type { HttpClient } from "../../bench/load/http/http-client.js";
+import { getBody, loadEnd, measureHttpLoad } from "../../bench/load/http/http-load.js";
+import { startServer } from "../../bench/load/http/server-process.js";
+import { HAS_UWS } from "../helpers/http/fronts-here.js";
 
 const BARE_SERVER = "dist/bench/peers/bare-http-server.js";
 const HAS_WRK = spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined;

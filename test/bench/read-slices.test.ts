@@ -4,8 +4,8 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { ReadSlices, readerPid } from "../../bench/load/read-slices.js";
-import { untilGone } from "../helpers/until-gone.js";
+import { ReadSlices, readerPid } from "../../bench/load/http/read-slices.js";
+import { untilGone } from "../helpers/process/until-gone.js";
 
 const IDS = ["a", "b"];
 
@@ -87,7 +87,7 @@ t.test("it ends with the benchmark, also in the midst of reads that nobody answe
     asked = resolve;
   });
   const url = await serve(t, () => asked());
-  const module = new URL("../../bench/load/read-slices.js", import.meta.url).href;
+  const module = new URL("../../bench/load/http/read-slices.js", import.meta.url).href;
   const source = `import { ReadSlices, readerPid } from ${JSON.stringify(module)};
     process.stdin.once("data", () => process.exit(3));
     new ReadSlices().read(${JSON.stringify(url)}, ["a"], 10);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import t from "tap";
 import { BENCHMARKS } from "../../bench/benchmarks/registry.js";
 import { parseReport } from "../../bench/harness/result.js";
-import { allUws } from "../../http/uws-binary.js";
+import { allUws } from "../../http/server/uws-binary.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 /** In a commit's size of those that differ in their data alone the first: each starts processes of its own, and its peers'. */

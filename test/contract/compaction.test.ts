@@ -3,18 +3,18 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
-import { runWithCaptures } from "../helpers/kept-captures.js";
-import { openFilesByKind } from "../helpers/process-figures.js";
-import { rawRequest } from "../helpers/raw-http.js";
-import { RawProducer } from "../helpers/raw-producer.js";
-import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { runWithCaptures } from "../helpers/captures/kept-captures.js";
+import { rawRequest } from "../helpers/http/raw-http.js";
+import { RawProducer } from "../helpers/link/raw-producer.js";
+import { openFilesByKind } from "../helpers/process/process-figures.js";
+import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121);
 const RUNS = sized(60, 600);
 /** What front and recorder may have open at any moment of files that are gone, far fewer than the compactions. */
 const MOST_DELETED = 3;
-const SCRIPT = new URL("../helpers/compacting-service.js", import.meta.url).pathname;
+const SCRIPT = new URL("../helpers/compaction/compacting-service.js", import.meta.url).pathname;
 
 interface Run {
   id: string;

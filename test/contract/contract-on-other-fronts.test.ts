@@ -1,12 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import t from "tap";
-import { FRONTS_HERE, frontsHere } from "../helpers/fronts-here.js";
+import { FRONTS_HERE, frontsHere } from "../helpers/http/fronts-here.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 /** Contract tests that do not say themselves which front they are served by. */
-const SAMPLE = ["read-interface", "list-queries", "end-to-end", "webhooks"];
-const REST = ["retention", "export", "service-lifetime", "incremental-sync", "damage-at-start", "command-line"];
+const SAMPLE = ["reading/read-interface", "reading/list-queries", "end-to-end", "webhooks/webhooks"];
+const REST = [
+  "captures/retention",
+  "commands/export",
+  "start/service-lifetime",
+  "reading/incremental-sync",
+  "start/damage-at-start",
+  "commands/command-line",
+];
 const SUITES = isFullSize ? [...SAMPLE, ...REST] : SAMPLE;
 
 // By themselves they run on the first of those that can be had.

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { ContractClient } from "../helpers/contract-client.js";
+import { pythonWith, runPython, skipWithout } from "../helpers/captures/python-checker.js";
+import { ContractClient } from "../helpers/http/contract-client.js";
 import { listOf } from "../helpers/list-of.js";
-import { pythonWith, runPython, skipWithout } from "../helpers/python-checker.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const HEIGHT_MAP = "../shared/data/heightmaps/disc_fixture_a_height.npy";

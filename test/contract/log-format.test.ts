@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
-import { repeatedKeys } from "../helpers/log-lines.js";
-import { rawRequest } from "../helpers/raw-http.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { rawRequest } from "../helpers/http/raw-http.js";
+import { repeatedKeys } from "../helpers/process/log-lines.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const CLEAR_SCREEN = "GET /runs?limit=\u009b2J HTTP/1.1\r\nHost: x\r\n\r\n";
 const WRONG_LIMIT = "GET /runs?limit=x HTTP/1.1\r\nHost: x\r\n\r\n";

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { frontsHere } from "../helpers/fronts-here.js";
-import { RawConnection, type RawResponse, rawRequest } from "../helpers/raw-http.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { frontsHere } from "../helpers/http/fronts-here.js";
+import { RawConnection, type RawResponse, rawRequest } from "../helpers/http/raw-http.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not here";
 
@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
 async function startNginx(t: Test, servicePort: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "inspection-nginx-"));
   const port = await freePort();
-  const shown = readFileSync("http/nginx.conf", "utf8")
+  const shown = readFileSync("http/server/nginx.conf", "utf8")
     .replace("127.0.0.1:8000", `127.0.0.1:${servicePort}`)
     .replace("listen 80;", `listen 127.0.0.1:${port};`);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -51,7 +51,7 @@ async function startNginx(t: Test, servicePort: number): Promise<number> {
 }
 
 for (const { name, environment } of frontsHere(t)) {
-  t.test(`behind nginx as http/nginx.conf has it, clients see the service (${name})`, { skip }, async (t) => {
+  t.test(`behind nginx as http/server/nginx.conf has it, clients see the service (${name})`, { skip }, async (t) => {
     const service = await ServiceProcess.start({ environment });
     t.teardown(() => service.dispose());
     const port = await startNginx(t, service.port);

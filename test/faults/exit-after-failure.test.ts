@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { programPut } from "../helpers/link-messages.js";
-import { RawProducer } from "../helpers/raw-producer.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { programPut } from "../helpers/link/link-messages.js";
+import { RawProducer } from "../helpers/link/raw-producer.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
 async function health(service: ServiceProcess) {
   const response = await fetch(`http://127.0.0.1:${service.port}/health`);

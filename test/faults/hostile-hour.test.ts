@@ -6,11 +6,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
-import { startHelper } from "../helpers/child-lines.js";
-import { frontsHere } from "../helpers/fronts-here.js";
-import { HonestCell } from "../helpers/honest-cell.js";
-import { openFilesByKind, residentBytes } from "../helpers/process-figures.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { frontsHere } from "../helpers/http/fronts-here.js";
+import { HonestCell } from "../helpers/link/honest-cell.js";
+import { startHelper } from "../helpers/process/child-lines.js";
+import { openFilesByKind, residentBytes } from "../helpers/process/process-figures.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 const MIB = 1024 * 1024;
@@ -110,7 +110,7 @@ for (const { name, environment } of FRONTS) {
       log: service.stderr.length,
     };
 
-    const hostile = startHelper("hostile-clients", [
+    const hostile = startHelper("http/hostile-clients", [
       String(service.port),
       listenerPort(service),
       service.cellSocketPath,

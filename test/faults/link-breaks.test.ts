@@ -2,10 +2,10 @@ import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { BreakingProxy } from "../helpers/breaking-proxy.js";
-import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
-import { LinkWorkload } from "../helpers/link-workload.js";
-import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { BreakingProxy } from "../helpers/link/breaking-proxy.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
+import { LinkWorkload } from "../helpers/link/link-workload.js";
+import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);

@@ -4,10 +4,10 @@ import { createInterface } from "node:readline";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { checkDirectory } from "../helpers/checked-directory.js";
-import { nextId, PROGRAM_ID, programPut } from "../helpers/link-messages.js";
-import { LinkWorkload } from "../helpers/link-workload.js";
-import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { nextId, PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
+import { LinkWorkload } from "../helpers/link/link-workload.js";
+import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { checkDirectory } from "../helpers/store/checked-directory.js";
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 7);
@@ -22,7 +22,7 @@ interface Ready {
 }
 
 async function startProcess(directory: string): Promise<{ child: ChildProcess; ready: Ready }> {
-  const script = new URL("../helpers/recorder-process.js", import.meta.url);
+  const script = new URL("../helpers/recorder/recorder-process.js", import.meta.url);
   const child = spawn(process.execPath, [script.pathname, directory], { stdio: ["pipe", "pipe", "inherit"] });
   const line = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).once("line", resolve);

@@ -9,14 +9,14 @@ import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
+import { filterOutliers } from "../../workers/artefacts/filter/outlier-filter.js";
 import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
-import { filterOutliers } from "../../workers/artefacts/outlier-filter.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { frameBegin, frameLines, PROGRAM_ID, programPut, seriesAppend, WIDTH } from "../helpers/link-messages.js";
-import { frameOf, loadFrame } from "../helpers/made-frames.js";
-import { readGreyPng } from "../helpers/png-reader.js";
-import { openFilesByKind, residentBytes, slopeOf } from "../helpers/process-figures.js";
-import { runCommand, ServiceProcess } from "../helpers/service-process.js";
+import { frameOf, loadFrame } from "../helpers/captures/made-frames.js";
+import { readGreyPng } from "../helpers/captures/png-reader.js";
+import { frameBegin, frameLines, PROGRAM_ID, programPut, seriesAppend, WIDTH } from "../helpers/link/link-messages.js";
+import { openFilesByKind, residentBytes, slopeOf } from "../helpers/process/process-figures.js";
+import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
@@ -356,7 +356,7 @@ function folderBytes(folder: string): { files: number; bytes: number } {
 }
 
 t.test(`everything at once, seed ${seed}`, async (t) => {
-  const reporter = resolve("dist/test/helpers/heap-reporter.js");
+  const reporter = resolve("dist/test/helpers/process/heap-reporter.js");
   const service = await ServiceProcess.start({
     args: ["serve", "--retain-bytes", String(RETAIN_BYTES)],
     environment: { NODE_OPTIONS: `--import=file://${reporter}` },

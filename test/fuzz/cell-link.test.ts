@@ -2,7 +2,6 @@ import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { encodeFrame } from "../../workers/cell-link/frame-codec.js";
-import { heldBytes } from "../helpers/held-memory.js";
 import {
   frameBegin,
   frameLines,
@@ -11,9 +10,10 @@ import {
   PROGRAM_ID,
   programPut,
   seriesAppend,
-} from "../helpers/link-messages.js";
-import { RawProducer } from "../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+} from "../helpers/link/link-messages.js";
+import { RawProducer } from "../helpers/link/raw-producer.js";
+import { heldBytes } from "../helpers/process/held-memory.js";
+import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
-import { frontsHere } from "../helpers/fronts-here.js";
-import { RawConnection } from "../helpers/raw-http.js";
-import { RecordedCell } from "../helpers/recorded-cell.js";
-import { resetConnection } from "../helpers/reset-connection.js";
+import { RecordedCell } from "../helpers/captures/recorded-cell.js";
+import { frontsHere } from "../helpers/http/fronts-here.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
+import { resetConnection } from "../helpers/http/reset-connection.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_121);

@@ -1,15 +1,15 @@
 import t from "tap";
-import { parseCellMessage } from "../../core/parse-cell-message.js";
+import { parseCellMessage } from "../../core/link/parse-cell-message.js";
+import { RefusedError } from "../../core/link/refusal.js";
 import { createRandom, type Random } from "../../core/random.js";
-import { RefusedError } from "../../core/refusal.js";
 import { FrameParser, type FrameToSend } from "../../workers/cell-link/frame-codec.js";
 import { PayloadBuffers } from "../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../workers/cell-link/strict-message-pack.js";
-import { mutatedBytes } from "../helpers/byte-mutators.js";
-import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz-corpus.js";
-import { HELLO, linkCorpus, SESSION, streamOf } from "../helpers/link-corpus.js";
-import { RawProducer } from "../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../helpers/recorder-harness.js";
+import { mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
+import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
+import { HELLO, linkCorpus, SESSION, streamOf } from "../helpers/fuzz/link-corpus.js";
+import { RawProducer } from "../helpers/link/raw-producer.js";
+import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);

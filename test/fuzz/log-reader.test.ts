@@ -1,13 +1,14 @@
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
-import { LogReader } from "../../storage/log-reader.js";
-import { isContentIntact, isRecordHeader, readRecordHeader } from "../../storage/record-format.js";
-import { decodeSegmentHeader, segmentName } from "../../storage/segment.js";
+import { LogReader } from "../../storage/log/log-reader.js";
+import { isContentIntact, isRecordHeader, readRecordHeader } from "../../storage/log/record-format.js";
+import { decodeSegmentHeader, segmentName } from "../../storage/log/segment.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { extremeSet, mutatedBytes } from "../helpers/byte-mutators.js";
-import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz-corpus.js";
-import { logCorpus, understandsTestType } from "../helpers/log-corpus.js";
-import { META } from "../helpers/log-harness.js";
+import type { SimulatedDisk } from "../helpers/disk/simulated-disk.js";
+import { extremeSet, mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
+import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
+import { logCorpus, understandsTestType } from "../helpers/fuzz/log-corpus.js";
+import { META } from "../helpers/store/log-harness.js";
 import {
   type DeliveredRecord,
   digestOf,
@@ -16,9 +17,8 @@ import {
   judgeWalk,
   plainJudgement,
   unexplained,
-} from "../helpers/log-judgement.js";
-import { recordAt, recordOffsets, sealRecord, viewOf } from "../helpers/segment-bytes.js";
-import type { SimulatedDisk } from "../helpers/simulated-disk.js";
+} from "../helpers/store/log-judgement.js";
+import { recordAt, recordOffsets, sealRecord, viewOf } from "../helpers/store/segment-bytes.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);

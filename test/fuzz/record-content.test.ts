@@ -1,16 +1,16 @@
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
-import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
-import type { LogRecord } from "../../storage/log-batch.js";
-import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/record-format.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/record-index.js";
+import type { LogRecord } from "../../storage/log/log-batch.js";
+import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/log/record-format.js";
+import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/records/record-index.js";
+import { decodeDeliveryBody, decodeWebhookSecret } from "../../storage/records/webhook-record.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { View } from "../../storage/view.js";
-import { decodeDeliveryBody, decodeWebhookSecret } from "../../storage/webhook-record.js";
+import { View } from "../../storage/view/view.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
-import { mutatedBytes } from "../helpers/byte-mutators.js";
-import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz-corpus.js";
-import { nestedClaims, recordCorpus } from "../helpers/record-corpus.js";
+import { mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
+import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
+import { nestedClaims, recordCorpus } from "../helpers/fuzz/record-corpus.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);

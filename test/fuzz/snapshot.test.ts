@@ -1,26 +1,26 @@
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
-import { checkStore } from "../../storage/check-store.js";
-import type { MemorySnapshot } from "../../storage/memory-snapshot.js";
-import { isChangeRecordType } from "../../storage/record-index.js";
+import { isChangeRecordType } from "../../storage/records/record-index.js";
+import { checkStore } from "../../storage/repair/check-store.js";
+import type { MemorySnapshot } from "../../storage/snapshot/memory-snapshot.js";
 import {
   decodeSnapshotHead,
   encodeSnapshotHead,
   headBytesOf,
   SnapshotError,
   snapshotName,
-} from "../../storage/snapshot-format.js";
-import { SnapshotReader } from "../../storage/snapshot-reader.js";
+} from "../../storage/snapshot/snapshot-format.js";
+import { SnapshotReader } from "../../storage/snapshot/snapshot-reader.js";
 import { SnapshotCheck } from "../../workers/snapshot/check-snapshot.js";
 import { foldTables } from "../../workers/snapshot/fold-rows.js";
-import { extremeSet, mutatedBytes } from "../helpers/byte-mutators.js";
-import { CellHistory } from "../helpers/cell-history.js";
-import { checkCorpus } from "../helpers/fuzz-corpus.js";
-import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../helpers/history-store.js";
-import { sectionDifferences } from "../helpers/section-differences.js";
-import type { SimulatedDisk } from "../helpers/simulated-disk.js";
-import { snapshotCorpus } from "../helpers/snapshot-corpus.js";
+import type { SimulatedDisk } from "../helpers/disk/simulated-disk.js";
+import { extremeSet, mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
+import { checkCorpus } from "../helpers/fuzz/fuzz-corpus.js";
+import { CellHistory } from "../helpers/link/cell-history.js";
+import { sectionDifferences } from "../helpers/snapshot/section-differences.js";
+import { snapshotCorpus } from "../helpers/snapshot/snapshot-corpus.js";
+import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../helpers/store/history-store.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);

@@ -1,6 +1,6 @@
 import type { Test } from "tap";
-import { rawRequest } from "./raw-http.js";
-import type { ServiceProcess } from "./service-process.js";
+import { rawRequest } from "./http/raw-http.js";
+import type { ServiceProcess } from "./process/service-process.js";
 
 /** What the demo says there is to look at: paths by their words. All of them answer. */
 export async function guideOf(t: Test, service: ServiceProcess): Promise<Map<string, string>> {

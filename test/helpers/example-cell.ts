@@ -1,14 +1,14 @@
 import { crc32 } from "node:zlib";
-import type { Change, RunChange } from "../../core/change.js";
-import type { ProgramStep } from "../../core/program.js";
-import { endRun, type RunEnding } from "../../core/run-end.js";
-import type { RunState } from "../../core/run-state.js";
-import type { RunEventName } from "../../core/webhook.js";
-import { runEventPayload } from "../../core/webhook-event.js";
-import { createdWebhook, type WebhookRequestBody } from "../../core/webhook-request.js";
-import { REQUEST_EXAMPLES } from "../../http/request-examples.js";
-import { EXAMPLE_SOURCE, ExampleWebhooks, exampleId } from "./example-webhooks.js";
-import { RecordedCell } from "./recorded-cell.js";
+import type { Change, RunChange } from "../../core/link/change.js";
+import type { ProgramStep } from "../../core/run/program.js";
+import { endRun, type RunEnding } from "../../core/run/run-end.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { RunEventName } from "../../core/webhook/webhook.js";
+import { runEventPayload } from "../../core/webhook/webhook-event.js";
+import { createdWebhook, type WebhookRequestBody } from "../../core/webhook/webhook-request.js";
+import { REQUEST_EXAMPLES } from "../../http/openapi/request-examples.js";
+import { RecordedCell } from "./captures/recorded-cell.js";
+import { EXAMPLE_SOURCE, ExampleWebhooks, exampleId } from "./webhooks/example-webhooks.js";
 
 const T0_US = Date.UTC(2026, 0, 31, 12) * 1000;
 const us = (second: number) => T0_US + second * 1_000_000;

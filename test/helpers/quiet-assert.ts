@@ -1,5 +1,5 @@
 import type { Test } from "tap";
-import type { Assert } from "./contract-client.js";
+import type { Assert } from "./http/contract-client.js";
 
 /** Checks that are counted only when they fail: for clients that make thousands of them. */
 export function quietAssert(t: Test): Assert {

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import t from "tap";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
-const SMALL_GROWTH = new URL("../helpers/small-heap-growth.js", import.meta.url).href;
+const SMALL_GROWTH = new URL("../helpers/process/small-heap-growth.js", import.meta.url).href;
 const HEAP_GROWTH = new URL("../../workers/heap-growth.js", import.meta.url).href;
 
 t.test("the service lets its heaps grow fourfold whatever factor V8 would choose", async (t) => {

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { getPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { ArtefactPool } from "../../workers/artefacts/artefact-pool.js";
-import { ServiceProcess } from "../helpers/service-process.js";
+import { ArtefactPool } from "../../workers/artefacts/pool/artefact-pool.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const skip = process.platform === "linux" ? false : "only Linux has a priority for each thread";
 const NICE = 10;

@@ -4,7 +4,7 @@
  */
 import { randomFillSync } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { isShortage, nodeFileSystem } from "../../storage/file-system.js";
+import { isShortage, nodeFileSystem } from "../../storage/disk/file-system.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
 import * as inlierMarking from "./kernels/inlier-marking.js";
 import { useLinearMemory } from "./kernels/linear-memory.js";
@@ -17,7 +17,7 @@ import * as sampleMapping from "./kernels/sample-mapping.js";
 import * as sampleSwapping from "./kernels/sample-swapping.js";
 import * as shortDecoding from "./kernels/short-decoding.js";
 import * as tileBounds from "./kernels/tile-bounds.js";
-import { shortestSingleText } from "./shortest-singles.js";
+import { shortestSingleText } from "./series/shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
 declare namespace WebAssembly {

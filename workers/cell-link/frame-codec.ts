@@ -19,8 +19,8 @@
  *     81 A4 74 79 70 65 A9 72  75 6E 2E 73 74 61 72 74  FF
  */
 import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/refusal.js";
-import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
+import type { Refusal } from "../../core/link/refusal.js";
+import { MessagePackEncoder } from "../../storage/records/message-pack-encoder.js";
 import type { PayloadBuffers } from "./payload-buffers.js";
 
 export const PROTOCOL_VERSION = 1;

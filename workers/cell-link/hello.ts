@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { canonicalUuid } from "../../core/identifiers.js";
-import type { JsonObject, JsonValue } from "../../core/json.js";
+import type { JsonObject, JsonValue } from "../../core/json/json.js";
 import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/refusal.js";
+import type { Refusal } from "../../core/link/refusal.js";
 import { PROTOCOL_VERSION } from "./frame-codec.js";
 import { decodeBody } from "./strict-message-pack.js";
 

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
-import { descriptorLimit, nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/file-system.js";
-import type { Timers } from "../../storage/log-options.js";
+import { descriptorLimit, nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/disk/file-system.js";
+import type { Timers } from "../../storage/log/log-options.js";
 import { LinkBudget } from "./link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./link-places.js";
 import { LinkSession, type SessionHost, unavailable } from "./link-session.js";

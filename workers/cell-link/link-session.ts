@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/refusal.js";
+import type { Refusal } from "../../core/link/refusal.js";
 import { boundedRefusal } from "./bounded-refusal.js";
 import {
   type BadFrame,

@@ -1,4 +1,4 @@
-import type { Refusal } from "../../core/refusal.js";
+import type { Refusal } from "../../core/link/refusal.js";
 
 /** A producer's place in its sequence, as the link needs it. */
 export interface ProducerProgress {

@@ -7,9 +7,9 @@
  * would store something other than what the producer said, so here each is a fault that names its place.
  */
 import { isUtf8 } from "node:buffer";
-import type { JsonObject, JsonValue } from "../../core/json.js";
+import type { JsonObject, JsonValue } from "../../core/json/json.js";
 import { LIMITS } from "../../core/limits.js";
-import { MessagePackReader } from "../../storage/message-pack-reader.js";
+import { MessagePackReader } from "../../storage/records/message-pack-reader.js";
 
 /** A free-form value may stand some levels within its message (`check.metadata.x`). */
 const DEPTH_LIMIT = LIMITS.jsonDepth + 8;

@@ -1,4 +1,4 @@
-import type { Refusal } from "../../core/refusal.js";
+import type { Refusal } from "../../core/link/refusal.js";
 import type { Frame } from "./frame-codec.js";
 import type { IncomingMessage, ProducerProgress } from "./message-intake.js";
 

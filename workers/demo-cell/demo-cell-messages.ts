@@ -1,4 +1,4 @@
-import type { ReportStatus } from "../../core/quality.js";
+import type { ReportStatus } from "../../core/run/quality.js";
 
 /** What the demo cell's process is started with (as JSON in its first argument), and what it and its parent say to each other. */
 export interface DemoCellOptions {

@@ -1,4 +1,4 @@
-import type { ComponentPut } from "../../core/cell-message.js";
+import type { ComponentPut } from "../../core/link/cell-message.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { MessageRefusedError, ProducerClient } from "../cell-link/producer-client.js";
 import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";

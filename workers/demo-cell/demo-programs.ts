@@ -1,8 +1,8 @@
-import type { ProgramDocument, ProgramStep } from "../../core/program.js";
-import { PART_KINDS } from "./demo-parts.js";
-import { madeParts } from "./made-parts.js";
-import { type PartSource, stableId } from "./part-source.js";
-import { recordedParts } from "./recorded-parts.js";
+import type { ProgramDocument, ProgramStep } from "../../core/run/program.js";
+import { PART_KINDS } from "./part/demo-parts.js";
+import { madeParts } from "./part/made-parts.js";
+import { type PartSource, stableId } from "./part/part-source.js";
+import { recordedParts } from "./part/recorded-parts.js";
 import { openCollection, type ReadFile, type RecordedCapture } from "./replay.js";
 
 export interface DemoProgram {

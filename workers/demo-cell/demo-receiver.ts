@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { verifyWebhook } from "../../core/verify-webhook.js";
+import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
 
 /** What is registered for one receiver: the body of POST /webhooks. */
 export interface DemoWebhook {

@@ -1,19 +1,19 @@
 import { randomBytes } from "node:crypto";
-import type { CellMessage } from "../../core/cell-message.js";
 import { generateUuidV7 } from "../../core/identifiers.js";
-import type { JsonObject } from "../../core/json.js";
-import type { ProgramStep } from "../../core/program.js";
-import { type CheckStatus, type QualityCheck, reportStatus } from "../../core/quality.js";
+import type { JsonObject } from "../../core/json/json.js";
+import type { CellMessage } from "../../core/link/cell-message.js";
 import type { Random } from "../../core/random.js";
+import type { ProgramStep } from "../../core/run/program.js";
+import { type CheckStatus, type QualityCheck, reportStatus } from "../../core/run/quality.js";
 import { MessageRefusedError, type ProducerClient } from "../cell-link/producer-client.js";
 import type { DemoCellReport } from "./demo-cell-messages.js";
 import type { DemoProgram } from "./demo-programs.js";
 import { CellStoppedError, type Pace } from "./pace.js";
-import type { Inspection } from "./part-source.js";
-import { protocolText, reportJson } from "./report-files.js";
-import { type RunContext, StepFaultError } from "./run-context.js";
+import type { Inspection } from "./part/part-source.js";
 import type { Batch, Scene } from "./scenes.js";
-import { STEP_ACTIONS } from "./step-actions.js";
+import { protocolText, reportJson } from "./steps/report-files.js";
+import { type RunContext, StepFaultError } from "./steps/run-context.js";
+import { STEP_ACTIONS } from "./steps/step-actions.js";
 
 export interface DemoRunPlan {
   number: number;

@@ -2,10 +2,10 @@
  * Height maps of real sensors from a folder, replayed as captures. The folder holds an `index.json`, an array with one entry a
  * capture, beside the NPY files that it names; values pass through untouched.
  */
-import type { HeightDtype, Planes } from "../../core/capture.js";
-import { isPlainObject, type JsonObject } from "../../core/json.js";
-import type { Capture } from "./capture.js";
-import { type NpyArray, readNpy } from "./npy-reader.js";
+import type { HeightDtype, Planes } from "../../core/capture/capture.js";
+import { isPlainObject, type JsonObject } from "../../core/json/json.js";
+import { type NpyArray, readNpy } from "./part/npy-reader.js";
+import type { Capture } from "./steps/capture.js";
 
 /** The folder is not such a collection, or a file of it is not what its entry says. */
 export class CollectionError extends Error {

@@ -1,4 +1,4 @@
-import type { ReportStatus } from "../../core/quality.js";
+import type { ReportStatus } from "../../core/run/quality.js";
 
 /** What one run of the demo shows. What a scene leaves open comes as the seed has it. */
 export interface Scene {

@@ -1,12 +1,12 @@
 /** The thread that makes large documents of runs that have ended: decoding one can take a second, which no other reader is to wait for. */
 import { hash } from "node:crypto";
 import { serialize } from "node:v8";
-import type { EmittedEvent } from "../../core/emitted-event.js";
-import type { RunState } from "../../core/run-state.js";
-import type { NamedDelivery } from "../../core/webhook-response.js";
-import { decodeChanges, decodeEmitted } from "../../storage/change-record.js";
-import { RECORD_TYPE } from "../../storage/record-index.js";
-import { moved, threadTask } from "../artefacts/piscina-threads.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
+import { decodeChanges, decodeEmitted } from "../../storage/records/change-record.js";
+import { RECORD_TYPE } from "../../storage/records/record-index.js";
+import { moved, threadTask } from "../artefacts/pool/piscina-threads.js";
 import { type RunDocumentKind, runDocument, withoutFindings } from "./run-documents.js";
 
 /** Events as `deliveriesOfRun` needs them: without their payloads. */

@@ -1,7 +1,7 @@
 /** The answers about one run that may be large, and what of a run serves its files. Pure functions, for any thread. */
-import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run-response.js";
-import type { RunState } from "../../core/run-state.js";
-import type { NamedDelivery } from "../../core/webhook-response.js";
+import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
 
 /** `active` is the answer of /runs/active, when the run is the active one. */
 export const RUN_DOCUMENT_KINDS = ["detail", "active", "quality-report", "defects", "files"] as const;

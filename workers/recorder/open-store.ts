@@ -1,15 +1,20 @@
-import type { DataDirectory } from "../../storage/data-directory.js";
-import type { FileSystem } from "../../storage/file-system.js";
-import { Log } from "../../storage/log.js";
-import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
-import { findLogEvidence, noteLostLog } from "../../storage/log-evidence.js";
-import type { LogOptions } from "../../storage/log-options.js";
-import { quarantinedFiles, withoutFoundAgain } from "../../storage/quarantine.js";
-import { isKnownRecordType } from "../../storage/record-index.js";
-import type { WriteRoom } from "../../storage/write-room.js";
+import type { DataDirectory } from "../../storage/disk/data-directory.js";
+import type { FileSystem } from "../../storage/disk/file-system.js";
+import type { WriteRoom } from "../../storage/disk/write-room.js";
+import { Log } from "../../storage/log/log.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
+import type { LogOptions } from "../../storage/log/log-options.js";
+import { quarantinedFiles, withoutFoundAgain } from "../../storage/log/quarantine.js";
+import { isKnownRecordType } from "../../storage/records/record-index.js";
+import { findLogEvidence, noteLostLog } from "../../storage/recovery/log-evidence.js";
+import {
+  type OpenedSnapshot,
+  openSnapshot,
+  type SnapshotOpeningOptions,
+  settleUnusable,
+} from "../snapshot/snapshot-opening.js";
 import type { LogLine } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
-import { type OpenedSnapshot, openSnapshot, type SnapshotOpeningOptions, settleUnusable } from "./snapshot-opening.js";
 
 /**
  * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the

@@ -1,8 +1,8 @@
 import { canonicalUuid } from "../../core/identifiers.js";
-import { isPlainObject } from "../../core/json.js";
+import { isPlainObject } from "../../core/json/json.js";
 import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/refusal.js";
-import type { Origin } from "../../storage/record-index.js";
+import type { Refusal } from "../../core/link/refusal.js";
+import type { Origin } from "../../storage/records/record-index.js";
 import { refusalBytes } from "../cell-link/bounded-refusal.js";
 
 interface StoredRefusal {

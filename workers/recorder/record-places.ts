@@ -1,11 +1,11 @@
-import type { CellChange, Change } from "../../core/change.js";
-import { decodeChanges, saysOnlyTheRun } from "../../storage/change-record.js";
-import type { LogRecord } from "../../storage/log-batch.js";
-import { decodeIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "../../storage/record-index.js";
-import type { Verdict } from "../../storage/rewrite-segment.js";
-import { SegmentGarbage, type SegmentGarbageData } from "../../storage/segment-garbage.js";
-import { SegmentOrdinals } from "../../storage/segment-ordinals.js";
-import type { UuidTable } from "../../storage/uuid-table.js";
+import type { CellChange, Change } from "../../core/link/change.js";
+import type { UuidTable } from "../../storage/columns/uuid-table.js";
+import type { Verdict } from "../../storage/compaction/rewrite-segment.js";
+import { SegmentGarbage, type SegmentGarbageData } from "../../storage/compaction/segment-garbage.js";
+import type { LogRecord } from "../../storage/log/log-batch.js";
+import { SegmentOrdinals } from "../../storage/log/segment-ordinals.js";
+import { decodeChanges, saysOnlyTheRun } from "../../storage/records/change-record.js";
+import { decodeIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "../../storage/records/record-index.js";
 
 /** Values of the table of runs. From `FIRST_END` on a run has ended, and its last consolidated record lies in segment value - `FIRST_END`. */
 export const RUN_VALUE = { active: 0, ended: 1 } as const;

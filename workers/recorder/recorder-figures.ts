@@ -1,7 +1,7 @@
 import { countDuration, createDurationCounts, type DurationCounts } from "../../core/duration-counts.js";
-import type { DeliveryFigures } from "./delivery-figures.js";
-import type { LoopDelay } from "./loop-delay.js";
-import type { StoreCounters } from "./store-counters.js";
+import type { LoopDelay } from "../loop-delay.js";
+import type { DeliveryFigures } from "../webhooks/deliveries/delivery-figures.js";
+import type { StoreCounters } from "./upkeep/store-counters.js";
 
 /** What the recorder counts since it started, for the service's metrics. Plain data: it crosses threads. */
 export interface RecorderFigures {

@@ -1,13 +1,15 @@
 import { Worker } from "node:worker_threads";
 import type { ComponentRow } from "../../core/health.js";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
-import type { DeliveryContent } from "../../storage/delivery-records.js";
-import { FileSystemError } from "../../storage/file-system.js";
-import type { CommittedBatch } from "../../storage/log-batch.js";
-import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
+import { FileSystemError } from "../../storage/disk/file-system.js";
+import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import type { DeliveryContent } from "../../storage/records/delivery-records.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
-import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
-import { buffersOf } from "../artefacts/task-buffers.js";
+import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
+import { buffersOf } from "../artefacts/pool/task-buffers.js";
+import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
+import type { WebhookReply, WebhookRequest } from "../webhooks/deliveries/webhook-requests.js";
 import type { RecorderFigures } from "./recorder-figures.js";
 import type {
   FrontToRecorder,
@@ -17,9 +19,7 @@ import type {
   RecorderReady,
   RecorderToFront,
 } from "./recorder-messages.js";
-import type { StoreCounters } from "./store-counters.js";
-import type { FoundDelivery } from "./tracked-delivery.js";
-import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
+import type { StoreCounters } from "./upkeep/store-counters.js";
 
 /** The recorder could not start, or ended by itself. `data` says why. */
 export class RecorderError extends Error {

@@ -3,18 +3,18 @@
  * fields on the way between threads.
  */
 import type { ComponentRow } from "../../core/health.js";
-import type { JsonObject } from "../../core/json.js";
-import type { CommittedBatch } from "../../storage/log-batch.js";
-import type { Durability } from "../../storage/log-options.js";
-import type { RecoveryReport } from "../../storage/recovery-report.js";
-import type { SegmentMoves } from "../../storage/segment-moves.js";
+import type { JsonObject } from "../../core/json/json.js";
+import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
+import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import type { Durability } from "../../storage/log/log-options.js";
+import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
-import type { TaskAnswer, TaskMessage } from "../artefacts/artefact-thread.js";
-import type { DiskRoomOptions } from "./disk-room.js";
+import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
+import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
+import type { WebhookReply, WebhookRequest } from "../webhooks/deliveries/webhook-requests.js";
 import type { RecorderFigures } from "./recorder-figures.js";
-import type { StoreCounters } from "./store-counters.js";
-import type { FoundDelivery } from "./tracked-delivery.js";
-import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
+import type { DiskRoomOptions } from "./upkeep/disk-room.js";
+import type { StoreCounters } from "./upkeep/store-counters.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {

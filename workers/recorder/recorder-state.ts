@@ -23,27 +23,31 @@
  * revisions are not in it: every run keeps one record for ever (its creation until it ends, then the consolidated one), and its
  * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
  */
-import { isProcessingOpen } from "../../core/artefact.js";
-import type { CellIdentity, Change } from "../../core/change.js";
+import { isProcessingOpen } from "../../core/capture/artefact.js";
 import type { ComponentRow } from "../../core/health.js";
 import { formatUuidWords, isUuidV7 } from "../../core/identifiers.js";
-import { isPlainObject } from "../../core/json.js";
-import type { ProgramDocument } from "../../core/program.js";
-import type { Refusal } from "../../core/refusal.js";
-import { foldRun } from "../../core/run-fold.js";
-import type { RunState } from "../../core/run-state.js";
-import type { WebhookChange } from "../../core/webhook-change.js";
-import type { World } from "../../core/world.js";
-import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/capture-ledger.js";
-import { decodeChanges, decodeRefusal } from "../../storage/change-record.js";
-import { decodeDroppedOrigins } from "../../storage/dropped-origins.js";
-import { type KeptRecord, packRecords, unpackRecords } from "../../storage/kept-records.js";
-import type { LogRecord, RecordLocation } from "../../storage/log-batch.js";
-import type { RecordContent } from "../../storage/log-options.js";
-import { decodeMessagePack } from "../../storage/message-pack.js";
-import { MessagePackEncoder } from "../../storage/message-pack-encoder.js";
-import { packValues, unpackValues } from "../../storage/packed-values.js";
-import { LOG_RECORD_TYPE } from "../../storage/record-format.js";
+import { isPlainObject } from "../../core/json/json.js";
+import type { CellIdentity, Change } from "../../core/link/change.js";
+import type { Refusal } from "../../core/link/refusal.js";
+import type { World } from "../../core/link/world.js";
+import type { ProgramDocument } from "../../core/run/program.js";
+import { foldRun } from "../../core/run/run-fold.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { WebhookChange } from "../../core/webhook/webhook-change.js";
+import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/captures/capture-ledger.js";
+import { TextTable } from "../../storage/columns/text-table.js";
+import { TypedColumn } from "../../storage/columns/typed-column.js";
+import { UuidTable } from "../../storage/columns/uuid-table.js";
+import { decodeDroppedOrigins } from "../../storage/compaction/dropped-origins.js";
+import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
+import type { LogRecord, RecordLocation } from "../../storage/log/log-batch.js";
+import type { RecordContent } from "../../storage/log/log-options.js";
+import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
+import { segmentName } from "../../storage/log/segment.js";
+import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
+import { decodeMessagePack } from "../../storage/records/message-pack.js";
+import { MessagePackEncoder } from "../../storage/records/message-pack-encoder.js";
+import { packValues, unpackValues } from "../../storage/records/packed-values.js";
 import {
   decodeIndex,
   isKnownRecordType,
@@ -51,18 +55,14 @@ import {
   RECORD_TYPE,
   RecordDecodeError,
   type StoredSummary,
-} from "../../storage/record-index.js";
-import { segmentName } from "../../storage/segment.js";
-import type { SegmentMoves } from "../../storage/segment-moves.js";
-import { SnapshotError, type SnapshotSink, type SnapshotSource } from "../../storage/snapshot-format.js";
-import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot-reader.js";
+} from "../../storage/records/record-index.js";
+import { SnapshotError, type SnapshotSink, type SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
+import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { TextTable } from "../../storage/text-table.js";
-import { TypedColumn } from "../../storage/typed-column.js";
-import { UuidTable } from "../../storage/uuid-table.js";
+import { type KeptRecord, packRecords, unpackRecords } from "../../storage/view/kept-records.js";
+import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
 import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
-import { WebhookState } from "./webhook-state.js";
 
 const OPENING_STATE_VERSION = 1;
 const { active: ACTIVE, ended: ENDED } = RUN_VALUE;

@@ -1,13 +1,13 @@
 /** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { wallClockUs } from "../../core/service-clock.js";
-import { FileSystemError, isNoRoom, nodeFileSystem } from "../../storage/file-system.js";
+import { FileSystemError, isNoRoom, nodeFileSystem } from "../../storage/disk/file-system.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
-import { startDispatcher } from "../dispatcher/dispatcher-handle.js";
+import { watchLoopDelay } from "../loop-delay.js";
 import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
-import { FrontArtefactMaker } from "./artefact-maker.js";
-import { watchLoopDelay } from "./loop-delay.js";
+import { startDispatcher } from "../webhooks/dispatcher-handle.js";
+import { FrontArtefactMaker } from "./captures/artefact-maker.js";
 import { Recorder } from "./recorder.js";
 import type { FrontToRecorder, RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 

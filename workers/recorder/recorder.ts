@@ -1,48 +1,48 @@
 import { since } from "../../core/health.js";
 import { LIMITS } from "../../core/limits.js";
-import { storedEnd } from "../../core/run-files.js";
-import type { RunState } from "../../core/run-state.js";
+import { storedEnd } from "../../core/run/run-files.js";
+import type { RunState } from "../../core/run/run-state.js";
 import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
-import { CaptureLedger } from "../../storage/capture-ledger.js";
-import { capturePath } from "../../storage/capture-path.js";
-import { CaptureStore } from "../../storage/capture-store.js";
+import { CaptureLedger } from "../../storage/captures/capture-ledger.js";
+import { capturePath } from "../../storage/captures/capture-path.js";
+import { CaptureStore } from "../../storage/captures/capture-store.js";
+import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import {
   type DataDirectoryOptions,
   type LockedDataDirectory,
   openDataDirectory,
-} from "../../storage/data-directory.js";
-import type { FileSystem } from "../../storage/file-system.js";
-import type { Log } from "../../storage/log.js";
-import type { CommittedBatch } from "../../storage/log-batch.js";
-import type { Timers } from "../../storage/log-options.js";
-import type { SegmentMoves } from "../../storage/segment-moves.js";
+} from "../../storage/disk/data-directory.js";
+import type { FileSystem } from "../../storage/disk/file-system.js";
+import type { Log } from "../../storage/log/log.js";
+import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import type { Timers } from "../../storage/log/log-options.js";
 import { StorageError, type StorageErrorData } from "../../storage/storage-error.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";
-import type { startDispatcher } from "../dispatcher/dispatcher-handle.js";
+import type { LoopDelay } from "../loop-delay.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
+import { type OpenedSnapshot, SnapshotUnreadError } from "../snapshot/snapshot-opening.js";
+import { SnapshotSchedule } from "../snapshot/snapshot-schedule.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
-import type { ArtefactMaker } from "./artefact-maker.js";
-import { BatchStream } from "./batch-stream.js";
-import { CaptureProcessing } from "./capture-processing.js";
-import { DiskRoom, type RoomLevel } from "./disk-room.js";
-import { ExclusiveWork } from "./exclusive-work.js";
-import type { LoopDelay } from "./loop-delay.js";
+import { WebhookKeeper } from "../webhooks/deliveries/webhook-keeper.js";
+import type { startDispatcher } from "../webhooks/dispatcher-handle.js";
+import type { ArtefactMaker } from "./captures/artefact-maker.js";
+import { BatchStream } from "./captures/batch-stream.js";
+import { CaptureProcessing } from "./captures/capture-processing.js";
+import { PayloadFiles } from "./captures/payload-files.js";
 import { openStore } from "./open-store.js";
-import { PayloadFiles } from "./payload-files.js";
 import { RecordWriter } from "./record-writer.js";
 import { MessageFigures, type RecorderFigures } from "./recorder-figures.js";
 import { RecorderHealth } from "./recorder-health.js";
 import type { FrontToRecorder, LogLine, RecorderOptions, RecorderToFront } from "./recorder-messages.js";
 import { RecorderState } from "./recorder-state.js";
-import { ResourceShortage } from "./resource-shortage.js";
 import { RunEndings } from "./run-endings.js";
 import { SharedNames } from "./shared-names.js";
-import { type OpenedSnapshot, SnapshotUnreadError } from "./snapshot-opening.js";
-import { SnapshotSchedule } from "./snapshot-schedule.js";
-import { StoreWatch } from "./store-watch.js";
-import { Upkeep } from "./upkeep.js";
-import { WebhookKeeper } from "./webhook-keeper.js";
+import { DiskRoom, type RoomLevel } from "./upkeep/disk-room.js";
+import { ExclusiveWork } from "./upkeep/exclusive-work.js";
+import { ResourceShortage } from "./upkeep/resource-shortage.js";
+import { StoreWatch } from "./upkeep/store-watch.js";
+import { Upkeep } from "./upkeep/upkeep.js";
 
 const DAY_US = 86_400_000_000;
 /** As many as one record has of them: a new name needs one place. */

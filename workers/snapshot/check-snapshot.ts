@@ -1,13 +1,13 @@
-import type { CheckFinding } from "../../storage/check-finding.js";
-import type { FoldCheck } from "../../storage/check-store.js";
-import type { DataDirectory } from "../../storage/data-directory.js";
-import { type FileSystem, FileSystemError } from "../../storage/file-system.js";
-import { type CommittedBatch, forEachRecord } from "../../storage/log-batch.js";
-import { MemorySnapshot } from "../../storage/memory-snapshot.js";
-import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
-import { snapshotsIn } from "../../storage/snapshot-folder.js";
-import { snapshotSequenceOf } from "../../storage/snapshot-format.js";
-import { tolerantLookups } from "../../storage/tolerant-reads.js";
+import type { DataDirectory } from "../../storage/disk/data-directory.js";
+import { type FileSystem, FileSystemError } from "../../storage/disk/file-system.js";
+import { tolerantLookups } from "../../storage/disk/tolerant-reads.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
+import type { CheckFinding } from "../../storage/repair/check-finding.js";
+import type { FoldCheck } from "../../storage/repair/check-store.js";
+import { MemorySnapshot } from "../../storage/snapshot/memory-snapshot.js";
+import { findSnapshotDamage } from "../../storage/snapshot/snapshot-damage.js";
+import { snapshotsIn } from "../../storage/snapshot/snapshot-folder.js";
+import { snapshotSequenceOf } from "../../storage/snapshot/snapshot-format.js";
 import { foldTables } from "./fold-rows.js";
 import { type Folded, nothingFolded, readFolded } from "./make-snapshot.js";
 

@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import { formatUuidWords } from "../../core/identifiers.js";
-import { unpackRecords } from "../../storage/kept-records.js";
-import { unpackValues } from "../../storage/packed-values.js";
-import type { SnapshotSource } from "../../storage/snapshot-format.js";
+import { unpackValues } from "../../storage/records/packed-values.js";
+import type { SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
+import { unpackRecords } from "../../storage/view/kept-records.js";
 import { FIRST_END } from "../recorder/record-places.js";
 import type { SnapshotFacts } from "../recorder/recorder-state.js";
 

@@ -1,18 +1,18 @@
-import { CaptureLedger } from "../../storage/capture-ledger.js";
-import { type FileSystem, FileSystemError, shortageOf } from "../../storage/file-system.js";
-import { forEachRecord } from "../../storage/log-batch.js";
-import type { LogStart } from "../../storage/log-options.js";
-import { asReadDamage } from "../../storage/read-damage.js";
-import { readLogThrough } from "../../storage/read-log-through.js";
-import { isKnownRecordType } from "../../storage/record-index.js";
-import { findSnapshotDamage } from "../../storage/snapshot-damage.js";
-import { quarantineSnapshot, snapshotsIn } from "../../storage/snapshot-folder.js";
-import { SnapshotError } from "../../storage/snapshot-format.js";
-import { placeInLog } from "../../storage/snapshot-place.js";
-import { SnapshotReader } from "../../storage/snapshot-reader.js";
-import { writeSnapshot } from "../../storage/snapshot-writer.js";
+import { CaptureLedger } from "../../storage/captures/capture-ledger.js";
+import { type FileSystem, FileSystemError, shortageOf } from "../../storage/disk/file-system.js";
+import { forEachRecord } from "../../storage/log/log-batch.js";
+import type { LogStart } from "../../storage/log/log-options.js";
+import { asReadDamage } from "../../storage/log/read-damage.js";
+import { readLogThrough } from "../../storage/log/read-log-through.js";
+import { isKnownRecordType } from "../../storage/records/record-index.js";
+import { findSnapshotDamage } from "../../storage/snapshot/snapshot-damage.js";
+import { quarantineSnapshot, snapshotsIn } from "../../storage/snapshot/snapshot-folder.js";
+import { SnapshotError } from "../../storage/snapshot/snapshot-format.js";
+import { placeInLog } from "../../storage/snapshot/snapshot-place.js";
+import { SnapshotReader } from "../../storage/snapshot/snapshot-reader.js";
+import { writeSnapshot } from "../../storage/snapshot/snapshot-writer.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { View } from "../../storage/view.js";
+import { View } from "../../storage/view/view.js";
 import { RecorderState } from "../recorder/recorder-state.js";
 
 export interface SnapshotRequest {

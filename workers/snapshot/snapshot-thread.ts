@@ -1,7 +1,7 @@
 /** The entry of the thread that makes one snapshot and ends: `workerData` is a `SnapshotRequest`, its one message a `SnapshotOutcome`. */
 import { parentPort, workerData } from "node:worker_threads";
-import { nodeFileSystem } from "../../storage/file-system.js";
-import { SnapshotError } from "../../storage/snapshot-format.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { SnapshotError } from "../../storage/snapshot/snapshot-format.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import { lowerThreadPriority } from "../thread-priority.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";

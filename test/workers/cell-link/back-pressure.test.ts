@@ -1,10 +1,10 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
-import { GatedFileSystem } from "../../helpers/gated-file-system.js";
-import { nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
-import type { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { GatedFileSystem } from "../../helpers/disk/gated-file-system.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import type { RawProducer } from "../../helpers/link/raw-producer.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const MIB = 1024 * 1024;
 /** What the system's own socket buffers may hold on both sides. */

@@ -11,7 +11,7 @@ import {
 } from "../../../workers/cell-link/frame-codec.js";
 import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
-import { residentBytes } from "../../helpers/process-figures.js";
+import { residentBytes } from "../../helpers/process/process-figures.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);

@@ -8,8 +8,8 @@ import {
   ModelService,
   type ProducerKind,
   type StoredMessage,
-} from "../../helpers/instances-model.js";
-import { instanceOf } from "../../helpers/state-writer.js";
+} from "../../helpers/link/instances-model.js";
+import { instanceOf } from "../../helpers/store/state-writer.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 31);

@@ -5,10 +5,10 @@ import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
 import { linkPlaces, Strangers } from "../../../workers/cell-link/link-places.js";
 import { TokenFailures } from "../../../workers/cell-link/token-failures.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import { ManualTimers } from "../../helpers/manual-timers.js";
-import { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { ManualTimers } from "../../helpers/recorder/manual-timers.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const MIB = 1024 * 1024;
 const TOKEN = "a token of some length";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { type MessageRefusedError, ProducerClient } from "../../../workers/cell-link/producer-client.js";
-import { FakeLinkServer } from "../../helpers/fake-link-server.js";
+import { FakeLinkServer } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);

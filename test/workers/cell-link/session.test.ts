@@ -4,11 +4,18 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
-import { GatedFileSystem } from "../../helpers/gated-file-system.js";
-import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { GatedFileSystem } from "../../helpers/disk/gated-file-system.js";
+import {
+  frameBegin,
+  frameLines,
+  LINE_BYTES,
+  nextId,
+  PROGRAM_ID,
+  programPut,
+} from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const component = (key: string) => ({ type: "component.put", key, status: "healthy" });
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { encode } from "@msgpack/msgpack";
 import t from "tap";
-import type { JsonValue } from "../../../core/json.js";
+import type { JsonValue } from "../../../core/json/json.js";
 import { createRandom, type Random } from "../../../core/random.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 

@@ -1,10 +1,10 @@
 import t from "tap";
-import type { Defect } from "../../../core/quality.js";
 import { createRandom } from "../../../core/random.js";
-import { type Capture, heightsMm } from "../../../workers/demo-cell/capture.js";
-import { PART_KINDS } from "../../../workers/demo-cell/demo-parts.js";
-import { madeParts } from "../../../workers/demo-cell/made-parts.js";
-import { medianOf } from "../../../workers/demo-cell/part-source.js";
+import type { Defect } from "../../../core/run/quality.js";
+import { PART_KINDS } from "../../../workers/demo-cell/part/demo-parts.js";
+import { madeParts } from "../../../workers/demo-cell/part/made-parts.js";
+import { medianOf } from "../../../workers/demo-cell/part/part-source.js";
+import { type Capture, heightsMm } from "../../../workers/demo-cell/steps/capture.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261126);
 t.comment(`TEST_SEED=${seed}`);

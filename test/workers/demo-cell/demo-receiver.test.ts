@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import t from "tap";
-import { signatureHeaders } from "../../../core/webhook-signature.js";
+import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { startDemoReceiver } from "../../../workers/demo-cell/demo-receiver.js";
 
 const ANSWER = "HTTP/1.1 204 No Content\r\n\r\n";

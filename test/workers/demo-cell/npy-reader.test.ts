@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
+import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 
 const SUITE = "../shared/data/formats/npy";
 const skip = existsSync(SUITE) ? false : `${SUITE} is absent`;

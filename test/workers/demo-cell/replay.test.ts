@@ -1,8 +1,8 @@
 import t from "tap";
-import { npyHeader } from "../../../core/npy-header.js";
-import { heightsMm } from "../../../workers/demo-cell/capture.js";
-import { readNpy } from "../../../workers/demo-cell/npy-reader.js";
+import { npyHeader } from "../../../core/capture/npy-header.js";
+import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 import { openCollection } from "../../../workers/demo-cell/replay.js";
+import { heightsMm } from "../../../workers/demo-cell/steps/capture.js";
 
 const npy = (descr: string, rows: number, columns: number, data: Uint8Array): Uint8Array => {
   const header = Buffer.from(npyHeader("u16", rows, columns))

@@ -1,10 +1,10 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { batchPayload, type Capture, heightCodes, heightsMm } from "../../../workers/demo-cell/capture.js";
-import { PART_KINDS } from "../../../workers/demo-cell/demo-parts.js";
-import type { Flaw } from "../../../workers/demo-cell/part-flaws.js";
-import { formHeights, type Grid, gridOrigin, type PartForm } from "../../../workers/demo-cell/part-form.js";
-import { captureSurface } from "../../../workers/demo-cell/surface.js";
+import { PART_KINDS } from "../../../workers/demo-cell/part/demo-parts.js";
+import type { Flaw } from "../../../workers/demo-cell/part/part-flaws.js";
+import { formHeights, type Grid, gridOrigin, type PartForm } from "../../../workers/demo-cell/part/part-form.js";
+import { captureSurface } from "../../../workers/demo-cell/part/surface.js";
+import { batchPayload, type Capture, heightCodes, heightsMm } from "../../../workers/demo-cell/steps/capture.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);

@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { reportOfRun } from "../../../core/run-response.js";
+import { reportOfRun } from "../../../core/run/run-response.js";
 import {
   frameBegin,
   frameLines,
@@ -9,10 +9,10 @@ import {
   PROGRAM_ID,
   programPut,
   seriesAppend,
-} from "../../helpers/link-messages.js";
+} from "../../helpers/link/link-messages.js";
+import type { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import type { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 /** A running run with an open frame of 10 lines and a running job; step 1 runs. */
 async function runningRun(raw: RawProducer) {

@@ -1,15 +1,15 @@
 import { rmSync } from "node:fs";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { encodeRefusal } from "../../../storage/change-record.js";
-import { openDataDirectory } from "../../../storage/data-directory.js";
-import { nodeFileSystem } from "../../../storage/file-system.js";
-import { Log } from "../../../storage/log.js";
-import { isKnownRecordType } from "../../../storage/record-index.js";
+import { openDataDirectory } from "../../../storage/disk/data-directory.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { Log } from "../../../storage/log/log.js";
+import { encodeRefusal } from "../../../storage/records/change-record.js";
+import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const DAY_US = 86_400_000_000;
 const FIRST_US = Date.UTC(2026, 0, 1) * 1_000;

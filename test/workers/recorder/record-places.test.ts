@@ -1,12 +1,12 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
-import { encodeChanges, encodeRefusal, saysOnlyTheRun } from "../../../storage/change-record.js";
-import { RECORD_TYPE } from "../../../storage/record-index.js";
-import { SegmentGarbage } from "../../../storage/segment-garbage.js";
-import { CellHistory } from "../../helpers/cell-history.js";
-import { CompactingStore } from "../../helpers/compacting-store.js";
-import { createDisk } from "../../helpers/log-harness.js";
+import { SegmentGarbage } from "../../../storage/compaction/segment-garbage.js";
+import { encodeChanges, encodeRefusal, saysOnlyTheRun } from "../../../storage/records/change-record.js";
+import { RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { CompactingStore } from "../../helpers/compaction/compacting-store.js";
+import { CellHistory } from "../../helpers/link/cell-history.js";
+import { createDisk } from "../../helpers/store/log-harness.js";
 
 t.test("bytes are dead once their owner is released, by segment", async (t) => {
   const garbage = new SegmentGarbage();

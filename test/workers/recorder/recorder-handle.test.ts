@@ -2,13 +2,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import type { ComponentRow } from "../../../core/health.js";
-import type { TaskAnswer, TaskMessage } from "../../../workers/artefacts/artefact-thread.js";
+import type { TaskAnswer, TaskMessage } from "../../../workers/artefacts/pool/artefact-thread.js";
 import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
 import type { RecorderErrorData, RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
-import { runWithCaptures } from "../../helpers/kept-captures.js";
-import { programPut } from "../../helpers/link-messages.js";
-import { RawProducer } from "../../helpers/raw-producer.js";
-import { temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { runWithCaptures } from "../../helpers/captures/kept-captures.js";
+import { programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 function start(
   dataDirectory: string,

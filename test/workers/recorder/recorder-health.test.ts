@@ -1,6 +1,6 @@
 import t from "tap";
 import type { ComponentRow } from "../../../core/health.js";
-import { RecoveryReportBuilder } from "../../../storage/recovery-report.js";
+import { RecoveryReportBuilder } from "../../../storage/recovery/recovery-report.js";
 import { type HealthSources, RecorderHealth } from "../../../workers/recorder/recorder-health.js";
 
 t.test("the dispatcher is degraded while deliveries wait to be read, down when it has ended", async (t) => {

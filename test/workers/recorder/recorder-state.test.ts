@@ -1,15 +1,22 @@
 import t from "tap";
-import { isProcessingOpen } from "../../../core/artefact.js";
+import { isProcessingOpen } from "../../../core/capture/artefact.js";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
-import type { RunState } from "../../../core/run-state.js";
-import { encodeRefusal } from "../../../storage/change-record.js";
-import { DroppedOrigins } from "../../../storage/dropped-origins.js";
-import { LOG_RECORD_TYPE } from "../../../storage/record-format.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { DroppedOrigins } from "../../../storage/compaction/dropped-origins.js";
+import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
+import { encodeRefusal } from "../../../storage/records/change-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import {
+  frameBegin,
+  frameLines,
+  LINE_BYTES,
+  nextId,
+  PROGRAM_ID,
+  programPut,
+} from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
-import { instanceOf, NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/state-writer.js";
+import { instanceOf, NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/store/state-writer.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 17);
 

@@ -1,9 +1,9 @@
 import t from "tap";
-import { reportOfRun } from "../../../core/run-response.js";
-import { frameBegin, nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
+import { reportOfRun } from "../../../core/run/run-response.js";
+import { frameBegin, nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import type { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import type { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 async function started(raw: RawProducer): Promise<string> {
   const runId = nextId();

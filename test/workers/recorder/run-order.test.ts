@@ -1,7 +1,7 @@
 import t from "tap";
-import type { CellMessageType } from "../../../core/cell-message.js";
-import { CELL_MESSAGE_SCHEMAS } from "../../../core/cell-message-schema.js";
-import { RUN_STATUSES, type RunStatus } from "../../../core/run-state.js";
+import type { CellMessageType } from "../../../core/link/cell-message.js";
+import { CELL_MESSAGE_SCHEMAS } from "../../../core/link/cell-message-schema.js";
+import { RUN_STATUSES, type RunStatus } from "../../../core/run/run-state.js";
 import {
   frameBegin,
   frameLines,
@@ -10,9 +10,9 @@ import {
   PROGRAM_ID,
   programPut,
   seriesAppend,
-} from "../../helpers/link-messages.js";
-import type { RawProducer } from "../../helpers/raw-producer.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+} from "../../helpers/link/link-messages.js";
+import type { RawProducer } from "../../helpers/link/raw-producer.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 interface Subject {
   runId: string;

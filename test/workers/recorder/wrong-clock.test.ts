@@ -1,8 +1,8 @@
 import t from "tap";
 import { wallClockUs } from "../../../core/service-clock.js";
-import { LOOK_INTERVAL_MS } from "../../../workers/recorder/store-watch.js";
-import { nextId, PROGRAM_ID, programPut } from "../../helpers/link-messages.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder-harness.js";
+import { LOOK_INTERVAL_MS } from "../../../workers/recorder/upkeep/store-watch.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const YEAR_US = 365 * 86_400_000_000;
 

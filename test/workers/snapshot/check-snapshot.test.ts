@@ -1,22 +1,22 @@
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CaptureLedger } from "../../../storage/capture-ledger.js";
-import { checkStore } from "../../../storage/check-store.js";
-import { FileSystemError } from "../../../storage/file-system.js";
-import { isChangeRecordType } from "../../../storage/record-index.js";
-import { snapshotHeadBytes, snapshotName } from "../../../storage/snapshot-format.js";
-import { placeInLog } from "../../../storage/snapshot-place.js";
-import { SnapshotReader } from "../../../storage/snapshot-reader.js";
-import { writeSnapshot } from "../../../storage/snapshot-writer.js";
-import { View } from "../../../storage/view.js";
+import { CaptureLedger } from "../../../storage/captures/capture-ledger.js";
+import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { isChangeRecordType } from "../../../storage/records/record-index.js";
+import { checkStore } from "../../../storage/repair/check-store.js";
+import { snapshotHeadBytes, snapshotName } from "../../../storage/snapshot/snapshot-format.js";
+import { placeInLog } from "../../../storage/snapshot/snapshot-place.js";
+import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
+import { writeSnapshot } from "../../../storage/snapshot/snapshot-writer.js";
+import { View } from "../../../storage/view/view.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
-import { CellHistory } from "../../helpers/cell-history.js";
-import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
+import { CellHistory } from "../../helpers/link/cell-history.js";
 import { listOf } from "../../helpers/list-of.js";
-import { META, QUARANTINE } from "../../helpers/log-harness.js";
-import type { SimulatedDisk } from "../../helpers/simulated-disk.js";
+import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../../helpers/store/history-store.js";
+import { META, QUARANTINE } from "../../helpers/store/log-harness.js";
 
 async function storeWithSnapshot(seed: number): Promise<{ disk: SimulatedDisk; path: string }> {
   const disk = await createHistoryDisk();

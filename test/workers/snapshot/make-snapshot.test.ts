@@ -1,22 +1,22 @@
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
-import { FileSystemError } from "../../../storage/file-system.js";
-import { quarantinedFiles } from "../../../storage/quarantine.js";
-import { segmentName } from "../../../storage/segment.js";
-import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot-format.js";
-import { SnapshotReader } from "../../../storage/snapshot-reader.js";
+import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { quarantinedFiles } from "../../../storage/log/quarantine.js";
+import { segmentName } from "../../../storage/log/segment.js";
+import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot/snapshot-format.js";
+import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import type { StorageError } from "../../../storage/storage-error.js";
 import { makeSnapshot, type SnapshotRequest } from "../../../workers/snapshot/make-snapshot.js";
-import { CellHistory } from "../../helpers/cell-history.js";
-import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/history-store.js";
+import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/disk/power-cuts.js";
+import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
+import { CellHistory } from "../../helpers/link/cell-history.js";
 import { listOf } from "../../helpers/list-of.js";
-import { META, QUARANTINE } from "../../helpers/log-harness.js";
-import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/power-cuts.js";
-import { sectionDifferences } from "../../helpers/section-differences.js";
-import { SimulatedDisk } from "../../helpers/simulated-disk.js";
-import { checkDisk } from "../../helpers/store-damage.js";
+import { sectionDifferences } from "../../helpers/snapshot/section-differences.js";
+import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/store/history-store.js";
+import { META, QUARANTINE } from "../../helpers/store/log-harness.js";
+import { checkDisk } from "../../helpers/store/store-damage.js";
+import { differences } from "../../helpers/store/view-comparison.js";
 import { sized } from "../../helpers/test-size.js";
-import { differences } from "../../helpers/view-comparison.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261);
 

@@ -1,0 +1,165 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import type { OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
+import { LatencyHistogram } from "../../harness/latency-histogram.js";
+import { machineCpuSeconds } from "../../harness/machine-cpu.js";
+import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
+
+/** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
+export const READS_PER_SECOND = 200;
+/** Above it a read waits for a core, whatever the service does. */
+const SATURATED = 0.95;
+
+/**
+ * A process of its own: what the benchmark does beside it (a producer of captures, say) makes garbage. Its collections and turns of the event
+ * loop would be latency of the reads, in a thread of the same process still the locks of its memory map, which give memory back to the kernel.
+ */
+let reader: ChildProcess | undefined;
+
+function startReader(): ChildProcess {
+  const child = fork(new URL("./read-process.js", import.meta.url));
+  const forget = (): void => {
+    if (reader === child) reader = undefined;
+  };
+  // Also of one that ends between two slices; the next one is read by a new one.
+  child.once("exit", forget);
+  child.once("error", forget);
+  reader = child;
+  return child;
+}
+
+/** Of the process that reads; undefined where there is none. */
+export function readerPid(): number | undefined {
+  return reader?.pid;
+}
+
+async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
+  const [child, over] = [reader ?? startReader(), new AbortController()];
+  // Only while it reads does it keep this process; it ends when this one does.
+  child.ref();
+  child.channel?.ref();
+  const { signal } = over;
+  const ended = once(child, "exit", { signal }).then(([code, by]) => {
+    throw new Error(`the reader ended with ${by ?? code}`);
+  });
+  const answered = once(child, "message", { signal });
+  const sent = new Promise<never>((_, reject) => child.send(command, (error) => error !== null && reject(error)));
+  try {
+    const [answer] = (await Promise.race([answered, ended, sent])) as [ReadAnswer];
+    if ("error" in answer) throw new Error(answer.error);
+    return answer;
+  } finally {
+    for (const one of [answered, ended, sent]) one.catch(() => {});
+    over.abort();
+    child.channel?.unref();
+    child.unref();
+  }
+}
+
+/** What the slices of one contestant in one round gave, together. */
+export class ReadSlices {
+  readonly #all = new LatencyHistogram();
+  readonly #lists = new LatencyHistogram();
+  readonly #details = new LatencyHistogram();
+  /** From when they were sent indeed: without what the reader itself waited for a core. */
+  readonly #sent = new LatencyHistogram();
+  #count = 0;
+  #seconds = 0;
+  #lateSends = 0;
+  #busySeconds = 0;
+  #stolenSeconds = 0;
+  #cpuSeconds = 0;
+  readonly #loads = new Map<string, { amount: number; seconds: number }>();
+  readonly #shares = new Map<string, { seconds: number; ofSeconds: number; leastPercent: number }>();
+
+  /** Reads lists and details in turn at a fixed rate. */
+  async read(url: string, ids: readonly string[], count: number): Promise<void> {
+    const before = machineCpuSeconds();
+    const figures = await readInProcess({ url, ids, count, ratePerSecond: READS_PER_SECOND });
+    this.#all.add(figures.all);
+    this.#lists.add(figures.lists);
+    this.#details.add(figures.details);
+    this.#sent.add(figures.sent);
+    this.#count += count;
+    this.#seconds += figures.seconds;
+    this.#lateSends += figures.lateSends;
+    const after = machineCpuSeconds();
+    this.#busySeconds += after.busy - before.busy;
+    this.#stolenSeconds += after.stolen - before.stolen;
+    this.#cpuSeconds += after.all - before.all;
+  }
+
+  /** What was done beside the reads; told as a rate of this name. */
+  addLoad(name: string, amount: number, seconds: number): void {
+    const load = this.#loads.get(name) ?? { amount: 0, seconds: 0 };
+    this.#loads.set(name, { amount: load.amount + amount, seconds: load.seconds + seconds });
+  }
+
+  /** For how long of the slice that was so which it is named after: told as percent of all slices, with a warning where that is less. */
+  addShare(name: string, seconds: number, ofSeconds: number, leastPercent: number): void {
+    const share = this.#shares.get(name) ?? { seconds: 0, ofSeconds: 0 };
+    const all = { seconds: share.seconds + seconds, ofSeconds: share.ofSeconds + ofSeconds };
+    this.#shares.set(name, { ...all, leastPercent });
+  }
+
+  sample(): RoundSample {
+    const p99Ms = (latency: LatencyHistogram): number => latency.percentileNs(0.99) / 1e6;
+    // Nothing is known of either where the system does not tell of its cores.
+    const cpuSeconds = this.#cpuSeconds || 1;
+    const busy = this.#busySeconds / cpuSeconds;
+    const warnings: string[] = [];
+    if (this.#lateSends > this.#count / 100) warnings.push("the reader fell behind in over 1 % of its requests");
+    if (busy > SATURATED) warnings.push("all cores were busy: reads waited for a core, not for the service");
+    const percents = [...this.#shares].map(([name, { seconds, ofSeconds, leastPercent }]) => {
+      const percent = (100 * seconds) / ofSeconds;
+      if (percent < leastPercent) warnings.push(`${name} is below ${leastPercent}`);
+      return [name, percent] as const;
+    });
+    return {
+      value: p99Ms(this.#all),
+      seconds: this.#seconds,
+      stolenShare: this.#stolenSeconds / cpuSeconds,
+      latency: this.#all.toData(),
+      details: {
+        "list p50 ms": this.#lists.percentileNs(0.5) / 1e6,
+        "list p99 ms": p99Ms(this.#lists),
+        "detail p50 ms": this.#details.percentileNs(0.5) / 1e6,
+        "detail p99 ms": p99Ms(this.#details),
+        "p99 from send ms": p99Ms(this.#sent),
+        "late sends": this.#lateSends,
+        "cores busy %": busy * 100,
+        ...Object.fromEntries([...this.#loads].map(([name, { amount, seconds }]) => [name, amount / seconds])),
+        ...Object.fromEntries(percents),
+      },
+      ...(warnings.length > 0 && { warnings }),
+    };
+  }
+}
+
+/** Runners whose rounds are slices that alternate: whoever is asked first has all of a round measured. */
+export function alternatingSlices<Name extends string>(
+  names: readonly Name[],
+  slicesPerRound: number,
+  measureSlice: (name: Name, slices: ReadSlices) => Promise<void>,
+): OpenBenchmark["runners"] {
+  let round = new Map<Name, RoundSample>();
+  let rounds = 0;
+  const measureRound = async (): Promise<void> => {
+    const all = names.map((name) => ({ name, slices: new ReadSlices() }));
+    const first = rounds++;
+    for (let turn = first; turn < first + slicesPerRound; turn++) {
+      for (let at = 0; at < all.length; at++) {
+        const { name, slices } = all[(turn + at) % all.length] as (typeof all)[number];
+        await measureSlice(name, slices);
+      }
+    }
+    round = new Map(all.map(({ name, slices }) => [name, slices.sample()]));
+  };
+  const runnerOf = (name: Name) => async (): Promise<RoundSample> => {
+    if (!round.has(name)) await measureRound();
+    const sample = round.get(name) as RoundSample;
+    round.delete(name);
+    return sample;
+  };
+  return Object.fromEntries(names.map((name) => [name, runnerOf(name)]));
+}

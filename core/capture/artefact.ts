@@ -1,0 +1,141 @@
+/**
+ * What processing makes of captures: the formats of a frame beside its NPY, and the CSV of a step's series. What is dear to make and small to
+ * keep is stored behind the captures in the run's capture file; PLY and CSV are made again from it whenever somebody asks for them.
+ */
+
+import { frameFileName, sweepFileName } from "../run/manifest.js";
+import type { RunState } from "../run/run-state.js";
+import type {
+  CloudArtefact,
+  CsvArtefact,
+  Extent,
+  FailedArtefact,
+  FrameState,
+  PictureArtefact,
+  ProcessedFormat,
+  Recorded,
+  SeriesState,
+  StoredArtefact,
+} from "./capture.js";
+
+/** In the order in which they are made. */
+export const PROCESSED_FORMATS = [
+  "raw.ply",
+  "png",
+  "luminance.png",
+  "ply",
+] as const satisfies readonly ProcessedFormat[];
+
+/** What an artefact is of: a format of a frame, or a step's series, whose CSV it is. */
+export type ArtefactSubject = { frameId: string; format: ProcessedFormat } | { stepIndex: number };
+
+/** The name of the file in the manifest. */
+export function artefactFileName(of: ArtefactSubject): string {
+  return "stepIndex" in of ? sweepFileName(of.stepIndex) : frameFileName(of.frameId, of.format);
+}
+
+/** Longest message of a failure: it stands in the run's document twice, for each format of each frame. */
+const FAILURE_CHARACTERS = 160;
+const FIRST_CHARACTERS = 40;
+
+/** A failure's message as it is kept: of a longer one what it begins and what it ends with. The reason stands behind the place, which can be long. */
+export function failureMessage(message: string): string {
+  if (message.length <= FAILURE_CHARACTERS) return message.toWellFormed();
+  const end = message.slice(FIRST_CHARACTERS + 1 - FAILURE_CHARACTERS);
+  return `${message.slice(0, FIRST_CHARACTERS)}…${end}`.toWellFormed();
+}
+
+/** The stored bytes that an artefact is made of. */
+export function artefactExtents(artefact: StoredArtefact | FailedArtefact): Extent[] {
+  // Of a frame without lines there are none.
+  return namedExtents(artefact).filter(({ lengthBytes }) => lengthBytes > 0);
+}
+
+function namedExtents(artefact: StoredArtefact | FailedArtefact): Extent[] {
+  switch (artefact.kind) {
+    case "cloud":
+      return artefact.mask === null ? [artefact.lineCounts] : [artefact.mask, artefact.lineCounts];
+    case "picture":
+      return [artefact.file];
+    case "csv":
+      return [artefact.offsets];
+    case "failed":
+      return [];
+  }
+}
+
+/** Of everything that processing has made of the run. */
+export function* artefactExtentsOf({ frames, series }: Pick<RunState, "frames" | "series">): Generator<Extent, void> {
+  for (const { artefacts = {} } of frames) for (const made of Object.values(artefacts)) yield* artefactExtents(made);
+  for (const { csv } of series) if (csv !== undefined) yield* artefactExtents(csv);
+}
+
+/** Undefined when the format has not been made, or could not be. */
+export function cloudOf(frame: FrameState, format: "raw.ply" | "ply"): Recorded<CloudArtefact> | undefined {
+  const made = frame.artefacts?.[format];
+  return made?.kind === "cloud" ? made : undefined;
+}
+
+/** Undefined when the format has not been made, or could not be. */
+export function pictureOf(frame: FrameState, format: "png" | "luminance.png"): Recorded<PictureArtefact> | undefined {
+  const made = frame.artefacts?.[format];
+  return made?.kind === "picture" ? made : undefined;
+}
+
+/** Undefined when the CSV's index has not been made, or could not be. */
+export function csvOf({ csv }: SeriesState): Recorded<CsvArtefact> | undefined {
+  return csv?.kind === "csv" ? csv : undefined;
+}
+
+/** Formats that processing makes of a whole frame: without luminance no picture of it, without lines no picture at all. */
+export function processedFormats({ planes, lines }: Pick<FrameState, "planes" | "lines">): ProcessedFormat[] {
+  return PROCESSED_FORMATS.filter((format) => {
+    if (format === "png") return lines > 0;
+    return format !== "luminance.png" || (lines > 0 && planes.luminance !== undefined);
+  });
+}
+
+/** What is still to be made of a frame, nothing before it is whole. */
+export function openFormats(frame: FrameState): ProcessedFormat[] {
+  if (frame.status !== "complete") return [];
+  return processedFormats(frame).filter((format) => frame.artefacts?.[format] === undefined);
+}
+
+/** True when the format may yet come: false of what no frame has, what was tried in vain, and what retention has removed. */
+export function canFormatCome(run: Pick<RunState, "capturesRemovedAtUs">, frame: FrameState, format: string): boolean {
+  if (run.capturesRemovedAtUs !== null || frame.status === "incomplete") return false;
+  if (frame.status === "complete") return openFormats(frame).some((open) => open === format);
+  // It may still take lines.
+  return format === "npy" || processedFormats({ ...frame, lines: 1 }).some((later) => later === format);
+}
+
+/** True when the CSV of a step of the run may yet come: rows are taken until the step, or what runs, has ended. */
+export function canCsvCome(
+  { status, steps, series, capturesRemovedAtUs }: Pick<RunState, "status" | "steps" | "series" | "capturesRemovedAtUs">,
+  stepIndex: number,
+): boolean {
+  const own = series.find((one) => one.stepIndex === stepIndex);
+  if (own !== undefined) return capturesRemovedAtUs === null && own.csv === undefined;
+  const step = steps[stepIndex - 1]?.status;
+  return (step === "pending" || step === "running") && (status === "pending" || status === "running");
+}
+
+/** True when the CSV of a series that is whole is still to be made. */
+export function isCsvOpen({ completedAtUs, csv }: SeriesState): boolean {
+  return completedAtUs !== null && csv === undefined;
+}
+
+/** True when something is still to be made of the run's captures. */
+export function isProcessingOpen(run: Pick<RunState, "frames" | "series" | "capturesRemovedAtUs">): boolean {
+  if (run.capturesRemovedAtUs !== null) return false;
+  return run.frames.some((frame) => openFormats(frame).length > 0) || run.series.some(isCsvOpen);
+}
+
+/** Everything that is still to be made of the run's captures, frame by frame. */
+export function openArtefacts(run: Pick<RunState, "frames" | "series" | "capturesRemovedAtUs">): ArtefactSubject[] {
+  if (run.capturesRemovedAtUs !== null) return [];
+  return [
+    ...run.frames.flatMap((frame) => openFormats(frame).map((format) => ({ frameId: frame.id, format }))),
+    ...run.series.filter(isCsvOpen).map(({ stepIndex }) => ({ stepIndex })),
+  ];
+}

@@ -1,0 +1,318 @@
+import { LIMITS } from "../limits.js";
+import type { FilePut, FrameBegin, FrameEnd, FrameLines, SeriesAppendMessage } from "../link/cell-message.js";
+import type { Change } from "../link/change.js";
+import { notFound, tooMany } from "../link/decide-cell.js";
+import { RefusedError } from "../link/refusal.js";
+import type { PayloadStore, World } from "../link/world.js";
+import { acceptingRun, illegalTransition, stepOfRun } from "../run/decide-run.js";
+import { type FileType, fileNameFault } from "../run/manifest.js";
+import { storedKindOf } from "../run/run-files.js";
+import type { RunState } from "../run/run-state.js";
+import { formatTimeUs, parseTimeUs, TIME_LIMIT_US } from "../timestamps.js";
+import { type HeightDtype, itemBytes, lineBytes, type Planes, type SeriesDtype } from "./capture.js";
+
+/** What an extent adds to its run's document, roughly: it is asked for before the extent is there. */
+const EXTENT_BYTES = 96;
+
+/** Messages that bring bytes, or frame them: captures, series, files. */
+export function decideCapture(
+  world: World,
+  message: FrameBegin | FrameLines | FrameEnd | SeriesAppendMessage | FilePut,
+  payload: PayloadStore,
+): Change[] {
+  switch (message.type) {
+    case "frame.begin":
+      return decideFrameBegin(world, message);
+    case "frame.lines":
+      return decideFrameLines(world, message, payload);
+    case "frame.end":
+      return decideFrameEnd(world, message);
+    case "series.append":
+      return decideSeriesAppend(world, message, payload);
+    case "file.put":
+      return decideFilePut(world, message, payload);
+  }
+}
+
+function decideFrameBegin(world: World, message: FrameBegin): Change[] {
+  const run = acceptingRun(world, "frame.begin", message.run_id, "/run_id");
+  if (world.runOfFrame(message.id) !== undefined) {
+    throw new RefusedError("already_exists", `frame ${message.id} exists already`, { path: "/id", value: message.id });
+  }
+  stepOfRun(run, message.step_index, "/step_index");
+  if (run.frames.length >= LIMITS.framesPerRun) throw tooMany("frames of a run", "/id", LIMITS.framesPerRun);
+  const { height, luminance } = message.planes;
+  checkInvalidCodes(height.dtype, height.invalid, "/planes/height/invalid");
+  if (luminance?.dtype === "u8" && luminance.bits !== 8) {
+    throw new RefusedError("invalid_message", "/planes/luminance/bits must be 8 for u8", {
+      path: "/planes/luminance/bits",
+      value: luminance.bits,
+      allowed: 8,
+    });
+  }
+  const { x_origin_mm: xOriginMm, y_origin_mm: yOriginMm } = message;
+  checkCoordinates("x", xOriginMm ?? 0, message.x_pitch_mm, message.width);
+  checkCoordinates("y", yOriginMm ?? 0, message.y_pitch_mm, message.height === 0 ? LIMITS.frameLines : message.height);
+  const planes: Planes = luminance === undefined || luminance === null ? { height } : { height, luminance };
+  return [
+    {
+      kind: "frame_begun",
+      runId: run.id,
+      frame: {
+        id: message.id,
+        stepIndex: message.step_index,
+        sessionId: message.session_id,
+        frameType: message.frame_type,
+        width: message.width,
+        declaredLines: message.height,
+        planes,
+        xPitchMm: message.x_pitch_mm,
+        yPitchMm: message.y_pitch_mm,
+        xOriginMm: xOriginMm ?? 0,
+        yOriginMm: yOriginMm ?? 0,
+        sequenceNumber: message.sequence_number ?? run.frames.length + 1,
+        sensorId: message.sensor_id ?? null,
+        jointPositions: message.joint_positions ?? null,
+        tcpPosition: message.tcp_position ?? null,
+        captureTimestampUs: timeOf(message.capture_timestamp),
+        metadata: message.metadata ?? null,
+      },
+    },
+  ];
+}
+
+function decideFrameLines(world: World, message: FrameLines, payload: PayloadStore): Change[] {
+  const { run, frame } = openFrame(world, message);
+  if (message.first_line !== frame.lines) {
+    throw new RefusedError(
+      "out_of_sequence",
+      `the next line of frame ${frame.id} is ${frame.lines}, not ${message.first_line}`,
+      {
+        path: "/first_line",
+        value: message.first_line,
+        allowed: frame.lines,
+      },
+    );
+  }
+  const lines = frame.lines + message.line_count;
+  const most = frame.declaredLines === 0 ? LIMITS.frameLines : frame.declaredLines;
+  if (lines > most) {
+    throw new RefusedError("too_large", `frame ${frame.id} has at most ${most} lines`, {
+      path: "/line_count",
+      value: message.line_count,
+      allowed: most - frame.lines,
+    });
+  }
+  if (frame.batches.length >= LIMITS.batchesPerFrame)
+    throw tooMany("batches of a frame", "/id", LIMITS.batchesPerFrame);
+  const bytes = lineBytes(frame.planes, frame.width);
+  checkPayload(payload, message.line_count * (bytes.height + bytes.luminance));
+  checkDocumentBytes(run, EXTENT_BYTES);
+  const heightCrc32 = payload.crc32(message.line_count * bytes.height, frame.batches.at(-1)?.heightCrc32 ?? 0);
+  const extent = payload.store(run.id, "captures");
+  return [
+    {
+      kind: "frame_lines_stored",
+      runId: run.id,
+      frameId: frame.id,
+      batch: { ...extent, lineCount: message.line_count, heightCrc32 },
+    },
+  ];
+}
+
+function decideFrameEnd(world: World, message: FrameEnd): Change[] {
+  const { run, frame } = openFrame(world, message);
+  if (frame.declaredLines !== 0 && frame.lines !== frame.declaredLines) {
+    throw new RefusedError("size_mismatch", `frame ${frame.id} has ${frame.lines} of ${frame.declaredLines} lines`, {
+      path: "lines",
+      value: frame.lines,
+      allowed: frame.declaredLines,
+    });
+  }
+  return [{ kind: "frame_ended", runId: run.id, frameId: frame.id }];
+}
+
+/** The open frame of a message, whose run accepts it. */
+function openFrame(world: World, message: FrameLines | FrameEnd) {
+  const runId = world.runOfFrame(message.id);
+  if (runId === undefined) throw notFound("frame", "/id", message.id);
+  const run = acceptingRun(world, message.type, runId, "/id");
+  const frame = run.frames.findLast((one) => one.id === message.id);
+  if (frame === undefined) throw notFound("frame", "/id", message.id);
+  if (frame.status !== "open") throw illegalTransition(message.type, "/id", frame.id, frame.status, ["open"]);
+  return { run, frame };
+}
+
+function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload: PayloadStore): Change[] {
+  const run = acceptingRun(world, "series.append", message.run_id, "/run_id");
+  const index = message.step_index;
+  const step = stepOfRun(run, index, "/step_index");
+  if (step.status !== "pending" && step.status !== "running") {
+    throw illegalTransition("series.append", "/step_index", index, step.status, ["pending", "running"]);
+  }
+  const series = run.series.find((one) => one.stepIndex === index);
+  if (series !== undefined && series.channels !== message.channels) {
+    throw new RefusedError("size_mismatch", `the series of step ${index} has ${series.channels} channels`, {
+      path: "/channels",
+      value: message.channels,
+      allowed: series.channels,
+    });
+  }
+  if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries) {
+    throw tooMany("appends of a series", "/step_index", LIMITS.appendsPerSeries);
+  }
+  const invalid = message.invalid ?? [];
+  checkInvalidCodes(message.dtype, invalid, "/invalid");
+  const rowBytes = message.channels * itemBytes(message.dtype);
+  const rows = Math.floor(payload.lengthBytes / rowBytes);
+  if (rows === 0 || payload.lengthBytes !== rows * rowBytes) {
+    throw new RefusedError("size_mismatch", `the payload must be whole rows of ${rowBytes} bytes, at least one`, {
+      path: "payload",
+      value: payload.lengthBytes,
+      allowed: `a multiple of ${rowBytes}`,
+    });
+  }
+  const firstTimestampUs = timeOf(message.first_timestamp);
+  if (firstTimestampUs + (rows - 1) * message.sample_period_us >= TIME_LIMIT_US) {
+    throw new RefusedError(
+      "invalid_message",
+      `/sample_period_us must keep ${rows} rows within the times that there are`,
+      {
+        path: "/sample_period_us",
+        value: message.sample_period_us,
+        allowed: `rows of times before ${formatTimeUs(TIME_LIMIT_US)}`,
+      },
+    );
+  }
+  checkDocumentBytes(run, EXTENT_BYTES);
+  const extent = payload.store(run.id, "captures");
+  return [
+    {
+      kind: "series_appended",
+      runId: run.id,
+      stepIndex: index,
+      channels: message.channels,
+      append: {
+        ...extent,
+        rows,
+        firstTimestampUs,
+        samplePeriodUs: message.sample_period_us,
+        dtype: message.dtype,
+        valueScale: message.scale ?? null,
+        valueOffset: message.offset ?? null,
+        invalid,
+      },
+    },
+  ];
+}
+
+function decideFilePut(world: World, message: FilePut, payload: PayloadStore): Change[] {
+  const run = acceptingRun(world, "file.put", message.run_id, "/run_id");
+  const { name } = message;
+  const fault = fileNameFault(name);
+  if (fault !== undefined) {
+    // The names that the service gives to captures are taken from the start; the others can be no file's name at all.
+    const code = fault.startsWith("not a name") ? "name_taken" : "invalid_message";
+    throw new RefusedError(code, `/name must be: ${fault}`, {
+      path: "/name",
+      value: name.slice(0, 300).toWellFormed(),
+      allowed: fault,
+    });
+  }
+  if (run.files.some((file) => file.name === name)) {
+    throw new RefusedError("name_taken", `run ${run.id} has a file ${name} already`, { path: "/name", value: name });
+  }
+  if (message.step_index !== undefined && message.step_index !== null) {
+    stepOfRun(run, message.step_index, "/step_index");
+  }
+  if (run.files.length >= LIMITS.filesPerRun) throw tooMany("files of a run", "/name", LIMITS.filesPerRun);
+  checkDocumentBytes(run, EXTENT_BYTES);
+  const type = message.file_type ?? fileTypeOf(message.content_type);
+  const kind = storedKindOf(type);
+  const extent = payload.store(run.id, kind);
+  return [
+    {
+      kind: "file_stored",
+      runId: run.id,
+      file: {
+        ...extent,
+        ...(kind === "captures" && { storedIn: kind }),
+        name,
+        type,
+        contentType: message.content_type,
+        description: message.description ?? null,
+        stepIndex: message.step_index ?? null,
+        frameId: message.frame_id ?? null,
+      },
+    },
+  ];
+}
+
+function fileTypeOf(contentType: string): FileType {
+  if (contentType.startsWith("image/")) return "image";
+  if (contentType.startsWith("text/csv")) return "measurement";
+  return contentType.startsWith("application/x-ply") ? "pointcloud" : "report";
+}
+
+/** @throws {RefusedError} too_large when the document of the run would be over its limit. */
+export function checkDocumentBytes(run: RunState, growthBytes: number): void {
+  const bytes = run.documentBytes + growthBytes;
+  if (growthBytes === 0 || bytes <= LIMITS.runDocumentBytes) return;
+  throw new RefusedError("too_large", `run ${run.id} would be over ${LIMITS.runDocumentBytes} bytes as a document`, {
+    path: "",
+    value: bytes,
+    allowed: LIMITS.runDocumentBytes,
+  });
+}
+
+function timeOf(text: string): number {
+  const timeUs = parseTimeUs(text);
+  if (timeUs === undefined) throw new Error(`unchecked time ${text}`);
+  return timeUs;
+}
+
+function checkPayload(payload: PayloadStore, expectedBytes: number): void {
+  if (payload.lengthBytes !== expectedBytes) {
+    throw new RefusedError(
+      "size_mismatch",
+      `the payload must be ${expectedBytes} bytes, but ${payload.lengthBytes} came`,
+      {
+        path: "payload",
+        value: payload.lengthBytes,
+        allowed: expectedBytes,
+      },
+    );
+  }
+}
+
+/** Points are f32 in all formats: a coordinate that none is would be infinite there, and the filter without an answer. */
+function checkCoordinates(axis: "x" | "y", originMm: number, pitchMm: number, count: number): void {
+  const isFinite32 = (mm: number): boolean => Number.isFinite(Math.fround(mm));
+  if (isFinite32(originMm) && isFinite32(originMm + (count - 1) * pitchMm)) return;
+  const [path, value] = isFinite32(originMm) ? [`/${axis}_pitch_mm`, pitchMm] : [`/${axis}_origin_mm`, originMm];
+  throw new RefusedError("invalid_message", `${path} must keep all ${count} coordinates finite as f32`, {
+    path,
+    value,
+    allowed: `such that all of ${count} coordinates are finite as f32`,
+  });
+}
+
+const INTEGER_RANGE: Partial<Record<HeightDtype | SeriesDtype, [minimum: number, maximum: number]>> = {
+  u16: [0, 0xffff],
+  i16: [-0x8000, 0x7fff],
+  i32: [-0x8000_0000, 0x7fff_ffff],
+};
+
+/** A raw code that the dtype cannot hold would never match: a mistake of the producer, told now and not found out later. */
+function checkInvalidCodes(dtype: HeightDtype | SeriesDtype, codes: readonly number[], path: string): void {
+  const range = INTEGER_RANGE[dtype];
+  if (range === undefined) return;
+  for (const [at, code] of codes.entries()) {
+    if (Number.isInteger(code) && code >= range[0] && code <= range[1]) continue;
+    throw new RefusedError("invalid_message", `${path}/${at} must be a value of ${dtype}`, {
+      path: `${path}/${at}`,
+      value: code,
+      allowed: `an integer from ${range[0]} to ${range[1]}`,
+    });
+  }
+}

@@ -1,0 +1,225 @@
+import { HEIGHT_DTYPES, LUMINANCE_DTYPES, SERIES_DTYPES } from "../capture/capture.js";
+import { COMPONENT_STATUSES } from "../health.js";
+import { UUID_V7_PATTERN } from "../identifiers.js";
+import { LIMITS } from "../limits.js";
+import { FILE_TYPES } from "../run/manifest.js";
+import { PROGRAM_STATUSES, STEP_TYPES } from "../run/program.js";
+import { CANONICAL_UNITS, CHECK_STATUSES } from "../run/quality.js";
+import type { CellMessageType } from "./cell-message.js";
+import { UNIT_SYSTEMS } from "./change.js";
+
+/** JSON Schemas of the messages of the cell link. Unknown fields are refused; free-form values are checked in `parseCellMessage`. */
+type Schema = Record<string, unknown>;
+
+const uuid: Schema = { type: "string", pattern: UUID_V7_PATTERN, format: "uuid-time" };
+const text = (maxLength: number, minLength = 0): Schema => ({ type: "string", minLength, maxLength });
+const nullable = (schema: Schema): Schema => {
+  const allowsNull = { ...schema, type: [schema.type, "null"] };
+  return "enum" in schema ? { ...allowsNull, enum: [...(schema.enum as unknown[]), null] } : allowsNull;
+};
+const oneOf = (values: readonly string[]): Schema => ({ type: "string", enum: [...values] });
+const integer = (minimum: number, maximum: number): Schema => ({ type: "integer", minimum, maximum });
+const list = (items: Schema, maxItems: number): Schema => ({ type: "array", items, maxItems });
+const object = (required: Record<string, Schema>, optional: Record<string, Schema> = {}): Schema => ({
+  type: "object",
+  properties: { ...required, ...optional },
+  required: Object.keys(required),
+  additionalProperties: false,
+});
+
+const name = text(LIMITS.nameCharacters, 1);
+const message = text(LIMITS.messageCharacters);
+const number: Schema = { type: "number" };
+const free: Schema = { type: "object" };
+const timestamp: Schema = { type: "string", format: "utc-timestamp" };
+const stepIndex = integer(1, LIMITS.stepsPerProgram);
+const numbers = list(number, 64);
+
+const programStep = object(
+  { type: oneOf(STEP_TYPES) },
+  {
+    name: nullable(text(LIMITS.nameCharacters)),
+    params: free,
+    enabled: { type: "boolean" },
+    group_id: nullable(text(LIMITS.nameCharacters)),
+    group_name: nullable(text(LIMITS.nameCharacters)),
+    section_id: nullable(text(LIMITS.nameCharacters)),
+    section_name: nullable(text(LIMITS.nameCharacters)),
+  },
+);
+const steps = list(programStep, LIMITS.stepsPerProgram);
+
+const check = object(
+  { name, status: oneOf(CHECK_STATUSES) },
+  {
+    message: nullable(message),
+    value: nullable(number),
+    nominal: nullable(number),
+    delta: nullable(number),
+    threshold: nullable(number),
+    canonical_units: oneOf(CANONICAL_UNITS),
+    metadata: free,
+  },
+);
+const checks = list(check, LIMITS.checksPerRun);
+
+const defect = object(
+  {},
+  {
+    id: nullable(text(LIMITS.nameCharacters)),
+    type: text(LIMITS.nameCharacters),
+    description: nullable(message),
+    region_2d: nullable(object({}, { file: nullable(text(LIMITS.nameCharacters)), bbox: nullable(numbers) })),
+    region_3d: nullable(
+      object(
+        {},
+        {
+          file: nullable(text(LIMITS.nameCharacters)),
+          location: nullable(numbers),
+          extents: nullable(numbers),
+          orientation: nullable(numbers),
+          frame: nullable(text(LIMITS.nameCharacters)),
+        },
+      ),
+    ),
+    confidence: nullable(number),
+    severity: nullable(text(LIMITS.nameCharacters)),
+    metadata: free,
+  },
+);
+const defects = list(defect, LIMITS.defectsPerRun);
+
+const program = object(
+  { id: uuid, name, status: oneOf(PROGRAM_STATUSES), steps },
+  {
+    description: nullable(message),
+    robot_ids: list(name, LIMITS.robotsPerProgram),
+    sensor_id: nullable(text(LIMITS.nameCharacters)),
+    co_processor: nullable(text(LIMITS.nameCharacters)),
+    pre_hook: nullable(message),
+    post_hook: nullable(message),
+    run_configs: list(object({ name }, { metadata: free }), LIMITS.runConfigsPerProgram),
+    metadata: nullable(free),
+  },
+);
+
+const planes = object(
+  {
+    height: object({
+      dtype: oneOf(HEIGHT_DTYPES),
+      scale_mm: number,
+      offset_mm: number,
+      invalid: list(number, LIMITS.invalidCodes),
+    }),
+  },
+  { luminance: nullable(object({ dtype: oneOf(LUMINANCE_DTYPES), bits: { type: "integer", enum: [8, 10, 12, 16] } })) },
+);
+
+const fields: Record<CellMessageType, [required: Record<string, Schema>, optional?: Record<string, Schema>]> = {
+  "cell.put": [{}, { kiosk_serial_number: nullable(name), unit_system: oneOf(UNIT_SYSTEMS) }],
+  "component.put": [
+    { key: name, status: oneOf(COMPONENT_STATUSES) },
+    {
+      id: nullable(name),
+      detail: nullable(message),
+      enabled: nullable({ type: "boolean" }),
+      required: { type: "boolean" },
+    },
+  ],
+  "component.delete": [{ key: name }],
+  "program.put": [{ program }],
+  "program.delete": [{ id: uuid }],
+  "run.create": [
+    { id: uuid, program_id: uuid },
+    {
+      serial_number: nullable(text(LIMITS.serialNumberCharacters, 1)),
+      metadata: nullable(free),
+      trace_id: nullable(text(LIMITS.traceIdCharacters, 1)),
+      steps: nullable(steps),
+    },
+  ],
+  "run.start": [{ id: uuid }],
+  "step.start": [{ run_id: uuid, index: stepIndex }],
+  "step.finish": [
+    { run_id: uuid, index: stepIndex, status: oneOf(["completed", "failed", "skipped"]) },
+    {
+      // Free-form, but for the fields that the service reads itself.
+      result: nullable({ type: "object", properties: { frame_id: nullable(uuid), checks, defects } }),
+      error: nullable(message),
+    },
+  ],
+  "frame.begin": [
+    {
+      id: uuid,
+      run_id: uuid,
+      step_index: stepIndex,
+      session_id: name,
+      frame_type: name,
+      width: integer(1, LIMITS.frameWidth),
+      height: integer(0, LIMITS.frameLines),
+      planes,
+      x_pitch_mm: { type: "number", exclusiveMinimum: 0 },
+      y_pitch_mm: { type: "number", exclusiveMinimum: 0 },
+      capture_timestamp: timestamp,
+    },
+    {
+      x_origin_mm: nullable(number),
+      y_origin_mm: nullable(number),
+      sequence_number: nullable(integer(0, Number.MAX_SAFE_INTEGER)),
+      sensor_id: nullable(name),
+      joint_positions: nullable(numbers),
+      tcp_position: nullable(free),
+      metadata: nullable(free),
+    },
+  ],
+  "frame.lines": [{ id: uuid, first_line: integer(0, LIMITS.frameLines), line_count: integer(1, LIMITS.frameLines) }],
+  "frame.end": [{ id: uuid }],
+  "series.append": [
+    {
+      run_id: uuid,
+      step_index: stepIndex,
+      channels: integer(1, LIMITS.channelsPerSeries),
+      first_timestamp: timestamp,
+      sample_period_us: { type: "number", exclusiveMinimum: 0, maximum: 86_400_000_000 },
+      dtype: oneOf(SERIES_DTYPES),
+    },
+    { scale: nullable(number), offset: nullable(number), invalid: nullable(list(number, LIMITS.invalidCodes)) },
+  ],
+  "check.add": [{ run_id: uuid, check }],
+  "defect.add": [{ run_id: uuid, defect }],
+  "job.start": [{ run_id: uuid, id: uuid, name }],
+  "job.finish": [
+    { run_id: uuid, id: uuid, status: oneOf(["completed", "failed"]) },
+    { checks: nullable(checks), defects: nullable(defects), error: nullable(message) },
+  ],
+  "file.put": [
+    {
+      run_id: uuid,
+      // What a name may hold is a rule of its own (`fileNameFault`), with an answer of its own.
+      name: { type: "string" },
+      // It becomes a response header one day: visible ASCII only.
+      content_type: {
+        type: "string",
+        maxLength: LIMITS.contentTypeCharacters,
+        pattern: "^[!#$&^_.+A-Za-z0-9-]+/[!#$&^_.+A-Za-z0-9-]+(?: *;[ -~]*)?$",
+      },
+    },
+    {
+      file_type: nullable(oneOf(FILE_TYPES)),
+      description: nullable(message),
+      step_index: nullable(stepIndex),
+      frame_id: nullable(uuid),
+    },
+  ],
+  "event.add": [{ run_id: uuid, event_type: name, data: free }, { timestamp: nullable(timestamp) }],
+  "run.finish": [{ id: uuid }, { summary: nullable(message), results: nullable(free) }],
+  "run.fail": [{ id: uuid, error_message: message }],
+  "run.cancel": [{ id: uuid }, { error_message: nullable(message) }],
+};
+
+export const CELL_MESSAGE_SCHEMAS = Object.fromEntries(
+  Object.entries(fields).map(([type, [required, optional]]) => [
+    type,
+    object({ type: { type: "string", const: type }, ...required }, optional),
+  ]),
+) as Record<CellMessageType, Schema>;

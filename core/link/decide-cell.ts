@@ -1,0 +1,77 @@
+import { OWN_COMPONENT_KEYS } from "../health.js";
+import { LIMITS } from "../limits.js";
+import type { CellPut, ComponentDelete, ComponentPut, ProgramDelete, ProgramPut } from "./cell-message.js";
+import type { CellChange } from "./change.js";
+import { RefusedError } from "./refusal.js";
+import type { World } from "./world.js";
+
+type CellLevelMessage = CellPut | ComponentPut | ComponentDelete | ProgramPut | ProgramDelete;
+
+/** Messages about the cell itself: identity, components, programs. */
+export function decideCell(world: World, message: CellLevelMessage): CellChange[] {
+  switch (message.type) {
+    case "cell.put": {
+      const before = world.cell();
+      const cell = {
+        // Omitted fields stay; a null serial number is a value of its own.
+        kioskSerialNumber:
+          message.kiosk_serial_number === undefined ? before.kioskSerialNumber : message.kiosk_serial_number,
+        unitSystem: message.unit_system ?? before.unitSystem,
+      };
+      return [{ kind: "cell_put", cell }];
+    }
+    case "component.put":
+      return decideComponentPut(world, message);
+    case "component.delete":
+      if (!world.hasComponent(message.key)) throw notFound("component", "/key", message.key);
+      return [{ kind: "component_deleted", key: message.key }];
+    case "program.put":
+      if (world.program(message.program.id) === undefined && world.programCount >= LIMITS.programs) {
+        throw tooMany("programs", "/program/id", LIMITS.programs);
+      }
+      return [{ kind: "program_put", program: message.program }];
+    case "program.delete":
+      if (world.program(message.id) === undefined) throw notFound("program", "/id", message.id);
+      return [{ kind: "program_deleted", id: message.id }];
+  }
+}
+
+function decideComponentPut(world: World, message: ComponentPut): CellChange[] {
+  const { key } = message;
+  if ((OWN_COMPONENT_KEYS as readonly string[]).includes(key)) {
+    throw new RefusedError("name_taken", `the component key ${key} is the service's own`, {
+      path: "/key",
+      value: key,
+      allowed: `none of ${OWN_COMPONENT_KEYS.join(", ")}`,
+    });
+  }
+  // It becomes a property name of a JSON object, where some readers take this one for something else.
+  if (key === "__proto__") {
+    throw new RefusedError("invalid_message", "/key must not be __proto__", {
+      path: "/key",
+      value: key,
+      allowed: "a plain name",
+    });
+  }
+  if (!world.hasComponent(key) && world.componentCount >= LIMITS.components) {
+    throw tooMany("components", "/key", LIMITS.components);
+  }
+  const row = {
+    key,
+    status: message.status,
+    id: message.id ?? null,
+    detail: message.detail ?? null,
+    enabled: message.enabled ?? null,
+    required: message.required ?? false,
+  };
+  return [{ kind: "component_put", row }];
+}
+
+export function notFound(what: string, path: string, value: string | number): RefusedError {
+  return new RefusedError("not_found", `no ${what} ${value}`, { path, value, allowed: `an existing ${what}` });
+}
+
+/** `count` is what the message would make of it: one more than there may be, unless it brings several at once. */
+export function tooMany(what: string, path: string, limit: number, count = limit + 1): RefusedError {
+  return new RefusedError("too_large", `more than ${limit} ${what}`, { path, value: count, allowed: limit });
+}

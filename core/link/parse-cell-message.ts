@@ -1,0 +1,102 @@
+import type { ErrorObject } from "ajv";
+import { isPlainObject, type JsonValue } from "../json/json.js";
+import { findNonJson, pointerPart } from "../json/non-json.js";
+import type { SchemaValidator } from "../json/schema-validators.js";
+import { LIMITS } from "../limits.js";
+import { formatTimeUs, TIME_LIMIT_US } from "../timestamps.js";
+import type { CellMessage, CellMessageType } from "./cell-message.js";
+import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
+import { validators } from "./cell-message-validators.js";
+import { RefusedError } from "./refusal.js";
+
+const VALIDATORS = new Map<string, SchemaValidator>(Object.entries(validators));
+const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
+
+/**
+ * Checks the decoded MessagePack body of a message.
+ *
+ * @param depth where its decoder lets nothing pass that JSON does not have: how deep maps and lists nest below the body. Without it every
+ *   value is looked at.
+ * @throws {RefusedError} invalid_message, whose params name the `path` of the field (JSON Pointer), the `value` that came and what is `allowed`.
+ */
+export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY): CellMessage {
+  if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
+  if (depth >= LIMITS.jsonDepth) {
+    const fault = findNonJson(body, 0);
+    if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
+  }
+  const type = body.type;
+  const validate = typeof type === "string" ? VALIDATORS.get(type) : undefined;
+  if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);
+  if (!validate(body)) throw fromSchemaError(validate.errors?.[0]);
+  return body as unknown as CellMessage;
+}
+
+/** A path may hold keys of the producer's; refusals are kept, so it is cut like the value. */
+const PATH_CHARACTERS = 500;
+
+function invalid(fullPath: string, value: unknown, allowed: JsonValue): RefusedError {
+  const path = fullPath.length <= PATH_CHARACTERS ? fullPath : `${fullPath.slice(0, PATH_CHARACTERS).toWellFormed()}…`;
+  const wanted = Array.isArray(allowed) ? `one of ${allowed.join(", ")}` : String(allowed);
+  return new RefusedError("invalid_message", `${path === "" ? "the message" : path} must be ${wanted}`, {
+    path,
+    value: printable(value),
+    allowed,
+  });
+}
+
+/** A value of any kind as JSON, short enough for an answer and a log line. */
+function printable(value: unknown): JsonValue {
+  if (value === undefined) return null;
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
+  return text.length <= 200 ? text.toWellFormed() : `${text.slice(0, 200).toWellFormed()}…`;
+}
+
+function fromSchemaError(error: ErrorObject | undefined): RefusedError {
+  if (error === undefined) return invalid("", null, "a valid message");
+  const { keyword, params, instancePath, data } = error;
+  switch (keyword) {
+    case "required":
+      return invalid(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
+    case "additionalProperties": {
+      const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
+      return invalid(
+        `${instancePath}/${pointerPart(params.additionalProperty)}`,
+        (data as Record<string, unknown>)[params.additionalProperty],
+        `absent: the fields are ${known.join(", ")}`,
+      );
+    }
+    case "enum":
+      return invalid(instancePath, data, params.allowedValues as JsonValue);
+    case "type":
+      return invalid(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
+    case "pattern":
+      return invalid(instancePath, data, patternText(String(params.pattern)));
+    case "format":
+      return invalid(
+        instancePath,
+        data,
+        params.format === "uuid-time"
+          ? `a UUIDv7 of a time before ${formatTimeUs(TIME_LIMIT_US)}`
+          : `an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z, from 1970 and before ${formatTimeUs(TIME_LIMIT_US)}`,
+      );
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+      return invalid(instancePath, data, `${params.comparison} ${params.limit}`);
+    case "minLength":
+      return invalid(instancePath, data, `at least ${params.limit} characters`);
+    case "maxLength":
+      return invalid(instancePath, data, `at most ${params.limit} characters`);
+    case "maxItems":
+      return invalid(instancePath, data, `at most ${params.limit} items`);
+    default:
+      return invalid(instancePath, data, error.message ?? "valid");
+  }
+}
+
+function patternText(pattern: string): string {
+  return pattern.includes("-7[0-9a-f]{3}") ? "a UUIDv7 in lower case" : "a MIME type such as application/pdf";
+}

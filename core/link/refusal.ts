@@ -1,0 +1,34 @@
+import type { JsonObject } from "../json/json.js";
+
+/** Codes of a `refuse` frame that answers a message and is a durable record (cell-link.md); others close the connection. */
+export const MESSAGE_REFUSAL_CODES = [
+  "invalid_message",
+  "not_found",
+  "already_exists",
+  "illegal_transition",
+  "id_out_of_order",
+  "name_taken",
+  "out_of_sequence",
+  "size_mismatch",
+  "too_large",
+] as const;
+
+export type MessageRefusalCode = (typeof MESSAGE_REFUSAL_CODES)[number];
+
+export interface Refusal<Code extends string = MessageRefusalCode> {
+  code: Code;
+  message: string;
+  /** Names the path of the field, the value that came and what is allowed, as far as they apply. */
+  params: JsonObject;
+}
+
+/** Thrown while a message is decided; carries the refusal as data. Nothing of the message has been applied. */
+export class RefusedError extends Error {
+  readonly refusal: Refusal;
+
+  constructor(code: MessageRefusalCode, message: string, params: JsonObject = {}) {
+    super(message);
+    this.name = "RefusedError";
+    this.refusal = { code, message, params };
+  }
+}

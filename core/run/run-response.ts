@@ -1,0 +1,181 @@
+import type {
+  FileMetadata,
+  ProgramRunResponse,
+  ProgramRunSummaryResponse,
+  QualityReportResponse,
+  RunDefectsResponse,
+  RunLinks,
+  RunProgressResponse,
+  StepStatusResponse,
+  StepsDetailResponse,
+} from "../responses.js";
+import { formatTimeUs } from "../timestamps.js";
+import { deliveryRollup, deliverySummary, failureNote, type NamedDelivery } from "../webhook/webhook-response.js";
+import type { QualityReport } from "./quality.js";
+import { qualityReport } from "./quality.js";
+import { manifestOf } from "./run-files.js";
+import {
+  type EventLogEntry,
+  qualityStatusOf,
+  type RunProgress,
+  type RunState,
+  type RunStep,
+  type RunSummary,
+  runProgress,
+} from "./run-state.js";
+
+/**
+ * Builds the answers about runs. `baseUrl` has no trailing slash; an empty one makes the links relative with a leading slash, as event
+ * payloads carry them. `deliveries`: of the run's events, in the order they began.
+ */
+export function runResponse(
+  run: RunState,
+  baseUrl: string,
+  deliveries: readonly NamedDelivery[] = [],
+): ProgramRunResponse {
+  return {
+    id: run.id,
+    program_id: run.programId,
+    status: run.status,
+    quality_status: qualityStatusOf(run),
+    trace_id: run.traceId,
+    serial_number: run.serialNumber,
+    revision: run.revision,
+    metadata: run.metadata ?? {},
+    progress: progressResponse(runProgress(run.steps)),
+    steps: stepsResponse(run.steps),
+    started_at: timeText(run.startedAtUs),
+    completed_at: timeText(run.completedAtUs),
+    error_message: run.errorMessage,
+    results: { ...run.results, frame_ids: [...run.frameIds] },
+    event_log: eventLogOf(run, deliveries).map((entry) => ({
+      timestamp: formatTimeUs(entry.timestampUs),
+      event_type: entry.eventType,
+      data: entry.data,
+    })),
+    webhook_deliveries: deliveries.map(deliverySummary),
+    webhook_delivery: deliveryRollup(deliveries),
+    files: manifestResponse(run, baseUrl),
+    created_at: formatTimeUs(run.createdAtUs),
+    updated_at: formatTimeUs(run.updatedAtUs),
+    links: runLinks(run.id, run.programId, baseUrl),
+  };
+}
+
+/** The run's event log, with a line for each delivery that failed and whose webhook wants to be warned of. */
+function eventLogOf(run: RunState, deliveries: readonly NamedDelivery[]): EventLogEntry[] {
+  const notes = deliveries.flatMap(failureNote);
+  if (notes.length === 0) return run.eventLog;
+  return [...run.eventLog, ...notes].sort((a, b) => a.timestampUs - b.timestampUs);
+}
+
+export function runSummaryResponse(summary: RunSummary, baseUrl: string): ProgramRunSummaryResponse {
+  return {
+    id: summary.id,
+    program_id: summary.programId,
+    program_name: summary.programName,
+    status: summary.status,
+    quality_status: summary.qualityStatus,
+    progress: progressResponse(summary.progress),
+    serial_number: summary.serialNumber,
+    revision: summary.revision,
+    metadata: summary.metadata ?? {},
+    started_at: timeText(summary.startedAtUs),
+    completed_at: timeText(summary.completedAtUs),
+    error_message: summary.errorMessage,
+    created_at: formatTimeUs(summary.createdAtUs),
+    updated_at: formatTimeUs(summary.updatedAtUs),
+    links: runLinks(summary.id, summary.programId, baseUrl),
+  };
+}
+
+/** Null until checks exist, and for a run that failed or was cancelled; fixed once the run is completed. */
+export function qualityReportResponse(run: RunState): QualityReportResponse {
+  const report = reportOfRun(run);
+  if (report === null) return { run_id: run.id, quality_report: null };
+  // Values are millimetres unless the producer said otherwise: said explicitly here.
+  const checks = report.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
+  const { status, defects, summary } = report;
+  // Until the run is completed it can add checks, and can still fail.
+  const final = run.status === "completed";
+  return { run_id: run.id, quality_report: { status, final, checks, defects, summary } };
+}
+
+/** The QC outcome as it stands; null without checks, and for a run that failed or was cancelled. */
+export function reportOfRun(run: RunState): QualityReport | null {
+  if (run.status === "failed" || run.status === "cancelled") return null;
+  return qualityReport(run.checks, run.defects, run.summary);
+}
+
+export function defectsResponse(run: RunState): RunDefectsResponse {
+  return { run_id: run.id, defects: run.defects };
+}
+
+export function manifestResponse(run: RunState, baseUrl: string): FileMetadata[] {
+  return manifestOf(run).map((entry) => ({
+    name: entry.name,
+    type: entry.type,
+    content_type: entry.contentType,
+    size_in_bytes: entry.sizeBytes,
+    description: entry.description,
+    href: `${baseUrl}/runs/${run.id}/files/${encodeURIComponent(entry.name)}`,
+    step_index: entry.stepIndex,
+    frame_id: entry.frameId,
+    created_at: formatTimeUs(entry.createdAtUs),
+    updated_at: formatTimeUs(entry.updatedAtUs),
+    deleted_at: timeText(entry.deletedAtUs),
+  }));
+}
+
+export function runLinks(runId: string, programId: string, baseUrl: string): RunLinks {
+  return {
+    self: { href: `${baseUrl}/runs/${runId}`, method: "GET" },
+    program: { href: `${baseUrl}/programs/${programId}`, method: "GET" },
+    cancel: null,
+    websocket: null,
+  };
+}
+
+function progressResponse(progress: RunProgress): RunProgressResponse {
+  return {
+    total_steps: progress.totalSteps,
+    completed_steps: progress.completedSteps,
+    current_step: progress.currentStep,
+  };
+}
+
+/**
+ * Completed, failed and skipped steps under `completed`; the first running one under `in_progress`; all others under `pending`, which
+ * is where further running steps and those cancelled with their run are found, so that every step is somewhere.
+ */
+function stepsResponse(steps: readonly RunStep[]): StepsDetailResponse {
+  const response: StepsDetailResponse = { completed: [], in_progress: null, pending: [] };
+  for (const [at, step] of steps.entries()) {
+    const entry = stepResponse(step, at + 1);
+    if (step.status === "completed" || step.status === "failed" || step.status === "skipped") {
+      response.completed.push(entry);
+    } else if (step.status === "running" && response.in_progress === null) {
+      response.in_progress = entry;
+    } else {
+      response.pending.push(entry);
+    }
+  }
+  return response;
+}
+
+function stepResponse(step: RunStep, index: number): StepStatusResponse {
+  return {
+    index,
+    type: step.definition.type,
+    name: step.definition.name ?? null,
+    status: step.status,
+    started_at: timeText(step.startedAtUs),
+    completed_at: timeText(step.completedAtUs),
+    result: step.result,
+    error: step.error,
+  };
+}
+
+function timeText(timeUs: number | null): string | null {
+  return timeUs === null ? null : formatTimeUs(timeUs);
+}

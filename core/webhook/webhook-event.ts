@@ -1,0 +1,226 @@
+import type { JsonObject } from "../json/json.js";
+import { LIMITS } from "../limits.js";
+import type { CellIdentity } from "../link/change.js";
+import type { FileMetadata } from "../responses.js";
+import type { Defect, DefectRegion3d, QualityCheck, ReportStatus } from "../run/quality.js";
+import { manifestResponse } from "../run/run-response.js";
+import { qualityStatusOf, type RunState, type RunStatus } from "../run/run-state.js";
+import { formatTimeUs } from "../timestamps.js";
+import type { EventName, RunEventName } from "./webhook.js";
+
+/** Moves only with changes that break readers; purely additive ones leave it (interface.md, Versioning). */
+export const EVENT_SCHEMA_VERSION = 3;
+
+const MM_PER_INCH = 25.4;
+
+/** What an event says of the cell and of the service that emits it. */
+export interface EventSource {
+  serviceVersion: string;
+  cell: CellIdentity;
+}
+
+/** What is posted to every receiver of an event, byte for byte, whenever it is sent. */
+export interface EventEnvelope<Data = JsonObject> {
+  event_id: string;
+  event_name: EventName;
+  /** When it was emitted. */
+  timestamp: string;
+  schema_version: number;
+  service_version: string;
+  kiosk_serial_number: string | null;
+  data: Data;
+}
+
+/** Data of every event of a run's life. */
+export interface RunEventData {
+  run_id: string;
+  program_id: string;
+  /** Null: the program was deleted before. */
+  program_name: string | null;
+  /** First robot of the program; null for a program without robots. */
+  robot_id: string | null;
+  serial_number: string | null;
+  revision: number;
+  status: RunStatus;
+  /** Of the quality report; null without one. */
+  quality_status: ReportStatus | null;
+  created_at: string;
+  /** As the run's detail shows it then: of two events of a run the one with the later one is newer. */
+  updated_at: string;
+  started_at: string | null;
+  completed_at: string | null;
+}
+
+export interface RunEndedByErrorData extends RunEventData {
+  error_message: string | null;
+}
+
+/** A check in the cell's display units; `unit` is null for one whose numbers are of an unspecified unit, which stay as they are. */
+export interface EventQualityCheck extends Omit<QualityCheck, "canonical_units"> {
+  value: number | null;
+  nominal: number | null;
+  delta: number | null;
+  threshold: number | null;
+  unit: "mm" | "in" | null;
+}
+
+/** A region whose location and extents are in the cell's display units. */
+export interface EventDefectRegion3d extends DefectRegion3d {
+  unit: "mm" | "in";
+}
+
+export interface EventDefect extends Omit<Defect, "region_3d"> {
+  region_3d?: EventDefectRegion3d | null;
+}
+
+export interface ProgramCompletedData extends RunEventData {
+  /** True only for a report that passed. */
+  passed: boolean;
+  unit_system: CellIdentity["unitSystem"];
+  qc_checks: EventQualityCheck[];
+  defects: EventDefect[];
+  files: FileMetadata[];
+  /** Present, and true, when the lists were too large for an event and are empty here: the run's own routes have them. */
+  truncated?: true;
+}
+
+export interface WebhookTestData {
+  webhook_id: string;
+  webhook_name: string;
+  message: string;
+}
+
+/**
+ * The payload of an event of a run as it stands right after the transition at `timeUs`: the JSON text that is stored once and
+ * posted as it is.
+ *
+ * @param programExists false for a program that was deleted
+ */
+export function runEventPayload(
+  source: EventSource,
+  eventId: string,
+  eventName: RunEventName,
+  run: RunState,
+  programExists: boolean,
+  timeUs: number,
+): string {
+  const envelope = (data: object): string => JSON.stringify(envelopeOf(source, eventId, eventName, data, timeUs));
+  const common = runEventData(run, programExists);
+  switch (eventName) {
+    case "ProgramStarted":
+      return envelope(common);
+    case "ProgramFailed":
+    case "ProgramCancelled":
+      return envelope({ ...common, error_message: run.errorMessage } satisfies RunEndedByErrorData);
+    case "ProgramCompleted": {
+      const whole = envelope(completedData(source.cell, common, run));
+      if (whole.length * MOST_BYTES_OF_A_UNIT <= LIMITS.eventPayloadBytes) return whole;
+      if (Buffer.byteLength(whole) <= LIMITS.eventPayloadBytes) return whole;
+      const data: ProgramCompletedData = {
+        ...completedData(source.cell, common, run),
+        qc_checks: [],
+        defects: [],
+        files: [],
+        truncated: true,
+      };
+      return envelope(data);
+    }
+  }
+}
+
+/** Bytes of UTF-8 that one UTF-16 unit of a string can become. */
+const MOST_BYTES_OF_A_UNIT = 3;
+
+export function testEventPayload(
+  source: EventSource,
+  eventId: string,
+  webhook: { id: string; name: string },
+  timeUs: number,
+): string {
+  const message = "a test event: no run stands behind it";
+  const data: WebhookTestData = { webhook_id: webhook.id, webhook_name: webhook.name, message };
+  return JSON.stringify(envelopeOf(source, eventId, "WebhookTest", data, timeUs));
+}
+
+function envelopeOf<Data extends object>(
+  { serviceVersion, cell }: EventSource,
+  eventId: string,
+  eventName: EventName,
+  data: Data,
+  timeUs: number,
+): EventEnvelope<Data> {
+  return {
+    event_id: eventId,
+    event_name: eventName,
+    timestamp: formatTimeUs(timeUs),
+    schema_version: EVENT_SCHEMA_VERSION,
+    service_version: serviceVersion,
+    kiosk_serial_number: cell.kioskSerialNumber,
+    data,
+  };
+}
+
+function runEventData(run: RunState, programExists: boolean): RunEventData {
+  return {
+    run_id: run.id,
+    program_id: run.programId,
+    program_name: programExists ? run.programName : null,
+    robot_id: run.robotId,
+    serial_number: run.serialNumber,
+    revision: run.revision,
+    status: run.status,
+    quality_status: qualityStatusOf(run),
+    created_at: formatTimeUs(run.createdAtUs),
+    updated_at: formatTimeUs(run.updatedAtUs),
+    started_at: run.startedAtUs === null ? null : formatTimeUs(run.startedAtUs),
+    completed_at: run.completedAtUs === null ? null : formatTimeUs(run.completedAtUs),
+  };
+}
+
+function completedData(cell: CellIdentity, common: RunEventData, run: RunState): ProgramCompletedData {
+  return {
+    ...common,
+    passed: common.quality_status === "passed",
+    unit_system: cell.unitSystem,
+    qc_checks: run.checks.map((check) => eventCheck(check, cell.unitSystem)),
+    defects: run.defects.map((defect) => eventDefect(defect, cell.unitSystem)),
+    files: manifestResponse(run, ""),
+  };
+}
+
+/** A defect in display units. Pixels, the orientation and texts stay. */
+function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIdentity["unitSystem"]): EventDefect {
+  if (region === undefined || region === null) return { ...rest, ...(region === null && { region_3d: null }) };
+  if (unitSystem === "metric") return { ...rest, region_3d: { ...region, unit: "mm" } };
+  const { location, extents } = region;
+  const inches = (lengthsMm: readonly number[]): number[] => lengthsMm.map((mm) => mm / MM_PER_INCH);
+  return {
+    ...rest,
+    region_3d: {
+      ...region,
+      ...(location && { location: inches(location) }),
+      ...(extents && { extents: inches(extents) }),
+      unit: "in",
+    },
+  };
+}
+
+/** A check in display units: 1 in = 25.4 mm exactly, divided as doubles, without rounding. */
+function eventCheck(
+  { canonical_units = "mm", value, nominal, delta, threshold, ...rest }: QualityCheck,
+  unitSystem: CellIdentity["unitSystem"],
+): EventQualityCheck {
+  const isInches = canonical_units === "mm" && unitSystem === "imperial";
+  const converted = (mm: number | null | undefined): number | null => {
+    if (mm === null || mm === undefined) return null;
+    return isInches ? mm / MM_PER_INCH : mm;
+  };
+  return {
+    ...rest,
+    value: converted(value),
+    nominal: converted(nominal),
+    delta: converted(delta),
+    threshold: converted(threshold),
+    unit: canonical_units === "unspecified" ? null : isInches ? "in" : "mm",
+  };
+}

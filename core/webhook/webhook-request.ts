@@ -1,0 +1,219 @@
+import {
+  flag,
+  integer,
+  type JsonSchema,
+  list,
+  nullable,
+  number,
+  oneOf,
+  type Properties,
+  text,
+} from "../json/described-schema.js";
+import { LIMITS } from "../limits.js";
+import { type AddressPolicy, urlAddressFault } from "./address-policy.js";
+import {
+  EVENT_MEANINGS,
+  type EventName,
+  ON_FAILURE_MODE_MEANINGS,
+  WEBHOOK_DEFAULTS,
+  type WebhookSettings,
+} from "./webhook.js";
+import { isUsableSecret } from "./webhook-signature.js";
+
+/** What each setting means, in requests and answers alike. */
+export const WEBHOOK_SETTINGS = {
+  name: text("What people call the webhook. Names need not be unique."),
+  url: text(
+    "Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. " +
+      "Redirects are not followed.",
+  ),
+  subscribed_events: list(oneOf(EVENT_MEANINGS, "An event."), "Which events are posted to it."),
+  on_failure_mode: oneOf(
+    ON_FAILURE_MODE_MEANINGS,
+    "What a failed delivery leaves behind. No mode changes the outcome of a run.",
+  ),
+  enabled: flag(
+    "Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail.",
+  ),
+  delivery_timeout_seconds: number("How long an attempt may take until the receiver has answered, in seconds."),
+  retry_backoff_seconds: number("Pause between two attempts, in seconds."),
+  max_retries: integer(
+    `Attempts after the first: a delivery makes 1 + max_retries in all, as far as they fit into ${LIMITS.dispatchWindowMs / 1000} seconds ` +
+      "from the first one on.",
+  ),
+} as const satisfies Properties;
+
+/**
+ * JSON Schemas of the two request bodies, for validation and for the OpenAPI document alike. What a schema cannot say is
+ * `webhookRequestFaults`. `default` only documents: `createdWebhook` fills in.
+ */
+const required: Properties = {
+  name: { ...WEBHOOK_SETTINGS.name, minLength: 1, maxLength: LIMITS.nameCharacters },
+  url: { ...WEBHOOK_SETTINGS.url, maxLength: LIMITS.webhookUrlCharacters },
+  subscribed_events: { ...WEBHOOK_SETTINGS.subscribed_events, minItems: 1, maxItems: 64 },
+};
+
+const options: Properties = {
+  on_failure_mode: { ...WEBHOOK_SETTINGS.on_failure_mode, default: WEBHOOK_DEFAULTS.onFailureMode },
+  enabled: { ...WEBHOOK_SETTINGS.enabled, default: WEBHOOK_DEFAULTS.enabled },
+  delivery_timeout_seconds: {
+    ...WEBHOOK_SETTINGS.delivery_timeout_seconds,
+    ...LIMITS.deliveryTimeoutSeconds,
+    default: WEBHOOK_DEFAULTS.deliveryTimeoutSeconds,
+  },
+  retry_backoff_seconds: {
+    ...WEBHOOK_SETTINGS.retry_backoff_seconds,
+    ...LIMITS.retryBackoffSeconds,
+    default: WEBHOOK_DEFAULTS.retryBackoffSeconds,
+  },
+  max_retries: { ...WEBHOOK_SETTINGS.max_retries, ...LIMITS.maxRetries, default: WEBHOOK_DEFAULTS.maxRetries },
+};
+
+function secret(whenNull: string): JsonSchema {
+  return {
+    ...nullable(
+      text(
+        "Signs every delivery, so that the receiver can tell it from others. It is never shown again. What follows `whsec_` must be base64.",
+      ),
+      whenNull,
+    ),
+    minLength: 1,
+    maxLength: LIMITS.webhookSecretCharacters,
+    writeOnly: true,
+  };
+}
+
+/** @param whenNull what null does; for each field the same as leaving it out */
+function orNull(properties: Properties, whenNull: string): Properties {
+  return Object.fromEntries(Object.entries(properties).map(([field, schema]) => [field, nullable(schema, whenNull)]));
+}
+
+/** For an update, which has no defaults. */
+function unchangedOrNull(properties: Properties): Properties {
+  const bare = Object.entries(properties).map(([field, { default: _, ...schema }]) => [field, schema]);
+  return orNull(Object.fromEntries(bare), "leaves it as it is");
+}
+
+/** Of an answer that is sent back. */
+const ignored: Properties = Object.fromEntries(
+  ["id", "has_secret", "created_at", "updated_at"].map((field) => [
+    field,
+    { readOnly: true, description: "Ignored, so that what GET gave can be sent back." },
+  ]),
+);
+
+export const WEBHOOK_REQUEST_SCHEMAS = {
+  CreateWebhookRequest: {
+    type: "object",
+    description: "A new webhook. A setting that is left out, or null, gets its default.",
+    properties: {
+      ...required,
+      ...orNull(options, "gives it its default"),
+      secret: secret("or left out: deliveries are not signed"),
+    } as Properties,
+    required: ["name", "url", "subscribed_events"],
+    additionalProperties: false,
+  },
+  UpdateWebhookRequest: {
+    type: "object",
+    description:
+      "What is to change of a webhook. A setting that is left out, or null, stays as it is; a secret that is null is removed.",
+    properties: {
+      ...unchangedOrNull({ ...required, ...options }),
+      secret: secret("removes it"),
+      ...ignored,
+    } as Properties,
+    additionalProperties: false,
+  },
+};
+
+/** A body that fits one of the schemas. */
+export interface WebhookRequestBody {
+  name?: string | null;
+  url?: string | null;
+  subscribed_events?: EventName[] | null;
+  on_failure_mode?: WebhookSettings["onFailureMode"] | null;
+  enabled?: boolean | null;
+  delivery_timeout_seconds?: number | null;
+  retry_backoff_seconds?: number | null;
+  max_retries?: number | null;
+  secret?: string | null;
+}
+
+export interface CreateWebhook {
+  settings: WebhookSettings;
+  secret: string | null;
+}
+
+export interface UpdateWebhook {
+  settings: Partial<WebhookSettings>;
+  /** Undefined leaves it as it is, null removes it. */
+  secret: string | null | undefined;
+}
+
+/** A field that breaks a rule which its schema cannot say. */
+export interface WebhookRequestFault {
+  field: string;
+  /** What came, with the user info that it may have; null for a secret. */
+  value: string | null;
+  allowed: string;
+}
+
+/**
+ * Of a body that need not fit its schema otherwise.
+ * @param policyOf which addresses may be delivered to at a port
+ */
+export function webhookRequestFaults(
+  { url, secret }: Readonly<Record<string, unknown>>,
+  policyOf: (port: number) => AddressPolicy,
+): WebhookRequestFault[] {
+  const faults: WebhookRequestFault[] = [];
+  const allowed = typeof url === "string" ? allowedInsteadOf(url, policyOf) : undefined;
+  if (allowed !== undefined) faults.push({ field: "url", value: url as string, allowed });
+  if (typeof secret === "string" && !isUsableSecret(secret)) {
+    faults.push({ field: "secret", value: null, allowed: "base64 where it follows whsec_" });
+  }
+  return faults;
+}
+
+/** What a valid body of CreateWebhookRequest asks for. */
+export function createdWebhook(body: WebhookRequestBody): CreateWebhook {
+  return { settings: { ...WEBHOOK_DEFAULTS, ...settingsOf(body) } as WebhookSettings, secret: body.secret ?? null };
+}
+
+/** What a valid body of UpdateWebhookRequest asks for. */
+export function updatedWebhook(body: WebhookRequestBody): UpdateWebhook {
+  return { settings: settingsOf(body), secret: body.secret };
+}
+
+/** The fields that are given, null counting as not given. */
+function settingsOf(body: WebhookRequestBody): Partial<WebhookSettings> {
+  const settings = {
+    name: body.name,
+    url: body.url,
+    // A list of events is a set: an event that stands in it twice is delivered once.
+    subscribedEvents: body.subscribed_events && [...new Set(body.subscribed_events)],
+    onFailureMode: body.on_failure_mode,
+    enabled: body.enabled,
+    deliveryTimeoutSeconds: body.delivery_timeout_seconds,
+    retryBackoffSeconds: body.retry_backoff_seconds,
+    maxRetries: body.max_retries,
+  };
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined && value !== null));
+}
+
+/** What a URL must be that this one is not; undefined when it may be this one. */
+function allowedInsteadOf(url: string, policyOf: (port: number) => AddressPolicy): string | undefined {
+  if (!isWebhookUrl(url)) return "an absolute http or https URL without user info and fragment";
+  const fault = urlAddressFault(new URL(url), policyOf);
+  return fault === undefined ? undefined : `a URL that events may be delivered to: ${fault}`;
+}
+
+/** Whether events can be sent to this address, as far as its text goes. */
+function isWebhookUrl(text: string): boolean {
+  // Spaces and control characters would be dropped or escaped by the parser: the address kept is the one that was meant.
+  if (!/^https?:\/\/[^/?#@\\]/i.test(text) || /[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  const authority = /^https?:\/\/([^/?#\\]*)/i.exec(text)?.[1] ?? "";
+  return username === "" && password === "" && !authority.includes("@") && !text.includes("#");
+}

@@ -1,0 +1,121 @@
+import type {
+  TestWebhookResponse,
+  WebhookDeliveryAttemptResponse,
+  WebhookDeliveryFields,
+  WebhookDeliveryRollup,
+  WebhookDeliverySummary,
+  WebhookResponse,
+} from "../responses.js";
+import type { EventLogEntry } from "../run/run-state.js";
+import { formatTimeUs } from "../timestamps.js";
+import type { Delivery, DeliveryAttempt } from "./delivery.js";
+import type { Webhook } from "./webhook.js";
+
+/** A delivery with its webhook's name, which is that of now. */
+export interface NamedDelivery {
+  readonly delivery: Delivery;
+  readonly webhookName: string;
+}
+
+/** Builds the answers about webhooks and deliveries. */
+export function webhookResponse(webhook: Webhook): WebhookResponse {
+  return {
+    id: webhook.id,
+    name: webhook.name,
+    url: webhook.url,
+    subscribed_events: webhook.subscribedEvents,
+    on_failure_mode: webhook.onFailureMode,
+    enabled: webhook.enabled,
+    has_secret: webhook.hasSecret,
+    delivery_timeout_seconds: webhook.deliveryTimeoutSeconds,
+    retry_backoff_seconds: webhook.retryBackoffSeconds,
+    max_retries: webhook.maxRetries,
+    created_at: formatTimeUs(webhook.createdAtUs),
+    updated_at: formatTimeUs(webhook.updatedAtUs),
+  };
+}
+
+/**
+ * A WebhookDeliveryResponse as JSON text; with `history` (oldest first) a WebhookDeliveryDetailResponse. The payload goes in as it
+ * is posted, byte for byte.
+ */
+export function deliveryJson(delivery: Delivery, payload: string, history?: readonly DeliveryAttempt[]): string {
+  const fields: WebhookDeliveryFields = {
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    program_run_id: delivery.runId,
+    event_name: delivery.eventName,
+    on_failure_mode: delivery.onFailureMode,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    last_status_code: delivery.lastStatusCode,
+    last_error: delivery.lastError,
+    next_retry_at: timeText(delivery.nextRetryAtUs),
+    delivered_at: timeText(delivery.deliveredAtUs),
+    created_at: formatTimeUs(delivery.createdAtUs),
+    updated_at: formatTimeUs(delivery.updatedAtUs),
+    ...(history !== undefined && { attempt_history: history.toReversed().map(attemptResponse) }),
+  };
+  return `${JSON.stringify(fields).slice(0, -1)},"payload":${payload}}`;
+}
+
+export function testResponse({ id, status, lastStatusCode, lastError }: Delivery): TestWebhookResponse {
+  return { delivered: status === "delivered", status_code: lastStatusCode, error: lastError, delivery_id: id };
+}
+
+export function deliverySummary({ delivery, webhookName }: NamedDelivery): WebhookDeliverySummary {
+  return {
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    webhook_name: webhookName,
+    event_name: delivery.eventName,
+    status: delivery.status,
+    on_failure_mode: delivery.onFailureMode,
+    attempts: delivery.attempts,
+    last_error: delivery.lastError,
+  };
+}
+
+/** all_ok: nothing failed and nothing pending (decisions.md, Deliveries). */
+export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDeliveryRollup {
+  const count = (status: Delivery["status"]): number =>
+    deliveries.reduce((sum, { delivery }) => sum + (delivery.status === status ? 1 : 0), 0);
+  const [delivered, failed, pending] = [count("delivered"), count("failed"), count("pending")];
+  return { delivered, failed, pending, all_ok: failed === 0 && pending === 0 };
+}
+
+/**
+ * What on_failure_mode WARN notes in the run's event log: once, when the delivery failed first, as it was then. It stands in the delivery's own record,
+ * so that no crash comes between the two; like all of a delivery it leaves the run's updated_at.
+ */
+export function failureNote({ delivery, webhookName }: NamedDelivery): EventLogEntry[] {
+  const { id, webhookId, eventName, onFailureMode, firstFailure } = delivery;
+  if (onFailureMode !== "WARN" || firstFailure === null) return [];
+  const data = {
+    delivery_id: id,
+    webhook_id: webhookId,
+    webhook_name: firstFailure.webhookName ?? webhookName,
+    event_name: eventName,
+    status: "failed",
+    last_status_code: firstFailure.statusCode,
+    last_error: firstFailure.error,
+  };
+  return [{ timestampUs: firstFailure.atUs, eventType: "webhook_delivery_failed", data }];
+}
+
+function attemptResponse(attempt: DeliveryAttempt): WebhookDeliveryAttemptResponse {
+  return {
+    attempt_number: attempt.attemptNumber,
+    started_at: formatTimeUs(attempt.startedAtUs),
+    completed_at: formatTimeUs(attempt.completedAtUs),
+    status_code: attempt.statusCode,
+    response_body: attempt.responseBody,
+    response_headers: attempt.responseHeaders,
+    response_truncated: attempt.responseTruncated,
+    error: attempt.error,
+  };
+}
+
+function timeText(timeUs: number | null): string | null {
+  return timeUs === null ? null : formatTimeUs(timeUs);
+}

@@ -1,0 +1,196 @@
+import { artefactExtentsOf } from "../../core/capture/artefact.js";
+import { fileNameFault } from "../../core/run/manifest.js";
+import { manifestOf } from "../../core/run/run-files.js";
+import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
+import type { RunState } from "../../core/run/run-state.js";
+import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
+import { CaptureReader, verifyExtents } from "../../storage/captures/capture-reader.js";
+import { type DataDirectory, nameIn, openDataDirectory } from "../../storage/disk/data-directory.js";
+import { type FileSystem, FileSystemError, nodeFileSystem, writeFully } from "../../storage/disk/file-system.js";
+import { StorageError } from "../../storage/storage-error.js";
+import { readRun, type StoredRun } from "../../storage/view/read-run.js";
+import { inputOf } from "../../workers/artefacts/pool/artefact-pool.js";
+import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
+import { entryBody } from "../downloads/entry-body.js";
+import { MadeFiles, type MakeArtefact } from "../downloads/made-files.js";
+import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import { sayOnStandardError } from "../log/standard-error.js";
+import type { StreamBody } from "../replies/reply.js";
+import type { ExportCommandOptions } from "./command-options.js";
+import { printLine } from "./command-output.js";
+import { LOSS_FILE, lossAnswer, lossMessage } from "./export-loss.js";
+import { type ExportTarget, exportTarget } from "./export-target.js";
+import { UsageError } from "./resolve-options.js";
+
+const PIECE_BYTES = 1024 * 1024;
+/** Pieces of PLY and CSV that are made at a time: reads need not meet their ends. */
+const MADE_BYTES = 32 * 1024 * 1024;
+/** Names in a folder, of all file systems in use. */
+const MAXIMUM_NAME_BYTES = 255;
+
+/** What stands in the store cannot be exported as it was stored. Its message says what, and where the rest is. */
+export class ExportError extends Error {
+  override name = "ExportError";
+}
+
+/**
+ * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and the bytes
+ * of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
+ *
+ * False when the log has lost what may have been of the run, or the disk does not give it: then all that is left of it is written, with a file that says so.
+ */
+export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<boolean> {
+  if (runId === null) throw new UsageError("--run is needed: the id of the run to export");
+  if (to === null) throw new UsageError("--to is needed: the folder to write");
+  const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  try {
+    const stored = await readRun({ dataDirectory, runId });
+    if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
+    const target = await exportTarget(nodeFileSystem, to);
+    const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
+    printLine(
+      `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target.path}` +
+        (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
+    );
+    const { run, loss } = stored;
+    if (loss === null) return true;
+    const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} files of it cannot be made any more`;
+    sayOnStandardError(
+      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; ${target.path}/${LOSS_FILE} tells of it\n`,
+    );
+    return false;
+  } finally {
+    await dataDirectory.release();
+  }
+}
+
+async function writeRun(
+  fileSystem: FileSystem,
+  dataDirectory: DataDirectory,
+  { run, deliveries, loss }: StoredRun,
+  { path: target, incompletePath: folder }: ExportTarget,
+): Promise<{ files: number; bytes: number; removed: number; leftOut: number }> {
+  const entries = manifestOf(run);
+  const kept = entries.filter((entry) => entry.deletedAtUs === null);
+  const names = plainNames(kept.map(({ name, source }) => ({ name, isPut: source.kind === "stored" })));
+  await refuseDamaged(fileSystem, dataDirectory, run);
+
+  const reader = new CaptureReader({ fileSystem });
+  const pathOf = (id: string, kind: CaptureKind): string => `${dataDirectory.capturesPath}/${capturePath(id, kind)}`;
+  const open: OpenStoredSlices = (id, kind, slices) => reader.openSlices(pathOf(id, kind), slices);
+  const tasks = artefactTasks(fileSystem);
+  const make: MakeArtefact = (name, input) => tasks[name](inputOf(input));
+  const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
+  const leftOut: string[] = [];
+  let bytes = 0;
+  try {
+    await fileSystem.makeDirectory(`${folder}/files`);
+    const answers = {
+      "run.json": runResponse(run, "", deliveries),
+      "quality-report.json": qualityReportResponse(run),
+      "defects.json": defectsResponse(run),
+      "files.json": manifestResponse(run, ""),
+    };
+    const writeAnswer = (name: string, answer: unknown): Promise<void> =>
+      writeFile(fileSystem, `${folder}/${name}`, bodyOf(Buffer.from(`${JSON.stringify(answer, null, 2)}\n`)));
+    for (const [name, answer] of Object.entries(answers)) await writeAnswer(name, answer);
+    for (const [at, entry] of kept.entries()) {
+      const path = `${folder}/files/${names[at]}`;
+      try {
+        bytes += await writeEntry(fileSystem, path, () => entryBody(run, entry, { open, made }));
+      } catch (error) {
+        // Made of captures of which the log has lost a part: what has been made of them no longer fits.
+        if (loss === null || error instanceof StorageError || error instanceof FileSystemError) throw error;
+        if (await fileSystem.exists(path)) await fileSystem.unlink(path);
+        leftOut.push(`${entry.name}: ${(error as Error).message}`);
+        continue;
+      }
+      if (names[at] !== entry.name) printLine(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
+    }
+    if (loss !== null)
+      await writeAnswer(
+        LOSS_FILE,
+        lossAnswer(run, loss, leftOut, (path) => nameIn(dataDirectory, path)),
+      );
+    await fileSystem.syncDirectory(`${folder}/files`);
+    await fileSystem.syncDirectory(folder);
+    // Over an empty folder of this name it goes too; one that was filled meanwhile refuses it.
+    await fileSystem.rename(folder, target);
+    await fileSystem.syncDirectory(parentOf(target));
+  } catch (error) {
+    throw new ExportError(`${(error as Error).message}; what was written so far is in ${folder}`);
+  } finally {
+    reader.close();
+  }
+  const { length: left } = leftOut;
+  return { files: kept.length - left, bytes, removed: entries.length - kept.length, leftOut: left };
+}
+
+/** Every stored byte of the run against its CRC, before anything is written: the parts that a format takes have none of their own. */
+async function refuseDamaged(fileSystem: FileSystem, dataDirectory: DataDirectory, run: RunState): Promise<void> {
+  if (run.capturesRemovedAtUs !== null) return;
+  const { frames, series } = run;
+  const captures = [...frames.flatMap((frame) => frame.batches), ...series.flatMap(({ appends }) => appends)];
+  const extents = [...captures, ...artefactExtentsOf(run)].filter(({ lengthBytes }) => lengthBytes > 0);
+  if (extents.length === 0) return;
+  const path = capturePath(run.id, "capture");
+  const [damage] = await verifyExtents(fileSystem, `${dataDirectory.capturesPath}/${path}`, extents);
+  if (damage === undefined) return;
+  const { offset, lengthBytes } = damage.extent;
+  throw new ExportError(`captures/${path}, ${lengthBytes} bytes at ${offset}: ${damage.reason}; nothing was written`);
+}
+
+/** Names of the files to write: those of the manifest, but for one that is too long for a file system, which is then said. */
+function plainNames(entries: readonly { name: string; isPut: boolean }[]): string[] {
+  const taken = new Set(entries.map(({ name }) => name));
+  return entries.map(({ name, isPut }, at) => {
+    // Refused on the link already; here such a name would write outside of the folder.
+    const fault = isPut ? fileNameFault(name) : undefined;
+    if (fault !== undefined)
+      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}, not ${fault}`);
+    if (Buffer.byteLength(name) <= MAXIMUM_NAME_BYTES) return name;
+    let plain = `file-${at + 1}`;
+    while (taken.has(plain)) plain += "-";
+    taken.add(plain);
+    return plain;
+  });
+}
+
+/** Gives the count of its bytes. */
+async function writeEntry(fileSystem: FileSystem, path: string, open: () => Promise<StreamBody>): Promise<number> {
+  const body = await open();
+  try {
+    await writeFile(fileSystem, path, body);
+  } finally {
+    body.release();
+  }
+  return body.totalBytes;
+}
+
+async function writeFile(fileSystem: FileSystem, path: string, body: StreamBody): Promise<void> {
+  const file = await fileSystem.open(path, "create");
+  try {
+    for (let position = 0; position < body.totalBytes; ) {
+      const piece = await body.read(position, Math.min(PIECE_BYTES, body.totalBytes - position));
+      await writeFully(file, piece, position, path);
+      position += piece.length;
+    }
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+function bodyOf(bytes: Uint8Array): StreamBody {
+  return {
+    totalBytes: bytes.length,
+    read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
+    release: () => {},
+  };
+}
+
+function parentOf(path: string): string {
+  const at = path.lastIndexOf("/");
+  if (at < 0) return ".";
+  return at === 0 ? "/" : path.slice(0, at);
+}

@@ -1,0 +1,54 @@
+import { createKey } from "../requests/api-keys.js";
+import { changeKeyFile, readKeyFile } from "../requests/key-file.js";
+import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./command-options.js";
+import { printLine } from "./command-output.js";
+import { UsageError } from "./resolve-options.js";
+
+/** `keys add`: prints the key, the only time that it can be seen. */
+export async function addKey({ file, scope, name }: KeysAddOptions): Promise<void> {
+  const { key, stored } = createKey(scope, new Date().toISOString(), name);
+  const path = needed(file, "file");
+  await told(changeKeyFile(path, "createIfMissing", (keys) => [...keys, stored]));
+  try {
+    printLine(key);
+  } catch (error) {
+    // Nobody has seen it, nor ever will.
+    await told(changeKeyFile(path, "mustExist", (keys) => keys.filter((one) => one.id !== stored.id)));
+    throw error;
+  }
+}
+
+/** `keys list`: one key a line, its name last. */
+export async function listKeys({ file }: KeysListOptions): Promise<void> {
+  for (const { id, name, scope, created_at } of await told(readKeyFile(needed(file, "file")))) {
+    printLine(`${id} ${scope} ${created_at}${name === null ? "" : ` ${name}`}`);
+  }
+}
+
+/** `keys remove`. */
+export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> {
+  const path = needed(file, "file");
+  const wanted = needed(id, "id");
+  await told(
+    changeKeyFile(path, "mustExist", (keys) => {
+      const rest = keys.filter((one) => one.id !== wanted);
+      if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${wanted}`);
+      return rest;
+    }),
+  );
+}
+
+function needed(value: string | null, option: string): string {
+  if (value === null) throw new UsageError(`--${option} is needed`);
+  return value;
+}
+
+/** What goes wrong with the file is for the person who named it. */
+async function told<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`--file: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,232 @@
+import { wallClockUs } from "../../core/service-clock.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import { type DataDirectory, openDataDirectory } from "../../storage/disk/data-directory.js";
+import { nodeFileSystem, ownerOf } from "../../storage/disk/file-system.js";
+import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
+import { segmentName } from "../../storage/log/segment.js";
+import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
+import { decodeMessagePack } from "../../storage/records/message-pack.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/records/record-index.js";
+import { decodeDeliveryBody } from "../../storage/records/webhook-record.js";
+import type { RecoveryFinding } from "../../storage/recovery/recovery-report.js";
+import { type CheckResult, checkStore } from "../../storage/repair/check-store.js";
+import { describeSnapshot } from "../../storage/repair/describe-snapshot.js";
+import { type InspectedItem, inspectStore } from "../../storage/repair/inspect-store.js";
+import { RecordVerifier, runOf } from "../../storage/repair/record-verifier.js";
+import { SnapshotError } from "../../storage/snapshot/snapshot-format.js";
+import { resetClock } from "../../workers/recorder/stopped/reset-clock.js";
+import { SnapshotCheck, type SnapshotSummary } from "../../workers/snapshot/check-snapshot.js";
+import { sayOnStandardError } from "../log/standard-error.js";
+import { CheckProgressLine } from "./check-progress.js";
+import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
+import { OutputError, printLine } from "./command-output.js";
+import { UsageError } from "./resolve-options.js";
+
+/** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
+export async function check(
+  { data, json, "reset-clock": resetsClock }: CheckCommandOptions,
+  progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
+  say: (line: string) => void = printLine,
+): Promise<boolean> {
+  const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  try {
+    const clock = resetsClock ? await resetClockOf(dataDirectory) : undefined;
+    const verifier = new RecordVerifier();
+    const folds = await SnapshotCheck.open(nodeFileSystem, dataDirectory);
+    const result = await checkStore({
+      dataDirectory,
+      understandsType: isKnownRecordType,
+      ...verifier.inspection,
+      folds,
+      onProgress: (state) => progress.update(state),
+    });
+    progress.end();
+    const snapshot = folds?.summary ?? null;
+    const summary = { runs: verifier.runs, ...result.summary, snapshot };
+    if (json) say(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
+    else {
+      if (clock !== undefined) say(`clock: ${clock.message}`);
+      printCheck(result, verifier.runs, snapshot, say);
+    }
+    return result.ok;
+  } finally {
+    await dataDirectory.release();
+  }
+}
+
+/** @throws UsageError for another's store: the next start could not write what this account makes in it */
+async function resetClockOf(dataDirectory: DataDirectory) {
+  const owner = await ownerOf(dataDirectory.metaPath);
+  if (process.geteuid !== undefined && process.geteuid() !== owner) {
+    throw new UsageError(`--reset-clock writes: run it as account ${owner}, whom ${dataDirectory.metaPath} belongs to`);
+  }
+  const reset = await resetClock(nodeFileSystem, dataDirectory, wallClockUs());
+  if (reset === null) return { reset: false, message: "it was not ahead of the machine's, and stays as it is" };
+  const [from, to] = [formatTimeUs(reset.fromUs), formatTimeUs(reset.toUs)];
+  return { reset: true, from, to, message: `taken back from ${from} to ${to}; clients whose mark is later start anew` };
+}
+
+const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {
+  agrees: "agrees with the log",
+  differs: "differs from the log",
+  not_compared: "not compared with a damaged log",
+  of_no_use: "of no use",
+};
+
+function printCheck(
+  { ok, findings, summary }: CheckResult,
+  runs: number,
+  snapshot: SnapshotSummary | null,
+  say: (line: string) => void,
+): void {
+  for (const { code, file, offset, lengthBytes, message } of findings) {
+    say(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
+  }
+  if (summary.findings > findings.length) say(`… and ${summary.findings - findings.length} more`);
+  const { segments, records, lastSequence, logBytes, captureFiles, captureBytes, extents, extentBytes } = summary;
+  say(
+    `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
+      `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
+      `snapshot: ${snapshot === null ? "none" : `${snapshot.sizeBytes} bytes, ${VERDICTS[snapshot.verdict]}`}; ` +
+      `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
+      `${summary.findings} findings, ${summary.damages} damages`,
+  );
+  say(ok ? "ok" : "DAMAGED");
+}
+
+/**
+ * `inspect`: prints the records that are asked for as JSON lines, what is wrong with them, and what the disk does not give. False when there
+ * is none, or it is not known whether these are all.
+ */
+export async function inspect(options: InspectCommandOptions): Promise<boolean> {
+  const { data, limit } = options;
+  if (options.offset !== null && options.segment === null) {
+    throw new UsageError("--offset needs --segment: the base of the segment in which it counts");
+  }
+  const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  if (options.snapshot) return await inspectSnapshot(dataDirectory);
+  let printed = 0;
+  let findings = 0;
+  let unreadable = 0;
+  try {
+    await inspectStore({
+      dataDirectory,
+      understandsType: isKnownRecordType,
+      ...selectionOf(options),
+      describe,
+      onItem(item) {
+        if (item.kind === "record" && printed++ >= limit) return;
+        if (item.kind === "unreadable") {
+          if (!isOfSegment(item.path, options.segment)) return;
+          unreadable++;
+        }
+        if (item.kind !== "record") findings++;
+        print(item);
+      },
+    });
+  } catch (error) {
+    // The reader has what it wanted.
+    if (!(error instanceof OutputError && error.isReaderGone)) throw error;
+  } finally {
+    await dataDirectory.release();
+  }
+  const asksForOne = options.sequence !== null || options.segment !== null || options.run !== null;
+  if (asksForOne && printed === 0) {
+    sayLine(findings === 0 ? "no such record" : "no such record: what was found instead is above");
+    return false;
+  }
+  const hasAll = unreadable === 0 || (options.sequence !== null && printed > 0);
+  if (!hasAll) sayLine("the disk does not give all of the log: what it does not stands above, behind the rest");
+  return hasAll;
+}
+
+/** True as well of what tells which segments there are. */
+function isOfSegment(path: string, segment: number | null): boolean {
+  return segment === null || !path.endsWith(".seg") || path.endsWith(`/${segmentName(segment)}`);
+}
+
+/** Prints what the head of the newest snapshot says; false when there is none. */
+async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
+  try {
+    const head = await describeSnapshot(nodeFileSystem, dataDirectory.snapshotPath);
+    if (head === null) sayLine("no snapshot");
+    else printLine(JSON.stringify(head));
+    return head !== null;
+  } catch (error) {
+    if (!(error instanceof SnapshotError)) throw error;
+    sayLine(`the newest snapshot is of no use: ${error.message}`);
+    return false;
+  } finally {
+    await dataDirectory.release();
+  }
+}
+
+function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOptions) {
+  return {
+    selects: (record: LogRecord, location: RecordLocation, first: number): boolean => {
+      if (record.sequence < from) return false;
+      // An opening state has the number of the record before it.
+      const isNumbered = record.type !== LOG_RECORD_TYPE.openingState;
+      if (sequence !== null && !(isNumbered && first <= sequence && sequence <= record.sequence)) return false;
+      if (segment !== null && location.segmentBase !== segment) return false;
+      if (offset !== null && !(location.offset <= offset && offset < location.offset + location.length)) return false;
+      return run === null || runOfUndamaged(record) === run;
+    },
+    selectsFinding: (finding: RecoveryFinding): boolean => {
+      const { firstLost, lastLost } = finding;
+      if (sequence !== null && !(firstLost !== null && firstLost <= sequence && sequence <= (lastLost ?? sequence))) {
+        return false;
+      }
+      if (segment !== null && finding.segment !== segmentName(segment)) return false;
+      return (
+        offset === null || (finding.offset <= offset && offset < finding.offset + Math.max(1, finding.lengthBytes))
+      );
+    },
+  };
+}
+
+function runOfUndamaged(record: LogRecord): string | null {
+  try {
+    return runOf(record);
+  } catch {
+    return null;
+  }
+}
+
+const TYPE_NAMES = new Map(Object.entries(RECORD_TYPE).map(([name, type]) => [String(type), name]));
+
+function print(item: InspectedItem): void {
+  const line =
+    item.kind !== "record"
+      ? item
+      : {
+          sequence: item.sequence,
+          time: formatTimeUs(item.timeUs),
+          type: TYPE_NAMES.get(item.type) ?? item.type,
+          segment: item.location.segmentBase,
+          offset: item.location.offset,
+          length: item.location.length,
+          ...(item.error === null ? { content: item.content } : { error: item.error }),
+        };
+  printLine(JSON.stringify(line));
+}
+
+function sayLine(text: string): void {
+  sayOnStandardError(`${text}\n`);
+}
+
+function describe(record: LogRecord): unknown {
+  const { type } = record;
+  if (isOwnRecord(type)) return decodeMessagePack(record.body);
+  if (!isKnownRecordType(type)) return null;
+  const index = decodeIndex(type, record.index);
+  const { origin } = index;
+  // Of a webhook only what is shown: the body has its secret.
+  if (index.type === RECORD_TYPE.webhook) return { origin, ...index.shown };
+  if (index.type === RECORD_TYPE.delivery) {
+    return { origin, delivery: index.delivery, ...decodeDeliveryBody(record.body) };
+  }
+  if (type === RECORD_TYPE.refusal) return { origin, refusal: decodeRefusal(record.body) };
+  return { origin, changes: decodeChanges(type, record.body) };
+}

@@ -1,0 +1,68 @@
+import { nodeFileSystem, replaceFile } from "../../storage/disk/file-system.js";
+import { startDemoCell } from "../../workers/demo-cell/demo-cell-process.js";
+import { startRecorder } from "../../workers/recorder/recorder-handle.js";
+import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
+
+/** Beside the store's own files: says that the demo made it, so that captures in it may be removed without being asked. */
+const MARK = "demo.json";
+const OPENING_LIMIT_MS = 20_000;
+
+/**
+ * Whose a data directory is: `new`, there is no store yet; `demo`, an earlier demo made it; `other`, somebody else did. What is in a store of
+ * the last kind is not the demo's to remove or to change.
+ */
+export type StoreOwner = "new" | "demo" | "other";
+
+export async function storeOwner(dataDirectory: string): Promise<StoreOwner> {
+  try {
+    if (!(await nodeFileSystem.exists(`${dataDirectory}/format.json`))) return "new";
+    return (await nodeFileSystem.exists(`${dataDirectory}/${MARK}`)) ? "demo" : "other";
+  } catch {
+    // What is wrong with the folder, the start itself says.
+    return "other";
+  }
+}
+
+/** Marks a store that the demo has made. @throws FileSystemError */
+export function markStore(dataDirectory: string): Promise<void> {
+  return replaceFile(nodeFileSystem, dataDirectory, MARK, Buffer.from('{"made_by": "inspection-service demo"}\n'));
+}
+
+/** Once the store is served otherwise, a later demo must not take what is in it for its own. */
+export async function unmarkStore(dataDirectory: string): Promise<void> {
+  const mark = `${dataDirectory}/${MARK}`;
+  if (await nodeFileSystem.exists(mark).catch(() => false)) await nodeFileSystem.unlink(mark);
+}
+
+/**
+ * Makes one run in a new store and lets retention remove its captures, by a bound of one byte: so that a client sees what a removed capture
+ * looks like without waiting until the demo's own bound is passed. Ends when that is done, at `stopped`, or after 20 s.
+ * @throws what keeps the store from being opened
+ */
+export async function makeOpeningRun(options: RecorderOptions, seed: number, stopped: Promise<unknown>): Promise<void> {
+  let onRemoved = (): void => {};
+  const removed = new Promise<void>((resolve) => (onRemoved = resolve));
+  const recorder = startRecorder(
+    { ...options, retention: { days: null, bytes: 1 } },
+    {
+      onBatch() {},
+      onHealth() {},
+      onLog() {},
+      onCapturesRemoved: () => onRemoved(),
+      async onHoldSegment() {},
+      async onSegmentMoved() {},
+      onFailure: () => onRemoved(),
+    },
+  );
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, OPENING_LIMIT_MS)));
+  try {
+    const { cellSocketPath: socketPath } = await recorder.ready;
+    await markStore(options.dataDirectory);
+    const cell = startDemoCell({ socketPath, seed, firstNumber: 0, runs: 1, speed: 0 }, () => {});
+    await Promise.race([removed, stopped, late]).finally(() => cell.stop());
+  } finally {
+    clearTimeout(timer);
+    await recorder.stop();
+  }
+}

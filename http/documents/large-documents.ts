@@ -1,0 +1,180 @@
+import { deserialize } from "node:v8";
+import { LRUCache } from "lru-cache";
+import type { RunState } from "../../core/run/run-state.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
+import type { EmittingRun } from "../../storage/records/delivery-records.js";
+import type { View } from "../../storage/view/view.js";
+import { startThreads, type Threads } from "../../workers/artefacts/pool/piscina-threads.js";
+import type { DocumentAnswer, DocumentTask } from "../../workers/documents/document-thread.js";
+import { type RunDocumentKind, runDocument } from "../../workers/documents/run-documents.js";
+import { keptBytes } from "../replies/compressed-reply.js";
+import { tagOfHash } from "../replies/conditional-reply.js";
+import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
+import type { HandlerRequest } from "../requests/route.js";
+import { type HashedBytes, jsonInTurns } from "./json-in-turns.js";
+import { RETRY_AFTER_SECONDS, type SharedWork, type Turns } from "./shared-work.js";
+
+/** Stored bytes of a run whose answers the front's thread makes itself: in some three milliseconds. */
+const SMALL_BYTES = 128 * 1024;
+
+/** A thread that is at one document for longer is stuck: it is ended, and there will be a new one. */
+const TASK_MS = 25_000;
+
+/** Of a run's state, to its bytes as v8.serialize writes it. */
+const STATE_BYTES_PER_BYTE = 4;
+
+const THREAD = new URL("../../workers/documents/document-thread.js", import.meta.url);
+
+/** Who waits for an answer. */
+type Waiting = Pick<HandlerRequest, "gone">;
+
+export interface LargeDocumentsOptions {
+  view: View;
+  work: SharedWork;
+  /** Bound of the documents that are kept, each with its compressed form; a few of the largest. */
+  keptBytes: number;
+  /** Bound of what is kept of runs to serve their files. */
+  keptRunBytes: number;
+  /** Told of an error of the thread when it has no task. */
+  onStrayError(error: Error): void;
+}
+
+/**
+ * The answers about runs with large documents. They are kept until the run changes or the bound is reached. Those of runs that have ended are
+ * made by a thread of their own; those of others, whose state only this thread has, in turns with everything else.
+ */
+export class LargeDocuments {
+  readonly #view: View;
+  readonly #work: SharedWork;
+  readonly #onStrayError: LargeDocumentsOptions["onStrayError"];
+  /** Undefined until it is first needed. */
+  #threads: Threads | undefined;
+  readonly #kept: LRUCache<string, Reply>;
+  readonly #runs: LRUCache<string, RunState>;
+
+  constructor({ view, work, keptBytes: maximumBytes, keptRunBytes, onStrayError }: LargeDocumentsOptions) {
+    this.#view = view;
+    this.#work = work;
+    this.#onStrayError = onStrayError;
+    this.#kept = new LRUCache({ maxSize: maximumBytes, sizeCalculation: keptBytes });
+    this.#runs = new LRUCache({ maxSize: keptRunBytes });
+  }
+
+  /** Whether answers about this run are to be made here. */
+  has(runId: string): boolean {
+    return this.#view.documentBytes(runId) > SMALL_BYTES;
+  }
+
+  /** As `get`, of a run of any size. */
+  async json(kind: RunDocumentKind, runId: string, baseUrl: string, client: Waiting): Promise<Reply | undefined> {
+    if (this.has(runId)) return this.get(kind, runId, baseUrl, client);
+    const run = await this.#view.run(runId);
+    return run && jsonReply(runDocument(kind, run, baseUrl, []));
+  }
+
+  /**
+   * The JSON; undefined for an unknown run. At once if it is kept.
+   * @param client that waits
+   * @throws ServiceError `unavailable`
+   */
+  get(
+    kind: RunDocumentKind,
+    runId: string,
+    baseUrl: string,
+    client: Waiting,
+  ): Reply | undefined | Promise<Reply | undefined> {
+    const view = this.#view;
+    const head = view.runHead(runId);
+    if (head === undefined) return undefined;
+    // Names of webhooks stand in it, and what became of deliveries.
+    const deliveries = kind === "detail" || kind === "active" ? [view.deliveryChanges(runId), view.webhookRenames] : [];
+    const key = [kind, runId, head.updatedAtUs, ...deliveries, baseUrl].join(" ");
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) return kept;
+    return this.#work.get(key, view.documentBytes(runId), client.gone(), async (turns) => {
+      const { bytes, sha1 } = await this.#make(kind, runId, baseUrl, turns);
+      const reply = jsonBytesReply(bytes, true);
+      reply.etag = tagOfHash(sha1);
+      this.#kept.set(key, reply);
+      return reply;
+    });
+  }
+
+  /**
+   * What of an ended run serves its files and frames (`withoutFindings`); of another one its state. Undefined for an unknown run.
+   * @throws ServiceError `unavailable`
+   */
+  async run(runId: string, client: Waiting): Promise<RunState | undefined> {
+    const head = this.#view.runHead(runId);
+    const bytes = this.#view.documentBytes(runId);
+    if (head === undefined || bytes <= SMALL_BYTES || !this.#view.hasEnded(runId)) return this.#view.run(runId);
+    const key = `run ${runId} ${head.updatedAtUs}`;
+    const kept = this.#runs.get(key);
+    if (kept !== undefined) return kept;
+    return this.#work.get(key, bytes, client.gone(), async (turns) => {
+      const answer = await this.#inThread({ name: "run", body: await this.#body(runId, turns) });
+      const run = deserialize(answer.run) as RunState;
+      this.#runs.set(key, run, { size: answer.run.length * STATE_BYTES_PER_BYTE });
+      return run;
+    });
+  }
+
+  /** Ends the thread. */
+  async close(): Promise<void> {
+    await this.#threads?.destroy();
+  }
+
+  async #make(kind: RunDocumentKind, runId: string, baseUrl: string, turns: Turns): Promise<HashedBytes> {
+    const view = this.#view;
+    const hasDeliveries = kind === "detail" || kind === "active";
+    if (!view.hasEnded(runId)) {
+      const run = (await view.run(runId)) as RunState;
+      const deliveries = hasDeliveries && run.emitted !== undefined ? await this.#deliveries(run) : [];
+      return jsonInTurns(runDocument(kind, run, baseUrl, deliveries), turns);
+    }
+    let body = await this.#body(runId, turns);
+    let deliveries: NamedDelivery[] = [];
+    if (hasDeliveries) {
+      const begun = await this.#inThread({ name: "events", body });
+      body = begun.body;
+      deliveries = await this.#deliveries({ id: runId, emitted: begun.events });
+      turns.throwIfUnwanted();
+    }
+    const { json, sha1 } = await this.#inThread({ name: "document", body, kind, baseUrl, deliveries });
+    return { bytes: json, sha1 };
+  }
+
+  async #body(runId: string, turns: Turns): Promise<Uint8Array> {
+    turns.throwIfUnwanted();
+    const body = await this.#view.storedBody(runId);
+    turns.throwIfUnwanted();
+    if (body === undefined) throw new Error(`run ${runId} has no record of its own`);
+    return body;
+  }
+
+  async #deliveries(run: EmittingRun): Promise<NamedDelivery[]> {
+    const deliveries = await this.#view.deliveriesOfRun(run);
+    return deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
+  }
+
+  async #inThread<T extends DocumentTask>(task: T): Promise<Extract<DocumentAnswer, { name: T["name"] }>> {
+    const signal = AbortSignal.timeout(TASK_MS);
+    const transfer = [task.body.buffer as ArrayBuffer];
+    this.#threads ??= startThreads(THREAD, 1, this.#onStrayError);
+    let hasBegun = false;
+    const onBegun = (): void => {
+      hasBegun = true;
+    };
+    try {
+      const answer = await this.#threads.run(task, { signal, transfer, onBegun });
+      return answer as Extract<DocumentAnswer, { name: T["name"] }>;
+    } catch (error) {
+      if (hasBegun) throw error;
+      // For want of a descriptor or of memory, say: it may start for the next one.
+      throw new ServiceError("unavailable", `no thread could begin the answer: ${(error as Error).message}`, {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      });
+    }
+  }
+}

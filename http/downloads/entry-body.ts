@@ -1,0 +1,102 @@
+import { cloudOf, csvOf, pictureOf } from "../../core/capture/artefact.js";
+import { type Extent, type FrameState, lineBytes } from "../../core/capture/capture.js";
+import { npyHeader } from "../../core/capture/npy-header.js";
+import type { ManifestEntry } from "../../core/run/run-files.js";
+import type { RunState } from "../../core/run/run-state.js";
+import { type CaptureKind, FILE_OF_KIND } from "../../storage/captures/capture-path.js";
+import type { SliceReader } from "../../storage/captures/capture-reader.js";
+import { heightCrcs } from "../../workers/artefacts/frame/plane-crcs.js";
+import { type StreamBody, storedValidators, type Validators } from "../replies/reply.js";
+import type { MadeFiles } from "./made-files.js";
+import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
+
+/** Where the bytes of entries come from. */
+export interface EntrySources {
+  open: OpenStoredSlices;
+  made: MadeFiles;
+}
+
+/** What a download needs to know of an entry. */
+export type DownloadEntry = Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs" | "source">;
+
+/** The bytes of a manifest entry; it has not been removed. @throws StorageError `capture_missing` when its file is not there */
+export async function entryBody(
+  run: RunState,
+  { source }: Pick<DownloadEntry, "source">,
+  { open, made }: EntrySources,
+): Promise<StreamBody> {
+  switch (source.kind) {
+    case "frame": {
+      const { frame, format } = source;
+      if (format === "npy") return npyBody(run, frame, open);
+      if (format === "ply" || format === "raw.ply") return made.cloud(run, frame, format);
+      const picture = pictureOf(frame, format);
+      if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
+      return body(run, "capture", [picture.file], NOTHING, open);
+    }
+    case "series":
+      return made.csv(run, source.series);
+    case "stored": {
+      const { file } = source;
+      return body(run, FILE_OF_KIND[file.storedIn ?? "reports"], [file], NOTHING, open);
+    }
+  }
+}
+
+/** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
+function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
+  const heightLineBytes = lineBytes(frame.planes, frame.width).height;
+  // Luminance that is damaged takes nothing from the heights, which are verified alone.
+  const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
+  const slices = frame.batches.map(({ offset, lineCount }, nth) => {
+    return { offset, lengthBytes: lineCount * heightLineBytes, crc32: crcs[nth] as number };
+  });
+  const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
+  return body(run, "capture", slices, head, open);
+}
+
+async function body(
+  run: RunState,
+  kind: CaptureKind,
+  slices: readonly Extent[],
+  head: Uint8Array,
+  open: OpenStoredSlices,
+): Promise<StreamBody> {
+  // A run of which no byte was stored has no file.
+  const isEmpty = slices.every(({ lengthBytes }) => lengthBytes === 0);
+  const reader = isEmpty ? NO_SLICES : await open(run.id, kind, slices);
+  return storedStream({ slices: reader, head });
+}
+
+const NOTHING = new Uint8Array(0);
+const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
+
+/**
+ * Of what encodes PLY and CSV, which are made anew for every reader: to be raised when the same points or rows become other bytes, so that a client
+ * does not join two versions.
+ */
+const ENCODING = 2;
+
+/** What tells the version of an entry's bytes: what is stored never changes at its place. */
+export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntry): Validators {
+  const bytes = sizeBytes ?? 0;
+  switch (source.kind) {
+    case "stored":
+      return storedValidators(source.file.crc32, bytes, createdAtUs);
+    case "series":
+      return madeValidators(csvOf(source.series)?.offsets.crc32 ?? 0, bytes, createdAtUs);
+    case "frame": {
+      const { frame, format } = source;
+      if (format === "ply" || format === "raw.ply") {
+        return madeValidators(cloudOf(frame, format)?.lineCounts.crc32 ?? 0, bytes, createdAtUs);
+      }
+      const crc32 = format === "npy" ? frame.batches.at(-1)?.heightCrc32 : pictureOf(frame, format)?.file.crc32;
+      return storedValidators(crc32 ?? 0, bytes, createdAtUs);
+    }
+  }
+}
+
+function madeValidators(crc32: number, sizeBytes: number, createdAtUs: number): Validators {
+  const { etag, modifiedAtUs } = storedValidators(crc32, sizeBytes, createdAtUs);
+  return { etag: etag.replace(/"$/, `-${ENCODING}"`), modifiedAtUs };
+}

@@ -1,0 +1,30 @@
+import type { Extent } from "../../core/capture/capture.js";
+import type { CaptureKind } from "../../storage/captures/capture-path.js";
+import type { SliceReader } from "../../storage/captures/capture-reader.js";
+import type { StreamBody } from "../replies/reply.js";
+
+/** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
+export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Extent[]) => Promise<SliceReader>;
+
+export interface StoredStreamOptions {
+  /** The stored bytes, verified before they are given; closed on release. */
+  slices: SliceReader;
+  /** Bytes before the stored ones; may be empty. */
+  head: Uint8Array;
+}
+
+/** A body of a head and stored bytes, read where the client asks. */
+export function storedStream({ slices, head }: StoredStreamOptions): StreamBody {
+  return {
+    totalBytes: head.byteLength + slices.sizeBytes,
+    async read(position, lengthBytes, _signal, into) {
+      const headPart = head.subarray(position, position + lengthBytes);
+      const storedPosition = Math.max(0, position - head.byteLength);
+      const storedBytes = lengthBytes - headPart.byteLength;
+      if (storedBytes === 0) return headPart;
+      const stored = await slices.read(storedPosition, storedBytes, into);
+      return headPart.byteLength === 0 ? stored : Buffer.concat([headPart, stored]);
+    },
+    release: () => slices.close(),
+  };
+}

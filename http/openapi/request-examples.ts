@@ -1,0 +1,17 @@
+import type { WebhookRequestBody } from "../../core/webhook/webhook-request.js";
+
+/** Bodies of requests, by operation: test/http/openapi/interface-document.test.ts sends them, and has the answers that stand as examples. */
+export const REQUEST_EXAMPLES: Readonly<Record<string, WebhookRequestBody>> = {
+  createWebhook: {
+    name: "Line display",
+    url: "http://display.factory:8080/runs",
+    subscribed_events: ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"],
+    on_failure_mode: "WARN",
+    max_retries: 5,
+    secret: "whsec_ZXhhbXBsZSBvZiBhIHNlY3JldA==",
+  },
+  updateWebhook: {
+    delivery_timeout_seconds: 4.5,
+    retry_backoff_seconds: 2,
+  },
+};

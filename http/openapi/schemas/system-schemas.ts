@@ -1,0 +1,37 @@
+import { COMPONENT_STATUS_MEANINGS, OWN_COMPONENT_KEYS, SYSTEM_STATUS_MEANINGS } from "../../../core/health.js";
+import { constant, flag, nullable, object, oneOf, text } from "../../../core/json/described-schema.js";
+
+export const SYSTEM_SCHEMAS = {
+  ComponentStatus: object(
+    { status: oneOf(COMPONENT_STATUS_MEANINGS, "State of the component.") },
+    {
+      id: nullable(
+        text("Which one it is, where there are several of a kind, such as robots and sensors."),
+        "for a single one",
+      ),
+      detail: nullable(text("What is wrong with it, or other words for people."), "when there is none"),
+      enabled: nullable(flag("For a robot: whether its motion is enabled."), "where that does not apply"),
+    },
+    "One component of the cell or of the service.",
+  ),
+  SystemStateResponse: object(
+    {
+      status: oneOf(SYSTEM_STATUS_MEANINGS, "State of the whole."),
+      components: {
+        type: "object",
+        description:
+          `Every component by its key. The service's own are ${OWN_COMPONENT_KEYS.join(", ")}, all of them required; ` +
+          "the others are what the cell reports.",
+        additionalProperties: { $ref: "#/components/schemas/ComponentStatus" },
+      },
+    },
+    {},
+    "The health of the cell and of the service.",
+  ),
+  VersionResponse: object(
+    { "service-version": text("Release tag of the running build, the same as `service_version` in every event.") },
+    {},
+    "The running release.",
+  ),
+  LivenessResponse: object({ status: constant("alive", "Always `alive`.") }, {}, "A sign of life."),
+};

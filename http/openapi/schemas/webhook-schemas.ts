@@ -1,0 +1,136 @@
+import {
+  count,
+  flag,
+  freeForm,
+  integer,
+  nullable,
+  object,
+  oneOf,
+  ordinal,
+  text,
+  time,
+  uuid,
+} from "../../../core/json/described-schema.js";
+import { LIMITS } from "../../../core/limits.js";
+import { DELIVERY_STATUS_MEANINGS } from "../../../core/webhook/delivery.js";
+import { EVENT_MEANINGS, ON_FAILURE_MODE_MEANINGS } from "../../../core/webhook/webhook.js";
+import { WEBHOOK_SETTINGS } from "../../../core/webhook/webhook-request.js";
+import { listOf } from "./component-reference.js";
+
+const DELIVERY_ID = uuid("Id of the delivery.");
+const NO_ANSWER = "when no answer came";
+const NO_ERROR = "when the receiver took the event";
+
+/** What a run's list of deliveries and a webhook's own have in common. */
+const DELIVERY_SUMMARY = {
+  id: DELIVERY_ID,
+  webhook_id: uuid("The webhook that the event is posted to."),
+  event_name: oneOf(EVENT_MEANINGS, "Which event it is."),
+  status: oneOf(DELIVERY_STATUS_MEANINGS, "What became of the delivery."),
+  on_failure_mode: oneOf(
+    ON_FAILURE_MODE_MEANINGS,
+    "What a failure leaves behind: the webhook's setting when the event was emitted.",
+  ),
+  attempts: count("Attempts made so far, manual retries among them."),
+};
+
+const LAST_ERROR = nullable(
+  text("Why the latest attempt failed, for people."),
+  "before an attempt failed, and once one succeeded",
+);
+
+const DELIVERY = {
+  ...DELIVERY_SUMMARY,
+  program_run_id: nullable(uuid("The run that the event is about."), "for WebhookTest"),
+  last_status_code: nullable(
+    integer("HTTP status of the receiver's latest answer."),
+    "when the latest attempt got none",
+  ),
+  last_error: LAST_ERROR,
+  next_retry_at: nullable(time("When the next attempt begins."), "except in the pause between two attempts"),
+  delivered_at: nullable(time("When the receiver took the event."), "until then"),
+  payload: freeForm("The body that is posted, the same in every attempt: an event as described under Webhooks."),
+  created_at: time(
+    "When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.",
+  ),
+  updated_at: time("When the delivery last changed."),
+};
+
+export const WEBHOOK_SCHEMAS = {
+  WebhookDeliveryRollup: object(
+    {
+      delivered: count("Deliveries that the receivers took."),
+      failed: count("Deliveries that failed."),
+      pending: count("Deliveries that are under way."),
+      all_ok: flag("True if nothing failed and nothing is pending; also when there are no deliveries."),
+    },
+    {},
+    "What became of the deliveries of a run's events, counted.",
+  ),
+  WebhookDeliverySummary: object(
+    { ...DELIVERY_SUMMARY, webhook_name: text("The webhook's present name; the last one if it was deleted.") },
+    { last_error: LAST_ERROR },
+    "One delivery of a run's event.",
+  ),
+  WebhookResponse: object(
+    {
+      id: uuid("Id of the webhook."),
+      ...WEBHOOK_SETTINGS,
+      has_secret: flag("Whether deliveries are signed with a secret. The secret itself is never shown."),
+      created_at: time("When the webhook was registered."),
+      updated_at: time("When its settings last changed."),
+    },
+    {},
+    "A receiver of events.",
+  ),
+  WebhookResponseList: listOf("WebhookResponse", "All webhooks, oldest first."),
+  WebhookDeliveryResponse: object(DELIVERY, {}, "One delivery of an event to a webhook."),
+  WebhookDeliveryResponseList: listOf("WebhookDeliveryResponse", "Deliveries to a webhook, newest first."),
+  WebhookDeliveryAttemptResponse: object(
+    {
+      attempt_number: ordinal("Number of the attempt, counted from 1, manual retries among them."),
+      started_at: time("When the attempt began."),
+      completed_at: nullable(time("When it ended.")),
+      status_code: nullable(integer("HTTP status of the receiver's answer."), NO_ANSWER),
+      response_body: nullable(
+        text(`Body of the receiver's answer, as text: at most ${LIMITS.answerBodyBytes} bytes of it.`),
+        NO_ANSWER,
+      ),
+      response_headers: nullable(
+        {
+          type: "object",
+          additionalProperties: { type: "string" },
+          description: `Headers of the receiver's answer, names in lower case: at most ${LIMITS.answerHeaderBytes} bytes of them.`,
+        },
+        NO_ANSWER,
+      ),
+      response_truncated: flag(
+        "Whether body or headers were longer than what is kept, or the body broke off. False where no answer came.",
+      ),
+      error: nullable(text("Why the attempt failed, for people."), NO_ERROR),
+    },
+    {},
+    "One attempt of a delivery.",
+  ),
+  WebhookDeliveryDetailResponse: object(
+    {
+      ...DELIVERY,
+      attempt_history: listOf(
+        "WebhookDeliveryAttemptResponse",
+        `The latest attempts, newest first. ${LIMITS.attemptsPerDelivery} of them are kept.`,
+      ),
+    },
+    {},
+    "One delivery with its attempts.",
+  ),
+  TestWebhookResponse: object(
+    {
+      delivered: flag("Whether the receiver took the test event."),
+      status_code: nullable(integer("HTTP status of its answer."), NO_ANSWER),
+      error: nullable(text("Why it did not take it, for people."), NO_ERROR),
+      delivery_id: uuid("The test's delivery, which stays readable."),
+    },
+    {},
+    "What became of a test.",
+  ),
+};

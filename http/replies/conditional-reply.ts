@@ -1,0 +1,193 @@
+import { hash } from "node:crypto";
+import { ServiceError } from "../../core/service-errors.js";
+import type { RequestHeaders } from "../requests/request-headers.js";
+import { isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
+
+/**
+ * Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question.
+ * @param sha1 of the body, in base64url
+ */
+export function tagOfHash(sha1: string): string {
+  return `W/"${sha1.slice(0, 16)}"`;
+}
+
+/**
+ * What a GET or HEAD that succeeded answers under its conditions, in the order of RFC 9110, section 13.2.2: 412 when it is not the version that
+ * the client asks for; 304 when the client has it already; of a download the one range that was asked for; else all of it, with what later
+ * conditions need.
+ * @throws ServiceError precondition_failed, range_not_satisfiable; the body is released then
+ */
+export function conditionalReply(reply: Reply, method: string, headers: RequestHeaders): Reply {
+  const { body } = reply;
+  if (body === null) return reply;
+  if (!isStreamBody(body)) {
+    // Of a reply that is kept it stands there from the last time.
+    const etag = reply.etag || tagOfHash(hash("sha1", body, "base64url"));
+    reply.etag = etag;
+    if (isUnchanged(etag, undefined, headers)) {
+      return { status: 304, body: null, etag, variesByEncoding: reply.variesByEncoding ?? false };
+    }
+    return reply;
+  }
+  try {
+    return conditionalDownload(reply, body, method, headers);
+  } catch (error) {
+    body.release();
+    throw error;
+  }
+}
+
+function conditionalDownload(reply: Reply, body: StreamBody, method: string, headers: RequestHeaders): Reply {
+  const { validators } = reply;
+  const own: [string, string][] = [["Accept-Ranges", "bytes"]];
+  if (validators !== undefined) {
+    own.push(["ETag", validators.etag], ["Last-Modified", httpDate(validators.modifiedAtUs)]);
+  }
+  if (isUnchanged(validators?.etag, validators?.modifiedAtUs, headers)) {
+    body.release();
+    return { status: 304, body: null, headers: own };
+  }
+  const whole = { ...reply, headers: [...(reply.headers ?? []), ...own] };
+  if (method !== "GET" || !rangeApplies(validators, headers)) return whole;
+  const range = parseRange(headers.get("range"), body.totalBytes);
+  if (range === undefined) return whole;
+  if (range === "unsatisfiable") {
+    throw new ServiceError("range_not_satisfiable", "the range lies outside the file", {
+      field: "range",
+      in: "header",
+      value: (headers.get("range") as string).slice(0, SHOWN_CHARACTERS),
+      allowed: `bytes within the file's ${body.totalBytes}`,
+      size_in_bytes: body.totalBytes,
+    });
+  }
+  const { first, last } = range;
+  const contentRange = ["Content-Range", `bytes ${first}-${last}/${body.totalBytes}`] as const;
+  return { ...whole, status: 206, headers: [...whole.headers, contentRange], body: part(body, first, last) };
+}
+
+const SHOWN_CHARACTERS = 200;
+
+/**
+ * Whether the client has the present version already. A condition on a time counts only without the one on tags that it stands in for.
+ * @param etag undefined: nothing tells the version
+ * @param modifiedAtUs undefined: unknown, and conditions on it do not count
+ * @throws ServiceError precondition_failed when the client asks for another version
+ */
+function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined, headers: RequestHeaders): boolean {
+  const wanted = headers.get("if-match");
+  if (wanted !== undefined) {
+    if (!hasTag(wanted, etag, "strong")) throw anotherVersion("if-match", wanted, strongTagsOf(etag));
+  } else {
+    const until = headers.get("if-unmodified-since");
+    // NaN, of what is no date, is not below anything.
+    if (until !== undefined && modifiedAtUs !== undefined && parseHttpDate(until) < wholeSecondsMs(modifiedAtUs)) {
+      throw anotherVersion("if-unmodified-since", until, `${httpDate(modifiedAtUs)} or later`);
+    }
+  }
+  const had = headers.get("if-none-match");
+  if (had !== undefined) return hasTag(had, etag, "weak");
+  const since = headers.get("if-modified-since");
+  return since !== undefined && modifiedAtUs !== undefined && parseHttpDate(since) >= wholeSecondsMs(modifiedAtUs);
+}
+
+/**
+ * The condition of a write to what is read as JSON: its tags are weak, and by If-Match's strong comparison none equals what is sent. So only
+ * `*` holds, of what is there, and whoever asks for a version must not overwrite another one unseen.
+ * @throws ServiceError precondition_failed
+ */
+export function checkWriteCondition(wanted: string | undefined): void {
+  if (wanted !== undefined && wanted.trim() !== "*") throw anotherVersion("if-match", wanted, strongTagsOf(undefined));
+}
+
+function strongTagsOf(etag: string | undefined): string {
+  return etag === undefined || etag.startsWith("W/")
+    ? "*: this answer has no strong ETag, and If-Match compares strongly"
+    : `* or ${etag}`;
+}
+
+function anotherVersion(field: string, value: string, allowed: string): ServiceError {
+  const message = `the header ${field} does not match what is served`;
+  const shown = { field, in: "header", value: value.slice(0, SHOWN_CHARACTERS), allowed };
+  return new ServiceError("precondition_failed", message, shown);
+}
+
+// One of a list, or nothing: weakness, then anything but quotes and controls between quotes (RFC 9110, sections 5.6.1 and 8.8.3).
+const LISTED_TAG = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*)?(?:,|$)/y;
+
+/**
+ * Whether the list names this version. By strong comparison a weak tag equals no other. A malformed list names nothing.
+ */
+function hasTag(list: string, etag: string | undefined, comparison: "strong" | "weak"): boolean {
+  if (list.trim() === "*") return true;
+  if (etag === undefined) return false;
+  const isWeak = etag.startsWith("W/");
+  const opaque = isWeak ? etag.slice(2) : etag;
+  let isNamed = false;
+  LISTED_TAG.lastIndex = 0;
+  while (LISTED_TAG.lastIndex < list.length) {
+    const match = LISTED_TAG.exec(list);
+    if (match === null) return false;
+    const [, weakness, tag] = match;
+    isNamed ||= tag === opaque && (comparison === "weak" || (!isWeak && weakness === undefined));
+  }
+  return isNamed;
+}
+
+/** If-Range lets the range count only for the version that the client has a part of; strong comparison. */
+function rangeApplies(validators: Validators | undefined, headers: RequestHeaders): boolean {
+  const condition = headers.get("if-range");
+  if (condition === undefined) return true;
+  if (validators === undefined) return false;
+  if (condition.startsWith('"')) return condition === validators.etag;
+  return parseHttpDate(condition) === wholeSecondsMs(validators.modifiedAtUs);
+}
+
+// The three forms of RFC 9110, section 5.6.7: IMF-fixdate, that of RFC 850, and asctime's, which names no zone and is UTC all the same.
+const HTTP_DATE =
+  /^(?:[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4})$/;
+
+/** Milliseconds since the Unix epoch; NaN for what is no HTTP date, which does not count: Date.parse takes `2030` or `x 1` for one. */
+export function parseHttpDate(text: string): number {
+  if (!HTTP_DATE.test(text)) return Number.NaN;
+  return Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
+}
+
+function wholeSecondsMs(timeUs: number): number {
+  return Math.floor(timeUs / 1_000_000) * 1000;
+}
+
+function httpDate(timeUs: number): string {
+  return new Date(wholeSecondsMs(timeUs)).toUTCString();
+}
+
+/**
+ * The bytes that a Range header asks for (RFC 9110, section 14.1.2). Undefined where all of it is to be answered: no header, another unit,
+ * several ranges, a broken one, the end of an empty file.
+ */
+export function parseRange(
+  header: string | undefined,
+  totalBytes: number,
+): { first: number; last: number } | "unsatisfiable" | undefined {
+  // Of any number of digits: clients that want the rest ask for it as far as the largest number that they have.
+  const match = /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header ?? "");
+  if (match === null) return undefined;
+  const [, from = "", to = "", suffix] = match;
+  if (suffix !== undefined) {
+    const lengthBytes = Math.min(Number(suffix), totalBytes);
+    if (lengthBytes > 0) return { first: totalBytes - lengthBytes, last: totalBytes - 1 };
+    // The end of an empty file is all of it, which a 206 cannot say.
+    return Number(suffix) > 0 ? undefined : "unsatisfiable";
+  }
+  const first = Number(from);
+  const last = to === "" ? totalBytes - 1 : Math.min(Number(to), totalBytes - 1);
+  if (to !== "" && BigInt(to) < BigInt(from)) return undefined;
+  return first >= totalBytes ? "unsatisfiable" : { first, last };
+}
+
+function part(body: StreamBody, first: number, last: number): StreamBody {
+  return {
+    totalBytes: last - first + 1,
+    read: (position, lengthBytes, signal, into) => body.read(first + position, lengthBytes, signal, into),
+    release: () => body.release(),
+  };
+}

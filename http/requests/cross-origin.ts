@@ -1,0 +1,76 @@
+import { ServiceError } from "../../core/service-errors.js";
+import type { HeaderLines } from "../replies/reply.js";
+import type { RequestHeaders } from "./request-headers.js";
+
+/** Headers of answers that a page of another origin may read beside the safelisted ones. */
+const EXPOSED =
+  "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
+const ALLOWED_HEADERS =
+  "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Range, traceparent, tracestate";
+const PREFLIGHT_SECONDS = 600;
+
+/** Which pages of other origins may use the interface, reading and writing (Fetch standard, CORS protocol). No cookies are ever involved. */
+export class CrossOrigin {
+  readonly #origins: readonly string[];
+
+  /** @param origins such as `https://dashboard.factory`, or `*` for any; empty: none */
+  constructor(origins: readonly string[]) {
+    this.#origins = origins;
+  }
+
+  /** Further lines of an answer, for a page of another origin where one may read it; undefined: none. */
+  linesFor(headers: RequestHeaders): HeaderLines | undefined {
+    if (this.#origins.length === 0) return undefined;
+    const allowed = this.#allowed(headers);
+    const vary: HeaderLines = this.#origins.includes("*") ? [] : [["Vary", "Origin"]];
+    if (allowed === undefined) return vary;
+    return [["Access-Control-Allow-Origin", allowed], ["Access-Control-Expose-Headers", EXPOSED], ...vary];
+  }
+
+  /** Further lines for the answer to a preflight request. */
+  preflightHeaders(headers: RequestHeaders, methods: string): HeaderLines {
+    if (headers.count("access-control-request-method") === 0 || this.#allowed(headers) === undefined) return [];
+    return [
+      ["Access-Control-Allow-Methods", methods],
+      ["Access-Control-Allow-Headers", ALLOWED_HEADERS],
+      ["Access-Control-Max-Age", String(PREFLIGHT_SECONDS)],
+    ];
+  }
+
+  /**
+   * Lets a page write only where its origin is the service's own, or one of those that may. Browsers say whether it is; older ones name the
+   * page's origin at least. Other programs send neither header.
+   * @param baseUrl what links start with for this request
+   * @throws ServiceError forbidden
+   */
+  checkWrite(headers: RequestHeaders, baseUrl: string): void {
+    const origin = headers.get("origin");
+    const site = headers.get("sec-fetch-site");
+    if (site === undefined && origin === undefined) return;
+    if (site === "same-origin" || site === "none") return;
+    if (this.#allowed(headers) !== undefined) return;
+    if (site === undefined && isOwnOrigin(origin as string, headers.get("host"), baseUrl)) return;
+    throw new ServiceError(
+      "forbidden",
+      "a page of another origin may not write here: --cors-origin names those that may",
+      {
+        field: "origin",
+        in: "header",
+        value: origin?.slice(0, 200) ?? null,
+        allowed: "absent, the service's own, or one of --cors-origin",
+      },
+    );
+  }
+
+  #allowed(headers: RequestHeaders): string | undefined {
+    const origin = headers.get("origin");
+    if (origin === undefined) return undefined;
+    if (this.#origins.includes("*")) return "*";
+    return this.#origins.includes(origin) ? origin : undefined;
+  }
+}
+
+/** Only the host is compared, as a proxy in front may have another scheme; or the whole origin with that of `--base-url`. */
+function isOwnOrigin(origin: string, host: string | undefined, baseUrl: string): boolean {
+  return /^https?:\/\/(.*)$/.exec(origin)?.[1] === host?.toLowerCase() || origin === new URL(baseUrl).origin;
+}

@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import { basename, dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { since } from "../../core/health.js";
+import {
+  FileSystemError,
+  isMissing,
+  nodeFileSystem,
+  readWholeFile,
+  realPathOf,
+  replaceKeepingOwner,
+} from "../../storage/disk/file-system.js";
+import { type NameLock, takeName } from "../../storage/disk/name-lock.js";
+import type { ServiceLog } from "../log/service-log.js";
+import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
+
+/** How soon a running service sees that its key file changed. */
+const LOOK_MS = 2_000;
+/** Another command holds the file for some milliseconds. */
+const LOCK_WAIT_MS = 20_000;
+const LOCK_PAUSE_MS = 30;
+
+/** Of the process or the machine, and passing: they say nothing of the file. */
+const LACK_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
+
+/** @throws ApiKeysError, FileSystemError */
+export async function readKeyFile(path: string): Promise<StoredKey[]> {
+  return parseFile(path, await readText(path));
+}
+
+/**
+ * Replaces the keys of the file by what `change` makes of them, as a whole: its owner and mode stay, a new file is for its owner alone.
+ * Commands that change one file at the same time go one after the other.
+ *
+ * @throws ApiKeysError, FileSystemError, and what `change` throws; the file is then as it was
+ */
+export async function changeKeyFile(
+  path: string,
+  missing: "createIfMissing" | "mustExist",
+  change: (keys: readonly StoredKey[]) => readonly StoredKey[],
+): Promise<void> {
+  // A symbolic link stays one: what it leads to is replaced.
+  const target = await realPathOf(path);
+  const lock = await lockFile(target);
+  try {
+    const keys = await readKeyFile(target).catch((error: unknown) => {
+      if (missing === "createIfMissing" && isMissing(error)) return [];
+      throw error;
+    });
+    await replaceKeepingOwner(target, Buffer.from(formatKeys(change(keys))));
+  } finally {
+    await lock.release();
+  }
+}
+
+/** The lock is a name, not a file: the system frees it however the command ends. */
+async function lockFile(path: string): Promise<NameLock> {
+  const folder = await nodeFileSystem.statusOf(dirname(path));
+  if (folder === null) throw new FileSystemError("ENOENT", "open", path);
+  // Such a name has room for 107 bytes.
+  const file = createHash("sha256").update(basename(path)).digest("hex").slice(0, 16);
+  const deadlineMs = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const taken = await takeName(`keys/${folder.identity}/${file}`);
+    if ("release" in taken) return taken;
+    if (performance.now() > deadlineMs) {
+      const who = taken.processId === null ? "another process" : `process ${taken.processId}`;
+      throw new ApiKeysError(`${path} is being changed by ${who}: nothing was changed`);
+    }
+    await pause(LOCK_PAUSE_MS * (0.5 + Math.random()));
+  }
+}
+
+/**
+ * Takes over what changes in the file, for as long as the process lives. While the file is missing or cannot be read, or is not what `keys add`
+ * writes, every key is refused, since nobody can tell which one was taken back.
+ */
+export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog): void {
+  let last: string | undefined;
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    try {
+      const text = await readText(path);
+      if (text === last) return;
+      const valid = parseKeys(text);
+      if (keys.fault !== null) log.info({ file: path }, "the key file is right again: its API keys are accepted");
+      if (valid.length === 0) log.warn({ file: path }, "the key file has no key: requests that need one are refused");
+      keys.replace(valid);
+      last = text;
+    } catch (error) {
+      last = undefined;
+      takeFault(error);
+    }
+  };
+  const takeFault = (error: unknown): void => {
+    // The next look tells; the file itself may be as it was.
+    if (LACK_CODES.has((error as FileSystemError).code)) {
+      log.warn({ err: error }, "the key file cannot be looked at now: the API keys stay as they are");
+      return;
+    }
+    if (keys.fault !== null) return;
+    keys.suspend(since(Date.now() * 1000, faultOf(path, error)));
+    log.error({ err: error, file: path }, "the key file cannot be used: requests that need an API key are refused");
+  };
+  setInterval(() => {
+    if (isLooking) return;
+    isLooking = true;
+    void look().finally(() => {
+      isLooking = false;
+    });
+  }, LOOK_MS).unref();
+}
+
+function faultOf(path: string, error: unknown): string {
+  const what =
+    error instanceof FileSystemError ? `cannot be read (${error.code})` : `is damaged: it ${(error as Error).message}`;
+  return `the key file ${basename(path)} ${what}; requests that need an API key are refused until it is right again`;
+}
+
+async function readText(path: string): Promise<string> {
+  return new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+}
+
+function parseFile(path: string, text: string): StoredKey[] {
+  try {
+    return parseKeys(text);
+  } catch (error) {
+    throw error instanceof ApiKeysError ? new ApiKeysError(`${path} ${error.message}`) : error;
+  }
+}

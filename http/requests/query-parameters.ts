@@ -1,0 +1,132 @@
+import { canonicalUuid } from "../../core/identifiers.js";
+import { ServiceError } from "../../core/service-errors.js";
+import { parseTimeBoundUs } from "../../core/timestamps.js";
+
+/** A query parameter as a JSON Schema; these four kinds are all that the interface has. */
+export type QueryParameter =
+  | {
+      readonly type: "string";
+      /** Values that can match something. It documents them: another value is no error. */
+      readonly enum?: readonly string[];
+      readonly description: string;
+    }
+  | { readonly type: "string"; readonly format: "uuid"; readonly description: string }
+  | {
+      readonly type: "string";
+      readonly format: "date-time";
+      readonly description: string;
+      /** What is asked for lies before it: a time between two microseconds is rounded up, else down. */
+      readonly isUpperBound?: true;
+    }
+  | {
+      readonly type: "integer";
+      readonly minimum: number;
+      readonly maximum: number;
+      readonly default: number;
+      readonly description: string;
+    };
+
+export type QueryParameters = Readonly<Record<string, QueryParameter>>;
+
+/** What a handler gets: integers always (they have defaults), date-times in microseconds, ids in lower case, undefined what is absent. */
+export type QueryValues<Parameters extends QueryParameters> = {
+  readonly [Name in keyof Parameters]: Parameters[Name] extends { type: "integer" }
+    ? number
+    : Parameters[Name] extends { format: "date-time" }
+      ? number | undefined
+      : string | undefined;
+};
+
+const SHOWN_CHARACTERS = 200;
+
+function invalid(field: string, value: string | string[], allowed: string): ServiceError {
+  const shorten = (text: string) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
+  const shown = typeof value === "string" ? shorten(value) : value.slice(0, 10).map(shorten);
+  return new ServiceError("invalid_parameter", `query parameter ${field} must be ${allowed}`, {
+    field,
+    in: "query",
+    value: shown,
+    allowed,
+  });
+}
+
+/**
+ * Decodes one name or value: percent-encoded UTF-8, and `+` for a space as forms and URLSearchParams write it. Undefined when the
+ * encoding is broken, or when the raw query was not UTF-8 (its bytes then came as U+FFFD).
+ */
+function decode(text: string): string | undefined {
+  if (text.includes("\ufffd")) return undefined;
+  try {
+    return decodeURIComponent(text.includes("+") ? text.replaceAll("+", " ") : text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads the raw query string against the declared parameters: unknown ones are ignored, an empty value counts as absent, a
+ * repeated one is refused.
+ * @throws ServiceError invalid_parameter, naming the parameter, what came and what is allowed
+ */
+export function parseQuery<Parameters extends QueryParameters>(
+  declared: Parameters,
+  rawQuery: string,
+): QueryValues<Parameters> {
+  const raw = rawQuery === "" ? undefined : rawValues(declared, rawQuery);
+  const parsed: Record<string, string | number | undefined> = {};
+  for (const name in declared) {
+    const values = raw?.get(name);
+    const parameter = declared[name] as QueryParameter;
+    if (values === undefined) parsed[name] = "default" in parameter ? parameter.default : undefined;
+    else if (values.length > 1) throw invalid(name, values, "given at most once");
+    else parsed[name] = parseValue(name, parameter, values[0] as string);
+  }
+  return parsed as QueryValues<Parameters>;
+}
+
+/** Of the declared parameters alone, in the order they came. */
+function rawValues(declared: QueryParameters, rawQuery: string): Map<string, string[]> {
+  const raw = new Map<string, string[]>();
+  for (const pair of rawQuery.split("&")) {
+    const equals = pair.indexOf("=");
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals));
+    if (name === undefined || !Object.hasOwn(declared, name)) continue;
+    const value = equals === -1 ? "" : pair.slice(equals + 1);
+    const values = raw.get(name);
+    if (values === undefined) raw.set(name, [value]);
+    else values.push(value);
+  }
+  return raw;
+}
+
+function parseValue(name: string, parameter: QueryParameter, raw: string): string | number | undefined {
+  const text = decode(raw);
+  if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
+  if (text === "") return "default" in parameter ? parameter.default : undefined;
+  if (parameter.type === "integer") return parseInteger(name, parameter, text);
+  if (!("format" in parameter)) return text;
+  if (parameter.format === "date-time") return parseDateTime(name, parameter.isUpperBound === true, text);
+  const id = canonicalUuid(text);
+  if (id === undefined) throw invalid(name, text, "a UUID such as 01975b0c-5c00-7000-8000-000000000000");
+  return id;
+}
+
+function parseInteger(name: string, parameter: { minimum: number; maximum: number }, text: string): number {
+  const { minimum, maximum } = parameter;
+  const allowed =
+    maximum === Number.MAX_SAFE_INTEGER
+      ? `an integer of at least ${minimum}`
+      : `an integer from ${minimum} to ${maximum}`;
+  // Decimal digits only: Number() would also take 1e3, 0x10, " 7 " and 10.0.
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= minimum && value <= maximum)) throw invalid(name, text, allowed);
+  return value;
+}
+
+function parseDateTime(name: string, isUpperBound: boolean, text: string): number {
+  // The plus of an offset that was not percent-encoded came as a space; behind the date no other space can stand there.
+  const time = text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2");
+  const timeUs = parseTimeBoundUs(time, isUpperBound ? "up" : "down");
+  if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");
+  return timeUs;
+}

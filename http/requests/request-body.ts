@@ -1,0 +1,158 @@
+import type { ErrorObject } from "ajv";
+import type { JsonObject, JsonValue } from "../../core/json/json.js";
+import { findNonJson, pointerPart } from "../../core/json/non-json.js";
+import type { SchemaValidator } from "../../core/json/schema-validators.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { RequestHeaders } from "./request-headers.js";
+import type { RequestBodyDeclaration } from "./route.js";
+
+/** What is wrong with one field of a body. */
+export interface BodyFault {
+  /** JSON Pointer without its leading slash: `url`, `subscribed_events/0`; empty for the body itself. */
+  field: string;
+  value: JsonValue;
+  allowed: string;
+}
+
+/** Faults that one error names: a body of 64 KiB can have thousands. */
+const SHOWN_FAULTS = 20;
+const SHOWN_CHARACTERS = 200;
+
+/** The 422 for fields of a body; also for what a schema cannot say. The first of them stands where the envelope names one field. */
+function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError {
+  const [{ field, value, allowed }] = faults;
+  const names = faults.slice(0, SHOWN_FAULTS).map((fault) => {
+    return `${fault.field === "" ? "the body" : fault.field} must be ${fault.allowed}`;
+  });
+  const params: JsonObject = { field, in: "body", value, allowed };
+  if (faults.length > 1) params.faults = faults.slice(0, SHOWN_FAULTS).map((fault) => ({ ...fault }));
+  if (faults.length > SHOWN_FAULTS) names.push(`and ${faults.length - SHOWN_FAULTS} more`);
+  return new ServiceError("invalid_parameter", names.join("; "), params);
+}
+
+// A type and its parameters (RFC 9110, sections 5.6.6 and 8.3.1): none of JSON's changes what the bytes mean, but the charset that some
+// clients add has to be true.
+const JSON_TYPE = /^application\/json[ \t]*/i;
+const PARAMETER = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=([\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*")[ \t]*)?/y;
+
+function isJsonMediaType(text: string): boolean {
+  const type = JSON_TYPE.exec(text);
+  if (type === null) return false;
+  PARAMETER.lastIndex = type[0].length;
+  while (PARAMETER.lastIndex < text.length) {
+    const parameter = PARAMETER.exec(text);
+    if (parameter === null) return false;
+    const [, name = "", value = ""] = parameter;
+    if (name.toLowerCase() === "charset" && !/^"?utf-?8"?$/i.test(value)) return false;
+  }
+  return true;
+}
+
+/** Refuses a body that is not said to be JSON, or is encoded. Asked before the body is read. */
+export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefined {
+  const wrong = (field: string, allowed: string) =>
+    new ServiceError("unsupported_media_type", `the request body must be JSON: ${field} must be ${allowed}`, {
+      field,
+      in: "header",
+      value: headers.get(field)?.slice(0, SHOWN_CHARACTERS) ?? null,
+      allowed,
+    });
+  if (!isJsonMediaType(headers.get("content-type") ?? "")) return wrong("content-type", "application/json");
+  if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) return wrong("content-encoding", "absent");
+  return undefined;
+}
+
+/** Decodes and validates the bodies of one route. */
+export class RequestBodyParser {
+  readonly #validate: SchemaValidator;
+  readonly #furtherFaults: RequestBodyDeclaration["furtherFaults"];
+
+  constructor({ validate, furtherFaults }: RequestBodyDeclaration) {
+    this.#validate = validate;
+    this.#furtherFaults = furtherFaults;
+  }
+
+  /** @throws ServiceError malformed_json; invalid_parameter, naming each field that is wrong */
+  parse(bytes: Uint8Array): unknown {
+    let body: unknown;
+    try {
+      body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    } catch (error) {
+      // The decoder's message is of no help, the parser's may quote what was sent, a secret among it.
+      const position = /position (\d+)/.exec((error as Error).message)?.[1];
+      const where = error instanceof SyntaxError && position !== undefined ? { position: Number(position) } : {};
+      throw new ServiceError("malformed_json", "the request body is not JSON in UTF-8", { in: "body", ...where });
+    }
+    // The first of each field: a schema of several kinds (anyOf) reports each kind's error at the same place.
+    const faults = new Map<string, BodyFault>();
+    const add = (fault: BodyFault): void => {
+      if (!faults.has(fault.field)) faults.set(fault.field, { ...fault, field: fault.field.toWellFormed() });
+    };
+    const nonJson = findNonJson(body, 0);
+    if (nonJson !== undefined) add({ field: nonJson.path.slice(1), value: null, allowed: nonJson.allowed });
+    if (!this.#validate(body)) for (const error of this.#validate.errors ?? []) add(faultOf(error));
+    if (isObject(body)) {
+      for (const { field, value, allowed } of this.#furtherFaults?.(body) ?? []) {
+        add({ field, value: shown(value), allowed });
+      }
+    }
+    const [first, ...others] = faults.values();
+    if (first !== undefined) throw invalidBody([first, ...others]);
+    return body;
+  }
+}
+
+function isObject(body: unknown): body is Readonly<Record<string, unknown>> {
+  return typeof body === "object" && body !== null && !Array.isArray(body);
+}
+
+function faultOf({ keyword, params, instancePath, data, parentSchema, message }: ErrorObject): BodyFault {
+  const at = (path: string, value: unknown, allowed: string): BodyFault => {
+    const isShown = (parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly !== true && path !== "";
+    return { field: path.slice(1), value: isShown ? shown(value) : null, allowed };
+  };
+  switch (keyword) {
+    case "required":
+      return at(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
+    case "additionalProperties": {
+      const properties = (parentSchema?.properties ?? {}) as Record<string, { readOnly?: boolean }>;
+      const known = Object.keys(properties).filter((field) => properties[field]?.readOnly !== true);
+      const name = String(params.additionalProperty);
+      return at(
+        `${instancePath}/${pointerPart(name).slice(0, SHOWN_CHARACTERS)}`,
+        null,
+        `absent: the fields are ${known.join(", ")}`,
+      );
+    }
+    case "enum":
+      return at(instancePath, data, `one of ${(params.allowedValues as unknown[]).map(String).join(", ")}`);
+    case "type":
+      return at(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+    case "exclusiveMaximum":
+      return at(instancePath, data, `${params.comparison} ${params.limit}`);
+    case "minLength":
+    case "maxLength":
+      return at(instancePath, data, `${keyword === "minLength" ? "at least" : "at most"} ${params.limit} characters`);
+    case "minItems":
+    case "maxItems":
+      return at(instancePath, data, `${keyword === "minItems" ? "at least" : "at most"} ${params.limit} items`);
+    case "uniqueItems":
+      return at(instancePath, data, "a list without repeated items");
+    default:
+      return at(instancePath, data, message ?? "valid");
+  }
+}
+
+/**
+ * The value, short enough for an answer and a log line. Nothing of what is in an object or a list, where a secret may stand that belongs
+ * elsewhere, and of a URL no user info: as broken URLs are read in many ways, all up to the last @ counts as that.
+ */
+function shown(value: unknown): JsonValue {
+  if (value === null || typeof value === "boolean" || typeof value === "number") return value;
+  if (typeof value !== "string") return Array.isArray(value) ? "a list" : "an object";
+  const text = value.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[\s\S]*@/i, "$1…@");
+  return text.length <= SHOWN_CHARACTERS ? text.toWellFormed() : `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
+}

@@ -1,0 +1,99 @@
+import { LIMITS } from "../../core/limits.js";
+import { ServiceError } from "../../core/service-errors.js";
+import { deliveryJson } from "../../core/webhook/webhook-response.js";
+import type { View } from "../../storage/view/view.js";
+import { unwanted } from "../documents/shared-work.js";
+import { jsonBytesReply, type Reply } from "../replies/reply.js";
+import { defineRoute, type Route } from "../requests/route.js";
+import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
+import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
+
+const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
+
+function deliveryNotFound(id: string): ServiceError {
+  return new ServiceError("delivery_not_found", "no delivery has this id", {
+    field: "delivery_id",
+    in: "path",
+    value: id,
+  });
+}
+
+export function deliveryRoutes(view: View, request: Request): Route[] {
+  const detailReply = async (id: string): Promise<Reply> => {
+    const content = await view.delivery(id);
+    if (content === undefined) throw deliveryNotFound(id);
+    return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/webhooks/{webhook_id}/deliveries",
+      operationId: "listWebhookDeliveries",
+      tag: WEBHOOK_TAG,
+      summary: "Lists the deliveries to a webhook, deleted or not, newest first.",
+      description:
+        "Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; " +
+        "behind the oldest delivery it is empty.",
+      pathParameters: { webhook_id: WEBHOOK_ID },
+      query: {
+        limit: limitParameter(LIMITS.deliveriesPage),
+        before: {
+          type: "string",
+          format: "date-time",
+          description: "Only deliveries created before this time: for the next page, the oldest created_at seen.",
+          isUpperBound: true,
+        },
+      },
+      responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
+      errors: [],
+      scope: "read",
+      async handle(asked) {
+        const { params, query } = asked;
+        const id = params.webhook_id as string;
+        if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
+        const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
+        const gone = asked.gone();
+        const throwIfUnwanted = (): void => {
+          if (gone.aborted) throw unwanted();
+        };
+        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfUnwanted);
+        const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
+        return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/webhook-deliveries/{delivery_id}",
+      operationId: "getWebhookDelivery",
+      tag: WEBHOOK_TAG,
+      summary: "One delivery with its attempts, most recent first.",
+      pathParameters: { delivery_id: DELIVERY_ID },
+      query: {},
+      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
+      errors: [],
+      scope: "read",
+      handle: ({ params }) => detailReply(params.delivery_id as string),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/webhook-deliveries/{delivery_id}/retry",
+      operationId: "retryWebhookDelivery",
+      tag: WEBHOOK_TAG,
+      summary: "Makes one attempt now, with the same event; a delivered delivery comes back unchanged.",
+      pathParameters: { delivery_id: DELIVERY_ID },
+      query: {},
+      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
+      errors: ["webhook_deleted"],
+      scope: "manage",
+      async handle(asked) {
+        const deliveryId = asked.params.delivery_id as string;
+        const row = view.deliveryRow(deliveryId);
+        if (row === undefined) throw deliveryNotFound(deliveryId);
+        // Nothing comes behind that state.
+        if (row.status !== "delivered")
+          await request({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
+        return detailReply(deliveryId);
+      },
+    }),
+  ];
+}

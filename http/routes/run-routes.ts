@@ -1,0 +1,198 @@
+import { oneOf } from "../../core/json/described-schema.js";
+import { LIMITS } from "../../core/limits.js";
+import { RUN_STATUS_MEANINGS } from "../../core/run/run-state.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { View } from "../../storage/view/view.js";
+import type { RunDocumentKind } from "../../workers/documents/run-documents.js";
+import type { LargeDocuments } from "../documents/large-documents.js";
+import type { RunDocuments } from "../documents/run-documents.js";
+import type { RunPages } from "../documents/run-pages.js";
+import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
+import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
+import {
+  jsonResponse,
+  limitParameter,
+  OFFSET,
+  PROGRAM_ID,
+  QUALITY_STATUS,
+  RUN_ID,
+  SERIAL_NUMBER,
+  UPDATED_SINCE,
+} from "./declared-parameters.js";
+import { programNotFound } from "./program-routes.js";
+
+const TAG = "runs";
+
+export function runNotFound(id: string): ServiceError {
+  return new ServiceError("run_not_found", "no run has this id", { field: "run_id", in: "path", value: id });
+}
+
+/** @throws ServiceError run_not_found */
+export async function runAnswer(large: LargeDocuments, kind: RunDocumentKind, request: HandlerRequest): Promise<Reply> {
+  const id = request.params.run_id as string;
+  return foundDocument(id, await large.json(kind, id, request.baseUrl, request));
+}
+
+const ACTIVE_START = Buffer.from('{"active":true,"run":');
+const ACTIVE_END = Buffer.from("}");
+
+export function runRoutes(view: View, documents: RunDocuments, large: LargeDocuments, pages: RunPages): Route[] {
+  /** The run's document in the answer of /runs/active, once for all who ask until it changes. */
+  const activeOf = new WeakMap<Reply, Reply>();
+  async function activeDocument(id: string, request: HandlerRequest): Promise<Reply | undefined> {
+    if (large.has(id)) return large.get("active", id, request.baseUrl, request);
+    const document = await documents.get(id, request.baseUrl, request);
+    if (document === undefined) return undefined;
+    let active = activeOf.get(document);
+    if (active === undefined) {
+      active = jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]), true);
+      activeOf.set(document, active);
+    }
+    return active;
+  }
+
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/runs",
+      operationId: "listRuns",
+      tag: TAG,
+      summary: "Lists runs, newest first.",
+      pathParameters: {},
+      query: {
+        program_id: {
+          type: "string",
+          format: "uuid",
+          description: "Only runs of this program; its id in upper or lower case.",
+        },
+        status: oneOf(
+          RUN_STATUS_MEANINGS,
+          "Only runs in this state. Another value is no error: no run has it, so the list is empty.",
+        ),
+        quality_status: QUALITY_STATUS,
+        serial_number: SERIAL_NUMBER,
+        updated_since: UPDATED_SINCE,
+        limit: limitParameter(LIMITS.runsPage),
+        offset: OFFSET,
+      },
+      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
+      errors: [],
+      scope: "read",
+      handle: (request) =>
+        pages.get(
+          {
+            programId: request.query.program_id,
+            status: request.query.status,
+            qualityStatus: request.query.quality_status,
+            serialNumber: request.query.serial_number,
+            updatedSinceUs: request.query.updated_since,
+            limit: request.query.limit,
+            offset: request.query.offset,
+          },
+          request.baseUrl,
+          request,
+        ),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/active",
+      operationId: "getActiveRun",
+      tag: TAG,
+      summary: "The newest run that is running or finalizing, if any.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
+      errors: [],
+      scope: "read",
+      async handle(request) {
+        const run = view.activeRun();
+        const document = run === undefined ? undefined : await activeDocument(run.id, request);
+        return document ?? jsonReply({ active: false, run: null });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}",
+      operationId: "getRun",
+      tag: TAG,
+      summary: "One run with its steps, event log, files and webhook deliveries.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
+      errors: [],
+      scope: "read",
+      handle(request) {
+        const id = request.params.run_id as string;
+        const document = documents.get(id, request.baseUrl, request);
+        if (document instanceof Promise) return document.then((made) => foundDocument(id, made));
+        return foundDocument(id, document);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/programs/{program_id}/runs",
+      operationId: "listProgramRuns",
+      tag: TAG,
+      summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
+      pathParameters: { program_id: PROGRAM_ID },
+      query: {
+        quality_status: QUALITY_STATUS,
+        serial_number: SERIAL_NUMBER,
+        updated_since: UPDATED_SINCE,
+        limit: limitParameter(LIMITS.programRunsPage),
+        offset: OFFSET,
+      },
+      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
+      errors: [],
+      scope: "read",
+      handle(request) {
+        const { query } = request;
+        const id = request.params.program_id as string;
+        if (!view.programEverExisted(id)) throw programNotFound(id);
+        return pages.get(
+          {
+            programId: id,
+            qualityStatus: query.quality_status,
+            serialNumber: query.serial_number,
+            updatedSinceUs: query.updated_since,
+            limit: query.limit,
+            offset: query.offset,
+          },
+          request.baseUrl,
+          request,
+        );
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}/quality-report",
+      operationId: "getQualityReport",
+      tag: TAG,
+      summary: "The QC outcome with every check; lengths are millimetres. Null until checks exist.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
+      errors: [],
+      scope: "read",
+      handle: (request) => runAnswer(large, "quality-report", request),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/runs/{run_id}/defects",
+      operationId: "getDefects",
+      tag: TAG,
+      summary: "Informational findings; they never change the QC outcome.",
+      pathParameters: { run_id: RUN_ID },
+      query: {},
+      responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
+      errors: [],
+      scope: "read",
+      handle: (request) => runAnswer(large, "defects", request),
+    }),
+  ];
+}
+
+function foundDocument(id: string, document: Reply | undefined): Reply {
+  if (document === undefined) throw runNotFound(id);
+  return document;
+}

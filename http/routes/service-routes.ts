@@ -1,0 +1,62 @@
+import type { ComponentRow } from "../../core/health.js";
+import type { AddressPolicy } from "../../core/webhook/address-policy.js";
+import type { View } from "../../storage/view/view.js";
+import type { WebhookRequest } from "../../workers/webhooks/deliveries/webhook-requests.js";
+import type { LargeDocuments } from "../documents/large-documents.js";
+import { RunDocuments } from "../documents/run-documents.js";
+import { RunPages } from "../documents/run-pages.js";
+import { SharedWork } from "../documents/shared-work.js";
+import type { ThreadTurns } from "../documents/thread-turns.js";
+import type { MadeFiles } from "../downloads/made-files.js";
+import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { Route } from "../requests/route.js";
+import type { Metrics } from "../service/metrics.js";
+import { deliveryRoutes } from "./delivery-routes.js";
+import { docsRoutes } from "./docs-routes.js";
+import { fileRoutes } from "./file-routes.js";
+import { programRoutes } from "./program-routes.js";
+import { runRoutes } from "./run-routes.js";
+import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
+import { webhookRoutes } from "./webhook-routes.js";
+
+/** Ended runs' documents: some ten thousand of a few kilobytes. */
+const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
+
+/** Pages of lists between two changes: some eight hundred of 50 entries. */
+const RUN_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
+
+export interface ServiceRouteOptions {
+  view: View;
+  openStoredSlices: OpenStoredSlices;
+  madeFiles: MadeFiles;
+  large: LargeDocuments;
+  /** In which this thread does long work. */
+  turns: ThreadTurns;
+  health(): readonly ComponentRow[];
+  serviceVersion: string;
+  metrics: Metrics;
+  /** What absolute links start with; undefined: the request's Host. */
+  baseUrl?: string | undefined;
+  /** A write about webhooks: resolves when it is committed and the view has it. */
+  request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
+  /** Which addresses webhooks may be delivered to at a port. */
+  receiverPolicy(this: void, port: number): AddressPolicy;
+}
+
+/** Every route of the interface. */
+export function serviceRoutes(options: ServiceRouteOptions): Route[] {
+  const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
+  const { turns, large } = options;
+  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, new SharedWork(turns), turns);
+  const routes = [
+    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large), large, pages),
+    ...programRoutes(view),
+    ...fileRoutes(view, large, { open: openStoredSlices, made: madeFiles }),
+    ...webhookRoutes(view, request, receiverPolicy),
+    ...deliveryRoutes(view, request),
+    ...systemRoutes(health, serviceVersion),
+    metricsRoute(metrics),
+    ...docsRoutes(),
+  ];
+  return [...routes, openApiRoute(routes, serviceVersion, options.baseUrl)];
+}

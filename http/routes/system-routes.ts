@@ -1,0 +1,104 @@
+import type { ComponentRow } from "../../core/health.js";
+import { healthResponse } from "../../core/health-response.js";
+import { openApiDocument } from "../openapi/openapi.js";
+import { jsonBytesReply, jsonReply, type Reply, wholeReply } from "../replies/reply.js";
+import { defineRoute, type Route } from "../requests/route.js";
+import { Metrics } from "../service/metrics.js";
+import { jsonResponse } from "./declared-parameters.js";
+
+const TAG = "system";
+
+/** @param health the rows of all components, the service's own among them */
+export function systemRoutes(health: () => readonly ComponentRow[], serviceVersion: string): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/health",
+      operationId: "getHealth",
+      tag: TAG,
+      summary: "The state of the service and of what producers report, component by component.",
+      pathParameters: {},
+      query: {},
+      responses: {
+        200: jsonResponse("SystemStateResponse", "Every required component is up: healthy or degraded."),
+        503: jsonResponse("SystemStateResponse", "A required component is down."),
+      },
+      errors: [],
+      scope: "read",
+      showsKeyFault: true,
+      handle() {
+        const response = healthResponse(health());
+        return jsonReply(response, response.status === "down" ? 503 : 200);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/system/version",
+      operationId: "getVersion",
+      tag: TAG,
+      summary: "The release of the running build.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("VersionResponse", "The release.") },
+      errors: [],
+      scope: "read",
+      handle: () => jsonReply({ "service-version": serviceVersion }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/livez",
+      operationId: "getLiveness",
+      tag: TAG,
+      summary: "Answers while the process serves requests; for a supervisor's restart decision, unlike /health.",
+      pathParameters: {},
+      query: {},
+      responses: { 200: jsonResponse("LivenessResponse", "The process lives.") },
+      errors: [],
+      scope: "none",
+      handle: () => jsonReply({ status: "alive" }),
+    }),
+  ];
+}
+
+export function metricsRoute(metrics: Metrics): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/metrics",
+    operationId: "getMetrics",
+    tag: TAG,
+    summary: "Figures of the running service in the Prometheus text format.",
+    pathParameters: {},
+    query: {},
+    responses: { 200: { description: "The figures.", contentType: "text/plain", schema: { type: "string" } } },
+    errors: [],
+    scope: "read",
+    handle: async () => wholeReply(Buffer.from(await metrics.text()), Metrics.contentType, false),
+  });
+}
+
+/** The document over `routes` and over its own route. @param baseUrl of links; undefined: the request's Host */
+export function openApiRoute(routes: readonly Route[], serviceVersion: string, baseUrl: string | undefined): Route {
+  let document: Reply | undefined;
+  const route: Route = defineRoute({
+    method: "GET",
+    path: "/openapi.json",
+    operationId: "getOpenApi",
+    tag: TAG,
+    summary: "This interface as an OpenAPI 3.1 document, made from the route declarations that serve it.",
+    pathParameters: {},
+    query: {},
+    responses: {
+      200: { description: "The document.", contentType: "application/json", schema: { type: "object" } },
+    },
+    errors: [],
+    scope: "read",
+    handle(): Reply {
+      document ??= jsonBytesReply(
+        Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion, baseUrl))),
+        true,
+      );
+      return document;
+    },
+  });
+  return route;
+}

@@ -1,0 +1,77 @@
+import type { ServerResponse } from "node:http";
+import { SLICE_BYTES } from "../replies/stream-slices.js";
+import { type StallClock, StalledClients } from "./stalled-clients.js";
+import { UnacknowledgedBytes } from "./unacknowledged-bytes.js";
+
+/** Most clients have taken what they wait for long before: only then it costs a look into the system's table of connections. */
+const PATIENCE_MS = 20_000;
+
+/** Writes answers of node:http piece by piece, and cuts clients that take nothing of theirs for too long. */
+export class NodeWriter {
+  readonly #stalled: StalledClients;
+  readonly #unacknowledged = new UnacknowledgedBytes();
+  /** The table is of this look: a figure of an earlier one would make the next that is true pass for progress. */
+  #isFresh = false;
+  /** Answers that are whole as far as node:http can tell, and not yet on their way. */
+  endingCount = 0;
+
+  constructor(clock: StallClock | undefined) {
+    this.#stalled = new StalledClients(clock, (waitingMs) => {
+      this.#isFresh = waitingMs >= PATIENCE_MS;
+      return this.#isFresh ? this.#unacknowledged.refresh() : undefined;
+    });
+  }
+
+  /** Nothing is written any more. */
+  close(): void {
+    this.#stalled.close();
+  }
+
+  /** Until the system has taken the bytes, or the client is gone. */
+  async write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+    // In pieces: node:net tells only that one was taken, and a client may need minutes for all of them.
+    for (let at = 0; at < bytes.byteLength && !response.closed; at += SLICE_BYTES) {
+      const piece = bytes.subarray(at, at + SLICE_BYTES);
+      await this.#watched(response, (taken) => response.write(piece, taken));
+    }
+  }
+
+  /** Ends the response behind what is left of it, and waits until all of it is on its way or the client is gone. */
+  async end(response: ServerResponse, rest: Uint8Array | null): Promise<void> {
+    let last = rest;
+    if (rest !== null && rest.byteLength > SLICE_BYTES) {
+      await this.write(response, rest.subarray(0, -SLICE_BYTES));
+      last = rest.subarray(-SLICE_BYTES);
+    }
+    this.endingCount++;
+    try {
+      await this.#watched(response, (taken) => {
+        response.once("finish", taken);
+        if (last === null) response.end();
+        else response.end(last);
+      });
+    } finally {
+      this.endingCount--;
+    }
+  }
+
+  #watched(response: ServerResponse, send: (taken: () => void) => void): Promise<void> {
+    // Then it closes no more.
+    if (response.closed || response.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const { socket } = response;
+      const client = {
+        offer: () => (socket === null || !this.#isFresh ? undefined : this.#unacknowledged.of(socket)),
+        cut: () => socket?.destroy(),
+      };
+      const done = () => {
+        this.#stalled.remove(client);
+        response.off("close", done);
+        resolve();
+      };
+      response.on("close", done);
+      this.#stalled.add(client, undefined);
+      send(done);
+    });
+  }
+}

@@ -1,0 +1,83 @@
+import { X509Certificate } from "node:crypto";
+import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+
+/** A file that is not whole PEM, or without what was looked for. The message begins with its path. */
+export class PemFileError extends Error {
+  override name = "PemFileError";
+}
+
+export type PemContent = "certificate" | "private key";
+
+interface PemBlock {
+  /** Such as `CERTIFICATE`. */
+  label: string;
+  /** Counted from 1. */
+  line: number;
+  text: string;
+}
+
+/**
+ * The text of a PEM file (RFC 7468) that has at least one `content`, all of whose blocks are whole, and whose certificates can be read. OpenSSL
+ * takes what stands before the first damaged block, and drops the rest in silence.
+ *
+ * @throws PemFileError, FileSystemError
+ */
+export async function readPemFile(path: string, content: PemContent): Promise<string> {
+  const text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+  const blocks = pemBlocks(path, text);
+  const certificates = blocks.filter(({ label }) => label.endsWith("CERTIFICATE"));
+  for (const [at, { line, text: block }] of certificates.entries()) {
+    const fault = certificateFault(block);
+    if (fault === undefined) continue;
+    const which = `certificate ${at + 1} of ${certificates.length}, at line ${line}`;
+    throw new PemFileError(`${path}: ${which}, cannot be read (${fault}): the file is damaged`);
+  }
+  const wanted = content === "certificate" ? certificates : blocks.filter(({ label }) => label.endsWith("PRIVATE KEY"));
+  if (wanted.length === 0) throw new PemFileError(`${path} has no ${content} in PEM`);
+  return text;
+}
+
+const EDGE = /^-----(BEGIN|END) ([A-Z0-9 ]+)-----\s*$/;
+const BROKEN_EDGE = /^-----(BEGIN|END)/;
+
+function pemBlocks(path: string, text: string): PemBlock[] {
+  const blocks: PemBlock[] = [];
+  const lines = text.split("\n");
+  let begun: { label: string; line: number } | undefined;
+  const fault = (what: string): PemFileError => {
+    const { label = "", line = 0 } = begun ?? {};
+    const nth = blocks.filter((block) => block.label === label).length + 1;
+    const which = begun === undefined ? "" : `${label.toLowerCase()} ${nth}, at line ${line}, `;
+    return new PemFileError(`${path}: ${which}${what}: the file is damaged or cut off`);
+  };
+  for (const [at, content] of lines.entries()) {
+    const [, kind, label = ""] = EDGE.exec(content) ?? [];
+    if (kind === "BEGIN") {
+      if (begun !== undefined) throw fault(`has no END line before the BEGIN at line ${at + 1}`);
+      begun = { label, line: at + 1 };
+    } else if (kind === "END") {
+      if (begun === undefined) throw fault(`line ${at + 1} is the END of a ${label.toLowerCase()} without a BEGIN`);
+      if (begun.label !== label) throw fault(`ends as a ${label.toLowerCase()}`);
+      blocks.push({ ...begun, text: lines.slice(begun.line - 1, at + 1).join("\n") });
+      begun = undefined;
+    } else if (BROKEN_EDGE.test(content) || (at === lines.length - 1 && isCutEdge(content))) {
+      throw fault(`line ${at + 1} is a part of a BEGIN or END line`);
+    }
+  }
+  if (begun !== undefined) throw fault("has no END line");
+  return blocks;
+}
+
+/** A few dashes are those of a BEGIN where the file ends with them. */
+function isCutEdge(content: string): boolean {
+  return content !== "" && "-----BEGIN".startsWith(content);
+}
+
+function certificateFault(block: string): string | undefined {
+  try {
+    new X509Certificate(block);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

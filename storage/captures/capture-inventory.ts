@@ -1,0 +1,76 @@
+import { isUuidV7 } from "../../core/identifiers.js";
+import { UuidTable } from "../columns/uuid-table.js";
+import { type FileSystem, isMissing } from "../disk/file-system.js";
+
+const CAPTURE_PATH = /^\d{6}\/([0-9a-f-]{36})-000\.(cap|rep)$/;
+const BITS: Record<string, number> = { cap: 1, rep: 2 };
+const MONTH = /^\d{6}$/;
+
+export interface CaptureFileEntry {
+  /** Below the captures folder. */
+  path: string;
+  sizeBytes: number;
+  /** Null for a file that is none of the service's. */
+  runId: string | null;
+}
+
+/**
+ * Which capture files records name, 27 to 40 bytes a run, held against those that are there: a file that no record names is what a crash
+ * left of messages that were never acknowledged, or what is left of records that are lost.
+ */
+export class CaptureInventory {
+  readonly #named = new UuidTable();
+
+  /** @param path below the captures folder */
+  note(path: string): void {
+    const file = captureFileOf(path);
+    if (file !== null) this.#named.set(file.runId, (this.#named.get(file.runId) ?? 0) | file.bit);
+  }
+
+  isNamed(path: string): boolean {
+    const file = captureFileOf(path);
+    return file !== null && ((this.#named.get(file.runId) ?? 0) & file.bit) !== 0;
+  }
+}
+
+function captureFileOf(path: string): { runId: string; bit: number } | null {
+  const [, runId = "", ending = ""] = CAPTURE_PATH.exec(path) ?? [];
+  return isUuidV7(runId) ? { runId, bit: BITS[ending] as number } : null;
+}
+
+/** The files of the captures folder, month by month. */
+export async function* captureFiles(fileSystem: FileSystem, capturesPath: string): AsyncGenerator<CaptureFileEntry> {
+  for (const month of await entriesOf(fileSystem, capturesPath)) {
+    if (!month.isDirectory || !MONTH.test(month.name)) {
+      yield await entry(month.name, month.isDirectory);
+      continue;
+    }
+    for (const { name, isDirectory } of await entriesOf(fileSystem, `${capturesPath}/${month.name}`)) {
+      yield await entry(`${month.name}/${name}`, isDirectory);
+    }
+  }
+
+  async function entry(path: string, isDirectory: boolean): Promise<CaptureFileEntry> {
+    const runId = isDirectory ? null : (captureFileOf(path)?.runId ?? null);
+    return { path, sizeBytes: isDirectory ? 0 : await sizeOf(fileSystem, `${capturesPath}/${path}`), runId };
+  }
+}
+
+async function entriesOf(fileSystem: FileSystem, path: string): Promise<{ name: string; isDirectory: boolean }[]> {
+  try {
+    const entries = await fileSystem.readDirectory(path);
+    return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+async function sizeOf(fileSystem: FileSystem, path: string): Promise<number> {
+  try {
+    return await fileSystem.sizeOf(path);
+  } catch (error) {
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,192 @@
+import { LRUCache } from "lru-cache";
+import type { Extent } from "../../core/capture/capture.js";
+import { type FileSystem, isMissing, isNoFile, type StoreFile } from "../disk/file-system.js";
+import { KEPT_FILES } from "../disk/kept-files.js";
+import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
+import { StorageError } from "../storage-error.js";
+import { fileEndText, readExtentCrc } from "./extent-crc.js";
+import { VerifiedFile } from "./verified-file.js";
+
+/** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** Extents of one file, read as if they were one file of `sizeBytes`. */
+export interface SliceReader {
+  readonly sizeBytes: number;
+  /**
+   * Reads exactly `length` bytes from `position`, less only at the end. A range of bytes has no CRC of its own: every extent that it touches
+   * is verified as a whole before, but for what was a short time ago.
+   *
+   * @param into memory that is filled and given back in part, instead of fresh one; at least of that length
+   * @throws StorageError `capture_damaged` when an extent does not match its CRC, or the file ends before
+   */
+  read(position: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
+  close(): void;
+}
+
+interface OpenFile {
+  file: VerifiedFile;
+  readers: number;
+  isEvicted: boolean;
+}
+
+/** The reading side of the stored bytes of runs, for any thread. A file stays open while somebody reads it. */
+export class CaptureReader {
+  readonly #fileSystem: FileSystem;
+  readonly #nowMs: () => number;
+  readonly #open: LRUCache<string, OpenFile>;
+  /** Counts calls of `forget`: a file that was being opened meanwhile may be the one that goes. */
+  #forgotten = 0;
+
+  /** @param options.nowMs monotonic; what was verified counts by it for some time */
+  constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number; nowMs?: () => number }) {
+    this.#fileSystem = options.fileSystem;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#open = new LRUCache<string, OpenFile>({
+      max: options.maximumOpenFiles ?? KEPT_FILES,
+      dispose: (open) => {
+        open.isEvicted = true;
+        closeUnused(open);
+      },
+    });
+  }
+
+  /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none */
+  async openSlices(path: string, slices: readonly Extent[]): Promise<SliceReader> {
+    const open = await this.#file(path);
+    // ends[n]: where slice n ends in the whole.
+    const ends = new Float64Array(slices.length);
+    let sizeBytes = 0;
+    for (const [position, slice] of slices.entries()) {
+      sizeBytes += slice.lengthBytes;
+      ends[position] = sizeBytes;
+    }
+    let isClosed = false;
+    return {
+      sizeBytes,
+      read: async (position, length, into) => {
+        if (isClosed) throw new Error(`${path}: read after close`);
+        const wanted = Math.max(0, Math.min(length, sizeBytes - position));
+        const bytes = into?.subarray(0, wanted) ?? new Uint8Array(wanted);
+        let at = firstAbove(ends, position);
+        for (let done = 0; done < bytes.length; at++) {
+          const slice = slices[at]!;
+          const within = position + done - (ends[at]! - slice.lengthBytes);
+          const part = bytes.subarray(done, done + Math.min(slice.lengthBytes - within, bytes.length - done));
+          if (part.length === 0) continue;
+          await open.file.read(slice, within, part);
+          done += part.length;
+        }
+        return bytes;
+      },
+      close: () => {
+        if (isClosed) return;
+        isClosed = true;
+        open.readers--;
+        closeUnused(open);
+      },
+    };
+  }
+
+  /** The file is about to be unlinked: whoever reads it reads to the end, nobody else gets at it, and then it is closed. */
+  forget(path: string): void {
+    this.#forgotten++;
+    this.#open.delete(path);
+  }
+
+  /** Closes what is open once nobody reads it. */
+  close(): void {
+    this.#open.clear();
+  }
+
+  async #file(path: string): Promise<OpenFile> {
+    const known = this.#open.get(path);
+    if (known !== undefined) {
+      known.readers++;
+      return known;
+    }
+    const forgotten = this.#forgotten;
+    try {
+      const file = withUnreadableAsDamage(await this.#fileSystem.open(path, "read"), (offset, { code }) => {
+        const message = `${path}, offset ${offset}: the disk does not give it (${code})`;
+        return new StorageError("capture_damaged", message, { path, offset });
+      });
+      const meanwhile = this.#open.get(path);
+      if (meanwhile !== undefined) {
+        // Shared, for what was verified of it.
+        void file.close();
+        meanwhile.readers++;
+        return meanwhile;
+      }
+      const open = { file: new VerifiedFile(path, file, this.#nowMs), readers: 1, isEvicted: false };
+      if (forgotten === this.#forgotten) this.#open.set(path, open);
+      else open.isEvicted = true;
+      return open;
+    } catch (error) {
+      throw notOpened(path, error);
+    }
+  }
+}
+
+/** What is wrong with an extent. */
+export interface ExtentDamage {
+  extent: Extent;
+  reason: string;
+}
+
+/**
+ * Compares stored bytes with their CRCs, in bounded memory.
+ *
+ * @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none
+ */
+export async function verifyExtents(
+  fileSystem: FileSystem,
+  path: string,
+  extents: Iterable<Extent>,
+): Promise<ExtentDamage[]> {
+  let file: StoreFile;
+  try {
+    file = await fileSystem.open(path, "read");
+  } catch (error) {
+    throw notOpened(path, error);
+  }
+  const damages: ExtentDamage[] = [];
+  let piece = new Uint8Array(0);
+  try {
+    for (const extent of extents) {
+      if (piece.length < Math.min(PIECE_BYTES, extent.lengthBytes)) {
+        piece = new Uint8Array(Math.min(PIECE_BYTES, extent.lengthBytes));
+      }
+      const { crc, readBytes } = await readExtentCrc(file, extent, piece);
+      if (readBytes < extent.lengthBytes) {
+        damages.push({ extent, reason: `the file ${fileEndText(extent.offset, readBytes)}, within the extent` });
+      } else if (crc !== extent.crc32) {
+        damages.push({ extent, reason: "the bytes do not match their CRC" });
+      }
+    }
+  } finally {
+    await file.close();
+  }
+  return damages;
+}
+
+function notOpened(path: string, error: unknown): unknown {
+  if (isMissing(error)) return new StorageError("capture_missing", `${path} is not there`, { path });
+  if (!isNoFile(error)) return error;
+  return new StorageError("capture_damaged", `${path} is no file (${error.message})`, { path });
+}
+
+function firstAbove(ends: Float64Array, position: number): number {
+  let low = 0;
+  let high = ends.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ends[middle]! > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function closeUnused(open: OpenFile): void {
+  if (open.isEvicted && open.readers === 0) void open.file.close();
+}

@@ -1,0 +1,297 @@
+import { LRUCache } from "lru-cache";
+import { type FileSystem, FileSystemError, isMissing, isNotEmpty, type StoreFile } from "../disk/file-system.js";
+import { KEPT_FILES } from "../disk/kept-files.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
+import { StorageError, type StorageErrorData } from "../storage-error.js";
+import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
+import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
+
+/** A capture file that is still there although it was to be removed, or the folder of its month. */
+export interface KeptFile {
+  runId: string;
+  /** What the file system said. */
+  error: FileSystemError;
+}
+
+/** What `CaptureStore.removeCaptures` did. */
+export interface RemovedCaptures {
+  /** Files that were there and are removed. */
+  files: number;
+  /** What could not be removed; the file system may allow it later. */
+  kept: readonly KeptFile[];
+}
+
+/**
+ * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
+ * it for good, as it does the log: nothing that waited for it is acknowledged. Only for room, descriptors and memory it waits.
+ */
+export class CaptureStore {
+  readonly #fileSystem: FileSystem;
+  readonly #capturesPath: string;
+  readonly #onFailure: (failure: StorageErrorData) => void;
+  readonly #files = new Map<string, CaptureFile>();
+  readonly #open: LRUCache<CaptureFile, true>;
+  readonly #releases = new Set<Promise<void>>();
+  readonly #months = new Map<string, Promise<void>>();
+  /** Files whose names this process has made and not synced yet. Those that were there before are synced with their month. */
+  readonly #newNames = new Set<string>();
+  /** Descriptors that may be open at once: those kept, and as many that are being let go. So there is always one that becomes free. */
+  readonly #maximumDescriptors: number;
+  #descriptors = 0;
+  readonly #waiters: (() => void)[] = [];
+  readonly #hosts: Record<CaptureKind, CaptureFileHost>;
+  #pendingBytes = 0;
+  #appendedBytes: Record<CaptureKind, number> = { capture: 0, report: 0 };
+  #failure: StorageErrorData | null = null;
+  readonly #room: WriteRoom;
+
+  constructor(options: {
+    fileSystem: FileSystem;
+    /** Folder of the months. It exists. */
+    capturesPath: string;
+    /** Descriptors kept open; for a moment there can be twice as many. */
+    maximumOpenFiles?: number;
+    /** As `LogOptions.onFailure`. */
+    onFailure?: (failure: StorageErrorData) => void;
+    /** What becomes of what finds no room, or no descriptor: see write-room.ts; default: it fails, and the store with it. */
+    room?: WriteRoom;
+  }) {
+    const room = options.room ?? FAILS_WITHOUT_ROOM;
+    this.#room = room;
+    this.#fileSystem = options.fileSystem;
+    this.#capturesPath = options.capturesPath;
+    this.#onFailure = options.onFailure ?? (() => {});
+    const maximumOpenFiles = options.maximumOpenFiles ?? KEPT_FILES;
+    this.#maximumDescriptors = 2 * maximumOpenFiles;
+    this.#open = new LRUCache<CaptureFile, true>({
+      max: maximumOpenFiles,
+      dispose: (_, file) => this.#release(file),
+    });
+    const hostOf = (kind: CaptureKind): CaptureFileHost => ({
+      room,
+      open: (path, keptBytes) => room.attempt(() => this.#openFile(path, keptBytes)),
+      close: async (file) => {
+        await file.close().finally(() => this.#leaveDescriptor());
+      },
+      syncName: (path) => this.#syncName(path),
+      touch: (file) => this.#open.set(file, true),
+      assertWorking: () => {
+        if (this.#failure !== null)
+          throw new StorageError(this.#failure.code, this.#failure.message, this.#failure.params);
+      },
+      fail: (error) => this.#fail(error),
+      count: (bytes) => {
+        this.#pendingBytes += bytes;
+        if (bytes > 0) this.#appendedBytes[kind] += bytes;
+      },
+    });
+    this.#hosts = { capture: hostOf("capture"), report: hostOf("report") };
+  }
+
+  /** Bytes appended and not yet written: what the payloads hold in memory. */
+  get pendingBytes(): number {
+    return this.#pendingBytes;
+  }
+
+  /** Bytes appended since this was made, to files of each kind. */
+  get appendedBytes(): Readonly<Record<CaptureKind, number>> {
+    return this.#appendedBytes;
+  }
+
+  get failure(): StorageErrorData | null {
+    return this.#failure;
+  }
+
+  /**
+   * The run's file of that kind, the same one until `finish`.
+   *
+   * @param committedEnd where the bytes that the log's records name end; counts only when the file is not in use yet
+   */
+  file(runId: string, kind: CaptureKind, committedEnd: number): CaptureFile {
+    const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
+    let file = this.#files.get(path);
+    if (file === undefined) {
+      file = new CaptureFile(this.#hosts[kind], path, committedEnd);
+      this.#files.set(path, file);
+    }
+    return file;
+  }
+
+  /** The run stores nothing more: its files are closed once written and synced. */
+  finish(runId: string): void {
+    for (const kind of ["capture", "report"] as const) {
+      const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
+      const file = this.#files.get(path);
+      if (file === undefined) continue;
+      this.#files.delete(path);
+      this.#open.delete(file);
+    }
+  }
+
+  /** As `Log.verifyName`, of the files that are open for writing. Never rejects. */
+  async verifyNames(): Promise<void> {
+    for (const [path, file] of this.#files) {
+      if ((await file.hasName(this.#fileSystem)) || this.#files.get(path) !== file) continue;
+      this.#fail(new Error(`${path} was removed or replaced`), "a file that is being written is gone");
+      return;
+    }
+  }
+
+  /** Closes all files, once written and synced. */
+  async close(): Promise<void> {
+    this.#open.clear();
+    while (this.#releases.size > 0) await Promise.all(this.#releases);
+    this.#files.clear();
+  }
+
+  #release(file: CaptureFile): void {
+    const release = file.release().finally(() => this.#releases.delete(release));
+    this.#releases.add(release);
+  }
+
+  /**
+   * Removes captures of ended runs for good: unlinks the files, then makes that durable, then removes the folders of months that nothing
+   * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again. One that
+   * cannot be unlinked holds up no other: it is told, and so is a folder, by a run that was in it.
+   *
+   * @param mayRemoveMonth false for a month that new runs can still fall into
+   * @throws FileSystemError for a failed sync; some files may be removed then. It is the store's failure, as any is: what it left undone a
+   * later sync would not do, and a removal must not be called durable.
+   */
+  async removeCaptures(
+    runIds: readonly string[],
+    mayRemoveMonth: (month: string) => boolean,
+  ): Promise<RemovedCaptures> {
+    let files = 0;
+    const kept: KeptFile[] = [];
+    /** With a run of each. */
+    const months = new Map<string, string>();
+    for (const runId of runIds) {
+      const path = `${this.#capturesPath}/${capturePath(runId, "capture")}`;
+      this.#files.get(path)?.loseName();
+      try {
+        await this.#fileSystem.unlink(path);
+        files++;
+      } catch (error) {
+        if (!isMissing(error)) kept.push(keptFile(runId, error));
+      }
+      months.set(captureMonth(runId), runId);
+    }
+    let hasRemovedMonth = false;
+    for (const [month, runId] of months) {
+      const path = `${this.#capturesPath}/${month}`;
+      // Also where every file was gone: what removed it may not have come as far as this.
+      const isThere = await this.#syncDirectory(path);
+      if (!isThere || !mayRemoveMonth(month)) continue;
+      this.#months.delete(month);
+      try {
+        await this.#fileSystem.removeDirectory(path);
+        hasRemovedMonth = true;
+      } catch (error) {
+        if (!isMissing(error) && !isNotEmpty(error)) kept.push(keptFile(runId, error));
+      }
+    }
+    if (hasRemovedMonth) await this.#syncDirectory(this.#capturesPath);
+    return { files, kept };
+  }
+
+  /** False when there is no such folder. */
+  async #syncDirectory(path: string): Promise<boolean> {
+    try {
+      await this.#room.attempt(() => this.#fileSystem.syncDirectory(path));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      this.#fail(error);
+      throw error;
+    }
+  }
+
+  async #openFile(path: string, keptBytes: number | null): Promise<StoreFile> {
+    while (this.#descriptors >= this.#maximumDescriptors) {
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    }
+    this.#descriptors++;
+    try {
+      const file = await this.#openInMonth(path);
+      try {
+        const sizeBytes = await file.size();
+        // Made just now, also in place of one that records name and that is gone; or by a process that came no further.
+        if (sizeBytes === 0) this.#newNames.add(path);
+        if (keptBytes !== null && sizeBytes > keptBytes) await file.truncate(keptBytes);
+      } catch (error) {
+        await file.close();
+        throw error;
+      }
+      return file;
+    } catch (error) {
+      this.#leaveDescriptor();
+      throw error;
+    }
+  }
+
+  async #openInMonth(path: string): Promise<StoreFile> {
+    const month = path.slice(this.#capturesPath.length + 1, path.lastIndexOf("/"));
+    await this.#ensureMonth(month);
+    try {
+      return await this.#fileSystem.open(path, "createOrUpdate");
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      // Retention found the folder empty just now. It does not come back to it within this moment. Or somebody has removed it, or all.
+      this.#months.delete(month);
+      const parent = this.#capturesPath.slice(0, this.#capturesPath.lastIndexOf("/"));
+      if (await this.#fileSystem.makeDirectory(this.#capturesPath)) await this.#fileSystem.syncDirectory(parent);
+      await this.#ensureMonth(month);
+      return this.#fileSystem.open(path, "createOrUpdate");
+    }
+  }
+
+  async #syncName(path: string): Promise<void> {
+    if (!this.#newNames.has(path)) return;
+    await this.#room.attempt(() => this.#fileSystem.syncDirectory(path.slice(0, path.lastIndexOf("/"))));
+    this.#newNames.delete(path);
+  }
+
+  #leaveDescriptor(): void {
+    this.#descriptors--;
+    this.#waiters.shift()?.();
+  }
+
+  /**
+   * The folder of a month, durably there with the names in it. Once per month and process: neither the folder nor the files that an earlier
+   * process has left need be durable, since it may have acknowledged without a sync.
+   */
+  #ensureMonth(month: string): Promise<void> {
+    let ensured = this.#months.get(month);
+    if (ensured === undefined) {
+      ensured = this.#makeMonth(`${this.#capturesPath}/${month}`);
+      this.#months.set(month, ensured);
+      // A folder that there was no room for is made by the next attempt; after any other failure there is none.
+      ensured.catch(() => this.#months.delete(month));
+    }
+    return ensured;
+  }
+
+  async #makeMonth(path: string): Promise<void> {
+    const isNew = await this.#fileSystem.makeDirectory(path);
+    await this.#fileSystem.syncDirectory(this.#capturesPath);
+    if (!isNew) await this.#fileSystem.syncDirectory(path);
+  }
+
+  #fail(error: unknown, what = "a write or sync failed"): void {
+    const isWithoutRoom = endedWithoutRoom(error, this.#room);
+    if (this.#failure !== null && (isWithoutRoom || this.#failure.params.without_room !== true)) return;
+    const cause = error instanceof Error ? error.message : String(error);
+    this.#failure = {
+      code: "capture_failed",
+      message: `no more captures are stored since ${isWithoutRoom ? "there was no room for one" : what}: ${cause}`,
+      params: { cause, since: new Date().toISOString(), without_room: isWithoutRoom },
+    };
+    this.#onFailure(this.#failure);
+  }
+}
+
+function keptFile(runId: string, error: unknown): KeptFile {
+  if (error instanceof FileSystemError) return { runId, error };
+  throw error;
+}

@@ -1,0 +1,146 @@
+/**
+ * Append-only lists of run ordinals, one per key (a program, a serial number), each run in one list at most.
+ *
+ * Short lists, by the million, cost no object: per key the newest ordinal and a count, per run the previous ordinal of
+ * its list: 8 bytes a key, 4 a run. A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position
+ * by arithmetic, rank by binary search) and bitmaps of states over its positions: some 10 bytes a run of a long list.
+ */
+import { StateBitmaps } from "../view/state-bitmaps.js";
+import { TypedColumn } from "./typed-column.js";
+
+/** Short enough to be walked link by link in microseconds, long enough that a long list's objects weigh little. */
+export const LONG_LIST_LENGTH = 512;
+
+const LONG_LIST_CHUNK = 512;
+/** What a Map entry and the objects of a long list weigh beside their arrays; an estimate, for the accounting. */
+const LONG_LIST_OVERHEAD_BYTES = 600;
+
+/** A list with its ordinals, ascending, and its states by position in the list. */
+export class LongList {
+  readonly ordinals = new TypedColumn(Uint32Array, LONG_LIST_CHUNK);
+  readonly states = new StateBitmaps();
+
+  get bytesUsed(): number {
+    return this.ordinals.bytesUsed + this.states.bytesUsed + LONG_LIST_OVERHEAD_BYTES;
+  }
+
+  /** How many of the list's ordinals are below `ordinal`: the ordinal's own position, if it is in the list. */
+  rank(ordinal: number): number {
+    let low = 0;
+    let high = this.ordinals.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.ordinals.get(middle) < ordinal) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export class OrdinalLists {
+  /** Per key: the newest ordinal plus 1, 0 for an empty list; and the length. */
+  readonly #newest = new TypedColumn(Uint32Array);
+  readonly #counts = new TypedColumn(Uint32Array);
+  /** Per run: the previous ordinal of its list plus 1, 0 at the end. */
+  readonly #previous = new TypedColumn(Uint32Array);
+  readonly #longLists = new Map<number, LongList>();
+
+  get bytesUsed(): number {
+    let bytes = this.#newest.bytesUsed + this.#counts.bytesUsed + this.#previous.bytesUsed;
+    for (const list of this.#longLists.values()) bytes += list.bytesUsed;
+    return bytes;
+  }
+
+  /** How many runs the key's list holds, 0 for an unknown key. */
+  count(key: number): number {
+    return key < this.#counts.length ? this.#counts.get(key) : 0;
+  }
+
+  /** The key's list if it is a long one. */
+  longList(key: number): LongList | undefined {
+    return this.#longLists.get(key);
+  }
+
+  /**
+   * Appends the next run, whose ordinal is the number of runs appended before it, to the key's list, or to none.
+   * @param stateOf the state of any run up to this one, asked when a list becomes long.
+   */
+  append(key: number | undefined, stateOf: (ordinal: number) => number): void {
+    const ordinal = this.#previous.length;
+    if (key === undefined) {
+      this.#previous.push(0);
+      return;
+    }
+    while (this.#newest.length <= key) {
+      this.#newest.push(0);
+      this.#counts.push(0);
+    }
+    this.#previous.push(this.#newest.get(key));
+    this.#newest.set(key, ordinal + 1);
+    const count = this.#counts.get(key) + 1;
+    this.#counts.set(key, count);
+    if (count < LONG_LIST_LENGTH) return;
+    let list = this.#longLists.get(key);
+    if (list === undefined) {
+      list = new LongList();
+      this.#longLists.set(key, list);
+      for (const member of this.ascending(key)) {
+        list.states.set(list.ordinals.length, stateOf(member));
+        list.ordinals.push(member);
+      }
+    } else {
+      list.states.set(count - 1, stateOf(ordinal));
+      list.ordinals.push(ordinal);
+    }
+  }
+
+  /**
+   * Takes these lists in place of what it held, as `append` run by run would make them.
+   * @param keys by ordinal, below `keyCount`; any other stands for no list.
+   */
+  load(keys: Uint32Array, keyCount: number, states: Uint8Array): void {
+    const newest = new Uint32Array(keyCount);
+    const counts = new Uint32Array(keyCount);
+    const previous = new Uint32Array(keys.length);
+    for (let ordinal = 0; ordinal < keys.length; ordinal++) {
+      const key = keys[ordinal]!;
+      if (key >= keyCount) continue;
+      previous[ordinal] = newest[key]!;
+      newest[key] = ordinal + 1;
+      counts[key]!++;
+    }
+    this.#newest.load(newest);
+    this.#counts.load(counts);
+    this.#previous.load(previous);
+    this.#longLists.clear();
+    for (let key = 0; key < keyCount; key++) {
+      if (counts[key]! < LONG_LIST_LENGTH) continue;
+      const list = new LongList();
+      const ordinals = this.ascending(key);
+      const listStates = new Uint8Array(ordinals.length);
+      for (let position = 0; position < ordinals.length; position++) {
+        listStates[position] = states[ordinals[position]!]!;
+      }
+      list.ordinals.load(ordinals);
+      list.states.load(listStates);
+      this.#longLists.set(key, list);
+    }
+  }
+
+  /** Tells a long list that one of its runs changed state; a short list keeps none. */
+  moveState(key: number, ordinal: number, from: number, to: number): void {
+    const list = this.#longLists.get(key);
+    list?.states.move(list.rank(ordinal), from, to);
+  }
+
+  /** All ordinals of the key's list, ascending: O(length). */
+  ascending(key: number): Uint32Array {
+    const ordinals = new Uint32Array(this.count(key));
+    let link = ordinals.length === 0 ? 0 : this.#newest.get(key);
+    for (let i = ordinals.length - 1; i >= 0; i--) {
+      ordinals[i] = link - 1;
+      link = this.#previous.get(link - 1);
+    }
+    return ordinals;
+  }
+}

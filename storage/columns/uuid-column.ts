@@ -1,0 +1,70 @@
+/**
+ * UUIDs in strictly ascending order, 16 bytes each: row → id by position, id → row by binary search. Run ids are so
+ * ordered by contract (a run's id is above every earlier one's), which makes a hash table needless.
+ */
+import { formatUuidWords } from "../../core/identifiers.js";
+import { TypedColumn } from "./typed-column.js";
+import { parseUuidWords } from "./uuid-words.js";
+
+export class UuidColumn {
+  readonly #words = new TypedColumn(Uint32Array);
+  readonly #wanted = new Uint32Array(4);
+
+  get length(): number {
+    return this.#words.length / 4;
+  }
+
+  get bytesUsed(): number {
+    return this.#words.bytesUsed;
+  }
+
+  /** @throws RangeError for text that is no canonical UUID or not above the last one. */
+  push(id: string): void {
+    if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
+    if (this.length > 0 && this.#compareWanted(this.length - 1) <= 0) {
+      throw new RangeError(`id ${id} is not above the last one, ${this.at(this.length - 1)}`);
+    }
+    for (let word = 0; word < 4; word++) this.#words.push(this.#wanted[word]!);
+  }
+
+  /** The id of a row below `length`. */
+  at(row: number): string {
+    const words = this.#words;
+    const at = row * 4;
+    return formatUuidWords(words.get(at), words.get(at + 1), words.get(at + 2), words.get(at + 3));
+  }
+
+  /** The row of an id; -1 for an unknown one and for text that is no canonical UUID. */
+  indexOf(id: string): number {
+    if (!parseUuidWords(id, this.#wanted, 0)) return -1;
+    let low = 0;
+    let high = this.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const order = this.#compareWanted(middle);
+      if (order === 0) return middle;
+      if (order > 0) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  /** Takes these ids, ascending, four words each, in place of what it held. */
+  load(words: Uint32Array): void {
+    this.#words.load(words);
+  }
+
+  /** The ids, four words each, in parts. */
+  parts(): Iterable<Uint32Array> {
+    return this.#words.parts();
+  }
+
+  /** Above 0 if the wanted id is above the row's, below 0 if below it. */
+  #compareWanted(row: number): number {
+    for (let word = 0; word < 4; word++) {
+      const difference = this.#wanted[word]! - this.#words.get(row * 4 + word);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  }
+}

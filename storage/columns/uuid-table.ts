@@ -1,0 +1,148 @@
+/**
+ * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
+ *
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 5 bytes point into them. That is 27 to
+ * 29 bytes an entry, and 33 to 40 while a grown slot table takes entries over, which is half of the time that a table grows. No insert
+ * pauses for a rehash (hash-slots.ts).
+ * Keys are compared in full: a hash only says where to look.
+ */
+import { formatUuidWords } from "../../core/identifiers.js";
+import { HashSlots } from "./hash-slots.js";
+import { TypedColumn } from "./typed-column.js";
+import { parseUuidWords, readUuidWords } from "./uuid-words.js";
+
+/** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
+function hashWords(a: number, b: number, c: number, d: number): number {
+  let hash = Math.imul(a, 0xcc9e_2d51) ^ Math.imul(b, 0x1b87_3593) ^ Math.imul(c, 0x9e37_79b1) ^ d;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+export class UuidTable {
+  /** Four words an entry, most significant first. */
+  readonly #keys = new TypedColumn(Uint32Array);
+  readonly #values = new TypedColumn(Uint32Array);
+  readonly #wanted = new Uint32Array(4);
+  readonly #slots = new HashSlots({
+    hashOf: (entry) => {
+      const row = entry * 4;
+      return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
+    },
+    isWanted: (entry) => {
+      // From the least significant word: ids of one moment differ there.
+      const row = entry * 4;
+      return (
+        this.#keys.get(row + 3) === this.#wanted[3] &&
+        this.#keys.get(row + 2) === this.#wanted[2] &&
+        this.#keys.get(row + 1) === this.#wanted[1] &&
+        this.#keys.get(row) === this.#wanted[0]
+      );
+    },
+  });
+
+  get size(): number {
+    return this.#values.length;
+  }
+
+  get bytesUsed(): number {
+    return this.#keys.bytesUsed + this.#values.bytesUsed + this.#slots.bytesUsed;
+  }
+
+  has(id: string): boolean {
+    return this.#find(id) >= 0;
+  }
+
+  /** The value stored under `id`; undefined for an unknown id and for text that is no canonical UUID. */
+  get(id: string): number | undefined {
+    const entry = this.#find(id);
+    return entry < 0 ? undefined : this.#values.get(entry);
+  }
+
+  /**
+   * Stores a u32 under `id`, in place of what was there.
+   * @throws RangeError for text that is no canonical lower-case UUID.
+   */
+  set(id: string, value: number): void {
+    this.#values.set(this.enter(id), value);
+  }
+
+  /**
+   * The entry of `id`, as `entryOf`; a new one, with the value 0, for an unknown id: then it is what `size` was before.
+   * @throws RangeError for text that is no canonical lower-case UUID.
+   */
+  enter(id: string): number {
+    if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
+    return this.#enterWanted();
+  }
+
+  /** As `enter`, of the id whose 16 bytes begin there: a text of it is neither made nor read. */
+  enterBytes(bytes: Uint8Array, at: number): number {
+    readUuidWords(bytes, at, this.#wanted);
+    return this.#enterWanted();
+  }
+
+  #enterWanted(): number {
+    const wanted = this.#wanted;
+    const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
+    const known = this.#slots.find(hash);
+    if (known >= 0) return known;
+    const entry = this.#values.length;
+    for (let word = 0; word < 4; word++) this.#keys.push(wanted[word]!);
+    this.#values.push(0);
+    this.#slots.add(hash, entry);
+    return entry;
+  }
+
+  /** The value of an entry, below `size`. */
+  valueAt(entry: number): number {
+    return this.#values.get(entry);
+  }
+
+  setValueAt(entry: number, value: number): void {
+    this.#values.set(entry, value);
+  }
+
+  /** When the id arrived among the others, from 0; -1 for an unknown one. */
+  entryOf(id: string): number {
+    return this.#find(id);
+  }
+
+  /** The id that was the `entry`th to arrive, from 0; below `size`. */
+  idAt(entry: number): string {
+    const keys = this.#keys;
+    const row = entry * 4;
+    return formatUuidWords(keys.get(row), keys.get(row + 1), keys.get(row + 2), keys.get(row + 3));
+  }
+
+  /** Replaces every value by what `map` makes of it. */
+  mapValues(map: (value: number) => number): void {
+    for (let entry = 0; entry < this.#values.length; entry++) this.#values.set(entry, map(this.#values.get(entry)));
+  }
+
+  /** Takes these entries in place of what it held: four words an id, as `keyParts` gives them, all different, and a value each. */
+  load(words: Uint32Array, values: Uint32Array): void {
+    const hashes = new Uint32Array(values.length);
+    for (let entry = 0, at = 0; entry < hashes.length; entry++, at += 4) {
+      hashes[entry] = hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!);
+    }
+    this.#keys.load(words);
+    this.#values.load(values);
+    this.#slots.load(hashes);
+  }
+
+  /** The ids in order of arrival, four words each, in parts. */
+  keyParts(): Iterable<Uint32Array> {
+    return this.#keys.parts();
+  }
+
+  valueParts(): Iterable<Uint32Array> {
+    return this.#values.parts();
+  }
+
+  #find(id: string): number {
+    const wanted = this.#wanted;
+    if (!parseUuidWords(id, wanted, 0)) return -1;
+    return this.#slots.find(hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!));
+  }
+}

@@ -1,0 +1,74 @@
+import { monthOf } from "../captures/capture-path.js";
+import { segmentBaseOf } from "../log/segment.js";
+import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
+import { StorageError } from "../storage-error.js";
+import { type FileSystem, FileSystemError, TEMPORARY_SUFFIX } from "./file-system.js";
+
+const FOLDERS = ["lock", "meta", "captures", "quarantine", "snapshot"] as const;
+const FILES = [
+  "format.json",
+  `format.json${TEMPORARY_SUFFIX}`,
+  "ballast.bin",
+  `ballast.bin${TEMPORARY_SUFFIX}`,
+] as const;
+
+/**
+ * Looks whether what stands in a data directory is of the right kind and may be read and written, before anything in it is changed: what
+ * was found only when it is needed would be found halfway through a start, or while a process serves. What is missing is no matter of
+ * this.
+ *
+ * @param forCaptures whether captures will be stored: then also the folder that those of this month go to
+ * @throws StorageError `directory_unusable`, for what is of the wrong kind
+ * @throws FileSystemError of what this account may not read or write
+ */
+export async function requireUsable(fileSystem: FileSystem, path: string, forCaptures: boolean): Promise<void> {
+  if (!(await isThere(fileSystem, path, "directory"))) return;
+  await fileSystem.assertAccess(path, "change");
+  for (const name of FILES) await isThere(fileSystem, `${path}/${name}`, "file");
+  const folders: string[] = [...FOLDERS];
+  if (forCaptures) folders.push(`captures/${monthOf(Date.now())}`);
+  for (const folder of folders) {
+    if (await isThere(fileSystem, `${path}/${folder}`, "directory")) {
+      await fileSystem.assertAccess(`${path}/${folder}`, "change");
+    }
+  }
+  try {
+    const segments = await namesOf(fileSystem, `${path}/meta`, segmentBaseOf);
+    for (const segment of segments)
+      await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
+    await namesOf(fileSystem, `${path}/snapshot`, snapshotSequenceOf);
+  } catch (error) {
+    // Who only looks over a store is to tell what the disk does not give, beside all the rest.
+    const isOfDisk = error instanceof FileSystemError && !ACCESS_CODES.has(error.code);
+    if (forCaptures || !isOfDisk) throw error;
+  }
+}
+
+const ACCESS_CODES: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
+
+/** The files of the folder whose name has a number, by that; all of them are files. */
+async function namesOf(
+  fileSystem: FileSystem,
+  folder: string,
+  numberOf: (name: string) => number | undefined,
+): Promise<string[]> {
+  if ((await fileSystem.statusOf(folder)) === null) return [];
+  const names = (await fileSystem.readDirectory(folder)).map(({ name }) => name);
+  const numbered = names.filter((name) => numberOf(name) !== undefined).sort();
+  const paths = numbered.map((name) => `${folder}/${name}`);
+  for (const path of paths) await isThere(fileSystem, path, "file");
+  return paths;
+}
+
+/** False when nothing is there. */
+async function isThere(fileSystem: FileSystem, path: string, expected: "file" | "directory"): Promise<boolean> {
+  const status = await fileSystem.statusOf(path);
+  if (status === null || status.kind === expected) return status !== null;
+  const found = { file: "a file", directory: "a folder", other: "a FIFO, a socket or a device" }[status.kind];
+  const wanted = expected === "file" ? "a file" : "a folder";
+  throw new StorageError(
+    "directory_unusable",
+    `${path} is ${found}, and ${wanted} of the store is to stand there: move it away`,
+    { path },
+  );
+}

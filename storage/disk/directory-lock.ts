@@ -1,0 +1,221 @@
+/**
+ * One process per data directory. Node has no flock, so the lock is a listening Unix socket in the `lock` folder: the kernel closes it
+ * with its process, however that ends, and a connection attempt tells at once whether its process lives (a stopped one too: the kernel
+ * accepts for it). Being files, such sockets are seen by every process that sees the folder, also from another container.
+ *
+ * Protocol. Every starter
+ * 1. listens on a socket under a temporary name, then renames it to an entry of its own, `<process id>-<random>.sock`: an entry that
+ *    exists was listening before it existed, so one that refuses a connection is of a dead process, for good, and is removed;
+ * 2. only then lists the folder and tries the entries of all others;
+ * 3. holds the lock if none of them lives; else takes its own entry back.
+ *
+ * Two cannot both hold it: of two starters the one that lists later finds the other's entry, which was there before that one listed.
+ * Both may find each other; an entry therefore says on connection whether its process holds the lock or is still asking, and who met
+ * only askers tries again after a random pause.
+ *
+ * Files can be removed, by a person or a script that takes them for leftovers. So every starter takes a name first that no file stands
+ * for (name-lock.ts): where the holder is seen by it, a second process is refused before it has touched anything, whatever became of the
+ * folder.
+ */
+import { connect, createServer, type Server } from "node:net";
+import { StorageError } from "../storage-error.js";
+import { type FileSystem, FileSystemError, isMissing, TEMPORARY_SUFFIX } from "./file-system.js";
+import { type NameHolder, type NameLock, takeName } from "./name-lock.js";
+
+export interface DirectoryLock {
+  release(): Promise<void>;
+  /** False once somebody has taken the lock's entry away: a process that does not see the name (name-lock.ts) could get the directory. */
+  isIntact(): Promise<boolean>;
+}
+
+const ENTRY = /^(\d+)-[0-9a-f]{16}\.sock$/;
+/** A holder that does not say so within this is stopped or busy, but alive. */
+const ANSWER_TIMEOUT_MS = 1_000;
+/** Askers that meet draw lots; so many draws without a winner do not happen by chance. */
+const MAXIMUM_ATTEMPTS = 20;
+const MAXIMUM_PAUSE_MS = 50;
+
+type EntryState = "dead" | "asking" | "holding";
+
+/**
+ * @param directory folder of the lock, in the one that is to be locked, which is there
+ * @throws StorageError `directory_locked`, whose params name the holder's process id
+ */
+export async function lockDirectory(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
+  const name = await acquireName(fileSystem, directory);
+  try {
+    const entries = await lockByEntries(fileSystem, directory);
+    name.hold();
+    return {
+      isIntact: () => entries.isIntact(),
+      async release() {
+        await entries.release();
+        await name.release();
+      },
+    };
+  } catch (error) {
+    await name.release();
+    throw error;
+  }
+}
+
+async function acquireName(fileSystem: FileSystem, directory: string): Promise<NameLock> {
+  const folder = directory.slice(0, directory.lastIndexOf("/")) || "/";
+  const status = await fileSystem.statusOf(folder);
+  if (status === null) throw new FileSystemError("ENOENT", "stat", folder);
+  for (let attempt = 1; ; attempt++) {
+    const taken = await takeName(status.identity);
+    if ("release" in taken) return taken;
+    if (taken.isHolding || attempt === MAXIMUM_ATTEMPTS) throw await lockedBy(fileSystem, directory, taken);
+    await pause();
+  }
+}
+
+/** A holder that does not answer is known by the entry that it has left, if that is there. */
+async function lockedBy(fileSystem: FileSystem, directory: string, { processId }: NameHolder): Promise<StorageError> {
+  if (processId !== null) return locked(directory, processId);
+  const entries = await fileSystem.readDirectory(directory).catch(() => []);
+  const ids = entries.flatMap(({ name }) => ENTRY.exec(name)?.[1] ?? []);
+  return locked(directory, ids.length === 1 ? Number(ids[0]) : null);
+}
+
+function locked(place: string, processId: number | null): StorageError {
+  const who = processId === null ? "another process, which does not answer" : `process ${processId}`;
+  return new StorageError("directory_locked", `the data directory is in use by ${who} (${place})`, {
+    process_id: processId,
+    directory: place,
+  });
+}
+
+/** The part of the lock that files stand for. */
+export async function lockByEntries(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
+  await fileSystem.makeDirectory(directory);
+  const open = await fileSystem.openDirectory(directory);
+  try {
+    const own = await acquire(fileSystem, directory, open.shortPath);
+    const path = `${directory}/${own.entry}`;
+    const entered = await fileSystem.statusOf(path);
+    return {
+      isIntact: async () => (await fileSystem.statusOf(path))?.identity === entered?.identity,
+      async release() {
+        await own.leave();
+        await open.close();
+      },
+    };
+  } catch (error) {
+    await open.close();
+    throw error;
+  }
+}
+
+async function acquire(fileSystem: FileSystem, directory: string, shortPath: string) {
+  for (let attempt = 1; ; attempt++) {
+    const own = await enter(fileSystem, shortPath);
+    const rival = await findRival(fileSystem, shortPath, own.entry);
+    if (rival === null) {
+      own.hold();
+      return own;
+    }
+    await own.leave();
+    if (rival.state === "holding" || attempt === MAXIMUM_ATTEMPTS) {
+      throw locked(`${directory}/${rival.entry}`, rival.processId);
+    }
+    await pause();
+  }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * MAXIMUM_PAUSE_MS));
+}
+
+async function enter(fileSystem: FileSystem, directory: string) {
+  let isHolding = false;
+  const server = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    // A process that asks and is stopped must not keep this one from ending.
+    socket.end(isHolding ? "holding" : "asking", () => socket.destroy());
+  });
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString("hex");
+  const entry = `${process.pid}-${random}.sock`;
+  const path = `${directory}/${entry}`;
+  await listen(server, `${path}${TEMPORARY_SUFFIX}`);
+  server.unref();
+  const leave = async (): Promise<void> => {
+    // The name first: an entry must never refuse a connection while its process could still take it for its own.
+    await removeEntry(fileSystem, path);
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  };
+  try {
+    await fileSystem.rename(`${path}${TEMPORARY_SUFFIX}`, path);
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+  return {
+    entry,
+    leave,
+    hold: () => {
+      isHolding = true;
+    },
+  };
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException): void =>
+      reject(new FileSystemError(error.code ?? "EIO", "listen", path));
+    server.once("error", fail);
+    server.listen(path, () => {
+      server.off("error", fail);
+      resolve();
+    });
+  });
+}
+
+/** The first of the other entries whose process lives, one that holds before one that asks; removes those of dead ones. */
+async function findRival(fileSystem: FileSystem, directory: string, own: string) {
+  let asking: { entry: string; processId: number; state: EntryState } | null = null;
+  for (const { name } of await fileSystem.readDirectory(directory)) {
+    const match = ENTRY.exec(name);
+    if (match === null || name === own) continue;
+    const state = await stateOf(`${directory}/${name}`);
+    if (state === "dead") {
+      await removeEntry(fileSystem, `${directory}/${name}`);
+      continue;
+    }
+    const rival = { entry: name, processId: Number(match[1]), state };
+    if (state === "holding") return rival;
+    asking = rival;
+  }
+  return asking;
+}
+
+function stateOf(path: string): Promise<EntryState> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    let answer = "";
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => {
+      socket.destroy();
+      resolve("holding");
+    });
+    socket.setEncoding("utf8");
+    socket.on("data", (text) => {
+      answer += text;
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      // Only these two say that nobody listens. Of one that ended just now, or let go, whoever asks again sees.
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("dead");
+      // Whatever else fails, the entry counts as alive.
+      else resolve(error.code === "ECONNRESET" ? "asking" : "holding");
+    });
+    socket.on("close", () => resolve(answer === "asking" ? "asking" : "holding"));
+  });
+}
+
+async function removeEntry(fileSystem: FileSystem, path: string): Promise<void> {
+  try {
+    await fileSystem.unlink(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}

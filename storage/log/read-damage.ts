@@ -1,0 +1,63 @@
+import { formatTimeUs } from "../../core/timestamps.js";
+import { isUnreadable } from "../disk/file-system.js";
+import { StorageError, type StorageErrorCode } from "../storage-error.js";
+
+/** What a read says when the bytes on disk are not the ones that were stored; any other failure may pass. */
+const DAMAGE_CODES: ReadonlySet<StorageErrorCode> = new Set([
+  "record_damaged",
+  "record_missing",
+  "capture_damaged",
+  "capture_missing",
+  "snapshot_damaged",
+]);
+
+/** Places that are told apart: a disk that dies has any number of them, and the first ones say enough. */
+const MAXIMUM_PLACES = 1_000;
+
+/** True for an error that tells of stored bytes that are damaged or gone, and will be at the next read too. */
+export function isReadDamage(error: unknown): error is StorageError {
+  return error instanceof StorageError && DAMAGE_CODES.has(error.code);
+}
+
+/** The damage that an error of reading the log tells of, as bytes that the disk does not give are; null when it is something else. */
+export function asReadDamage(error: unknown): StorageError | null {
+  if (isReadDamage(error)) return error;
+  if (!isUnreadable(error)) return null;
+  const { path, code } = error;
+  return new StorageError("record_damaged", `${path}: the disk does not give it (${code})`, { path });
+}
+
+/** Damage that reads have met since the store was opened: what opening itself finds is in its report. */
+export class ReadDamage {
+  readonly #places = new Set<string>();
+  readonly #onNew: (error: StorageError) => void;
+  readonly #nowUs: () => number;
+  #first = "";
+  #sinceUs = 0;
+
+  /** `onNew` is told once of each place. */
+  constructor(onNew: (error: StorageError) => void, nowUs: () => number) {
+    this.#onNew = onNew;
+    this.#nowUs = nowUs;
+  }
+
+  /** Notes the error if it tells of damage. */
+  note(error: unknown): void {
+    if (!isReadDamage(error) || this.#places.has(error.message) || this.#places.size >= MAXIMUM_PLACES) return;
+    if (this.#places.size === 0) {
+      this.#first = error.message;
+      this.#sinceUs = this.#nowUs();
+    }
+    this.#places.add(error.message);
+    this.#onNew(error);
+  }
+
+  /** For people; null while there is none. */
+  get detail(): string | null {
+    const { size } = this.#places;
+    if (size === 0) return null;
+    const count = size < MAXIMUM_PLACES ? String(size) : `at least ${size}`;
+    const places = size === 1 ? "place" : "places";
+    return `since ${formatTimeUs(this.#sinceUs)} reads found ${count} damaged ${places}, first ${this.#first}`;
+  }
+}

@@ -1,0 +1,68 @@
+/** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
+
+import { TypedColumn } from "../columns/typed-column.js";
+import type { RecordLocation } from "./log-batch.js";
+import { SegmentOrdinals } from "./segment-ordinals.js";
+
+export interface LocationColumns {
+  segmentBases: Float64Array;
+  /** By ordinal: the place of the segment's base in `segmentBases`. */
+  segments: Uint32Array;
+  offsets: Uint32Array;
+  /** 0 while there is no record. */
+  lengths: Uint32Array;
+}
+
+export class RecordLocations {
+  readonly #ordinals = new SegmentOrdinals();
+  readonly #segments = new TypedColumn(Uint32Array);
+  readonly #offsets = new TypedColumn(Uint32Array);
+  /** 0 while there is no record. */
+  readonly #lengths = new TypedColumn(Uint32Array);
+
+  get bytesUsed(): number {
+    return this.#segments.bytesUsed + this.#offsets.bytesUsed + this.#lengths.bytesUsed;
+  }
+
+  /** Adds the next run, without a record yet. */
+  push(): void {
+    this.#segments.push(0);
+    this.#offsets.push(0);
+    this.#lengths.push(0);
+  }
+
+  set(ordinal: number, { segmentBase, offset, length }: RecordLocation): void {
+    this.#segments.set(ordinal, this.#ordinals.ordinalOf(segmentBase));
+    this.#offsets.set(ordinal, offset);
+    this.#lengths.set(ordinal, length);
+  }
+
+  /** Takes these in place of what it held. */
+  load({ segmentBases, segments, offsets, lengths }: LocationColumns): void {
+    this.#ordinals.load(segmentBases);
+    this.#segments.load(segments);
+    this.#offsets.load(offsets);
+    this.#lengths.load(lengths);
+  }
+
+  /** The columns that `load` takes, in parts. */
+  parts(): { readonly [C in keyof LocationColumns]: Iterable<LocationColumns[C]> } {
+    return {
+      segmentBases: [Float64Array.from(this.#ordinals.bases())],
+      segments: this.#segments.parts(),
+      offsets: this.#offsets.parts(),
+      lengths: this.#lengths.parts(),
+    };
+  }
+
+  /** Undefined while the run has no consolidated record: it has not ended. */
+  get(ordinal: number): RecordLocation | undefined {
+    const length = this.#lengths.get(ordinal);
+    if (length === 0) return undefined;
+    return {
+      segmentBase: this.#ordinals.baseOf(this.#segments.get(ordinal)),
+      offset: this.#offsets.get(ordinal),
+      length,
+    };
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * A segment: one file of the log, `<base sequence, 16 digits>.seg`: header, opening state, then records in order of their
+ * sequence numbers, from the base on. A segment's records end where the next segment's base begins: whatever stands behind that
+ * was superseded by recovery.
+ *
+ * The header, twice over, so that no damage in one place makes the whole segment unreadable:
+ *
+ * | offset | size | field | |
+ * |---|---|---|---|
+ * | 0 | 8 | magic | bytes `49 52 53 4c 4f 47 53 31` ("IRSLOGS1") |
+ * | 8 | 4 | format version | 1 |
+ * | 12 | 4 | salt | random; the CRC of every record header of the segment starts from it |
+ * | 16 | 8 | base sequence | two u32, low first |
+ * | 24 | 4 | reserved | 0 |
+ * | 28 | 4 | CRC-32 of bytes 0 to 27 | |
+ * | 32 | 32 | the same again | |
+ *
+ * The first record stands at offset 64.
+ *
+ * A segment appears under its name only when its header and opening state are durable (temporary file, fdatasync, rename, folder
+ * fsync) and everything before it is: so with a segment's name everything before its base is proven, and a segment whose header is
+ * damaged, or that is shorter than it, is never just an interrupted rotation.
+ */
+import { crc32 } from "node:zlib";
+import bin from "typed-binary";
+import { type FileSystem, readFully, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
+import { StorageError } from "../storage-error.js";
+import type { RecordContent } from "./log-options.js";
+import {
+  LOG_RECORD_TYPE,
+  MAXIMUM_BODY_BYTES,
+  MAXIMUM_INDEX_BYTES,
+  RECORD_FLAG_MUST_UNDERSTAND,
+  RECORD_HEADER_BYTES,
+  recordLength,
+  writeRecordHeader,
+} from "./record-format.js";
+
+export const SEGMENT_FORMAT_VERSION = 1;
+export const SEGMENT_HEADER_BYTES = 64;
+const COPY_BYTES = SEGMENT_HEADER_BYTES / 2;
+const CRC_OFFSET = 28;
+/** "IRSL" and "OGS1", read as little-endian u32. */
+const MAGIC_LOW = 0x4c535249;
+const MAGIC_HIGH = 0x3153474f;
+const HIGH = 0x1_0000_0000;
+/** More records than a segment has: the default size of one and the largest group that can end it have room for 24 million. */
+const MOST_RECORDS = 2 ** 25;
+
+const HEADER = bin.object({
+  magicLow: bin.u32,
+  magicHigh: bin.u32,
+  version: bin.u32,
+  salt: bin.u32,
+  baseLow: bin.u32,
+  baseHigh: bin.u32,
+  reserved: bin.u32,
+  crc: bin.u32,
+});
+
+export interface SegmentHeader {
+  version: number;
+  salt: number;
+  base: number;
+}
+
+const SEGMENT_NAME = /^(\d{16})\.seg$/;
+
+export function segmentName(base: number): string {
+  return `${String(base).padStart(16, "0")}.seg`;
+}
+
+/** The base sequence of a segment's file name; undefined for any other name. */
+export function segmentBaseOf(name: string): number | undefined {
+  const match = SEGMENT_NAME.exec(name);
+  return match === null ? undefined : Number(match[1]);
+}
+
+/**
+ * The base of the segment that recovery begins behind one of which nothing tells how many records it had: none of the numbers that may
+ * have been used in that is used again. It is a round number, by which later starts see that so many were never there.
+ */
+export function baseBehindUnknownEnd(base: number, sizeBytes: number): number {
+  const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));
+  return Math.ceil((base + most) / MOST_RECORDS) * MOST_RECORDS;
+}
+
+export function isBaseBehindUnknownEnd(base: number): boolean {
+  return base % MOST_RECORDS === 0;
+}
+
+export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
+  const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
+  const view = new DataView(bytes.buffer);
+  HEADER.write(new bin.BufferWriter(bytes.buffer, { endianness: "little" }), {
+    magicLow: MAGIC_LOW,
+    magicHigh: MAGIC_HIGH,
+    version: header.version,
+    salt: header.salt,
+    baseLow: header.base % HIGH,
+    baseHigh: Math.floor(header.base / HIGH),
+    reserved: 0,
+    crc: 0,
+  });
+  view.setUint32(CRC_OFFSET, crc32(bytes.subarray(0, CRC_OFFSET)), true);
+  bytes.copyWithin(COPY_BYTES, 0, COPY_BYTES);
+  return bytes;
+}
+
+/** What the two copies of a segment's header say; `header` is null when neither is intact. */
+export interface SegmentHeaderReading {
+  header: SegmentHeader | null;
+  /** 0 or 1 for the copy that is damaged beside an intact one. */
+  damagedCopy: 0 | 1 | null;
+}
+
+export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeaderReading {
+  const [first, second] = [decodeCopy(bytes, 0), decodeCopy(bytes, 1)];
+  if (first === null) return { header: second, damagedCopy: second === null ? null : 0 };
+  const same = second !== null && second.salt === first.salt && second.base === first.base;
+  return { header: first, damagedCopy: same ? null : 1 };
+}
+
+function decodeCopy(bytes: Uint8Array, copy: 0 | 1): SegmentHeader | null {
+  const at = copy * COPY_BYTES;
+  if (bytes.length < at + COPY_BYTES) return null;
+  const header = HEADER.read(
+    new bin.BufferReader(bytes.buffer as ArrayBuffer, { endianness: "little", byteOffset: bytes.byteOffset + at }),
+  );
+  if (header.magicLow !== MAGIC_LOW || header.magicHigh !== MAGIC_HIGH) return null;
+  if (header.crc !== crc32(bytes.subarray(at, at + CRC_OFFSET))) return null;
+  return { version: header.version, salt: header.salt, base: header.baseHigh * HIGH + header.baseLow };
+}
+
+/** Reads and judges the header of an open segment file. */
+export async function readSegmentHeader(file: StoreFile): Promise<SegmentHeaderReading> {
+  const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
+  const count = await readFully(file, bytes, 0);
+  return decodeSegmentHeader(bytes.subarray(0, count));
+}
+
+/** Refuses a segment of a format that this release does not read. */
+export function assertReadableVersion(header: SegmentHeader, name: string): void {
+  if (header.version === SEGMENT_FORMAT_VERSION) return;
+  throw new StorageError(
+    "format_unsupported",
+    `segment ${name} has format version ${header.version}; this release reads version ${SEGMENT_FORMAT_VERSION}: ` +
+      "open the store with the release that wrote it, or a newer one",
+    { segment: name, version: header.version, readable: SEGMENT_FORMAT_VERSION },
+  );
+}
+
+/** A segment that is open for appending. */
+export interface WritableSegment {
+  base: number;
+  salt: number;
+  path: string;
+  file: StoreFile;
+  /** Where the next record goes. */
+  endOffset: number;
+}
+
+export interface SegmentPlan {
+  base: number;
+  salt: number;
+  openingState: RecordContent;
+  /** Of the opening state's record: the largest time so far, or where the clock was reset to. */
+  timeUs: number;
+}
+
+/** Header and opening state: the first bytes of a new segment. */
+export function encodeSegmentStart(plan: SegmentPlan): Uint8Array {
+  const { base, salt, openingState, timeUs } = plan;
+  const { index, body } = openingState;
+  assertContentFits("the opening state", index.length, body.length);
+  const bytes = new Uint8Array(SEGMENT_HEADER_BYTES + recordLength(index.length, body.length));
+  bytes.set(encodeSegmentHeader({ version: SEGMENT_FORMAT_VERSION, salt, base }));
+  bytes.set(index, SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES);
+  bytes.set(body, SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + index.length);
+  const header = {
+    type: LOG_RECORD_TYPE.openingState,
+    flags: RECORD_FLAG_MUST_UNDERSTAND,
+    sequence: base - 1,
+    durableUpTo: base - 1,
+    timeUs,
+    indexLength: index.length,
+    bodyLength: body.length,
+  };
+  writeRecordHeader(bytes, new DataView(bytes.buffer), SEGMENT_HEADER_BYTES, header, salt, SEGMENT_HEADER_BYTES);
+  return bytes;
+}
+
+/**
+ * Creates a segment durably under its name, replacing a file that had it. Everything before its base must be durable already.
+ *
+ * @param fill writes more records behind the opening state and gives the new end; they are as durable as the rest.
+ */
+export async function createSegment(
+  fileSystem: FileSystem,
+  directory: string,
+  base: number,
+  salt: number,
+  start: Uint8Array,
+  fill?: (file: StoreFile, path: string, endOffset: number) => Promise<number>,
+): Promise<WritableSegment> {
+  const path = `${directory}/${segmentName(base)}`;
+  const temporary = `${path}${TEMPORARY_SUFFIX}`;
+  const created = await fileSystem.open(temporary, "createOrUpdate");
+  let endOffset = start.length;
+  try {
+    await created.truncate(0);
+    await writeFully(created, start, 0, temporary);
+    if (fill !== undefined) endOffset = await fill(created, temporary, endOffset);
+    await created.datasync();
+  } finally {
+    await created.close();
+  }
+  await fileSystem.rename(temporary, path);
+  await fileSystem.syncDirectory(directory);
+  // Opened anew so that an error names the file as it is called.
+  return { base, salt, path, file: await fileSystem.open(path, "update"), endOffset };
+}
+
+/** Refuses what is over the limits of the format. */
+export function assertContentFits(what: string, indexLength: number, bodyLength: number): void {
+  if (indexLength <= MAXIMUM_INDEX_BYTES && bodyLength <= MAXIMUM_BODY_BYTES) return;
+  throw new StorageError(
+    "record_too_large",
+    `${what} has an index section of ${indexLength} bytes (at most ${MAXIMUM_INDEX_BYTES}) and a body of ${bodyLength} ` +
+      `bytes (at most ${MAXIMUM_BODY_BYTES})`,
+    {
+      index_bytes: indexLength,
+      maximum_index_bytes: MAXIMUM_INDEX_BYTES,
+      body_bytes: bodyLength,
+      maximum_body_bytes: MAXIMUM_BODY_BYTES,
+    },
+  );
+}

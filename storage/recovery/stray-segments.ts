@@ -1,0 +1,81 @@
+import { atATime } from "../at-a-time.js";
+import { type FileSystem, type StoreFile, withFile } from "../disk/file-system.js";
+import { readSegmentHeader, segmentName } from "../log/segment.js";
+import { scanSegment } from "./segment-scan.js";
+
+/** A disk that is asked for many small pieces at once gives them sooner than one by one. */
+const HEADERS_AT_A_TIME = 16;
+
+export interface StrayOptions {
+  fileSystem: FileSystem;
+  /** Folder of the segments. */
+  directory: string;
+  /** Of all of them, by their names, ascending. */
+  bases: readonly number[];
+  firstSequence: number;
+  understandsType(type: number): boolean;
+}
+
+/**
+ * Finds segments that somebody has copied, within the folder, to a number that is not their own. By its name such a file would end the
+ * segment before it, whose records are then taken for ones that a recovery had moved on; by its header it is another segment, which is
+ * there. It is a stray one where the log needs none of that number: the segment before has records beyond it, or ends elsewhere. Where the
+ * one before ends right below the number, a segment of it was overwritten, and that is for the decision table to judge.
+ *
+ * @returns their numbers, by their names, ascending
+ * @throws FileSystemError
+ */
+export async function findStraySegments(options: StrayOptions): Promise<number[]> {
+  const { bases, firstSequence } = options;
+  const found = await atATime(bases, HEADERS_AT_A_TIME, (base) => withSegment(options, base, headerOf));
+  const headers = new Map(bases.map((base, at) => [base, found[at] ?? null]));
+  const strays: number[] = [];
+  let before: number | null = null;
+  for (const base of bases) {
+    const header = headers.get(base) ?? null;
+    const own = header === null || header.base === base ? null : headers.get(header.base);
+    const isCopy = header !== null && own?.base === header.base && own.salt === header.salt;
+    if (isCopy && (await isNeedless(base, before))) strays.push(base);
+    else before = base;
+  }
+  return strays;
+
+  async function isNeedless(base: number, previous: number | null): Promise<boolean> {
+    const salt = previous === null ? undefined : headers.get(previous)?.salt;
+    // Of the first one nothing tells where it should be.
+    if (previous === null || salt === undefined) return base < firstSequence;
+    const { last, isDamaged } = await withSegment(options, previous, (file) => endOf(options, file, previous, salt));
+    return last >= base || (last < base - 1 && !isDamaged);
+  }
+}
+
+function withSegment<T>(
+  { fileSystem, directory }: StrayOptions,
+  base: number,
+  use: (file: StoreFile) => Promise<T>,
+): Promise<T> {
+  return withFile(fileSystem, `${directory}/${segmentName(base)}`, use);
+}
+
+async function headerOf(file: StoreFile): Promise<{ base: number; salt: number } | null> {
+  return (await readSegmentHeader(file)).header;
+}
+
+/** The largest number of an intact record of the segment, and whether anything in it is none. */
+async function endOf({ understandsType }: StrayOptions, file: StoreFile, base: number, salt: number) {
+  const end = { last: base - 1, isDamaged: false };
+  const scan = scanSegment({
+    file,
+    name: segmentName(base),
+    base,
+    salt,
+    endSequence: Number.POSITIVE_INFINITY,
+    sizeBytes: await file.size(),
+    understandsType,
+  });
+  for await (const item of scan) {
+    if (item.kind === "damage") end.isDamaged = true;
+    else if (item.kind === "records") end.last = Math.max(end.last, item.lastSequence);
+  }
+  return end;
+}

@@ -1,0 +1,110 @@
+import { droppedFrom } from "../compaction/dropped-record.js";
+import type { DataDirectory } from "../disk/data-directory.js";
+import { type FileSystem, nodeFileSystem } from "../disk/file-system.js";
+import { tolerantDisk } from "../disk/tolerant-reads.js";
+import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
+import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
+import { walkLog } from "../log/log-walk.js";
+import { LOG_RECORD_TYPE } from "../log/record-format.js";
+import { type RecoveryFinding, RecoveryReportBuilder } from "../recovery/recovery-report.js";
+
+export interface InspectOptions {
+  /** Open, so that nobody changes it meanwhile. */
+  dataDirectory: DataDirectory;
+  fileSystem?: FileSystem;
+  understandsType(type: number): boolean;
+  /** False for a record that is not asked for; default: all are. `first` is the first number that it covers. */
+  selects?(record: LogRecord, location: RecordLocation, first: number): boolean;
+  /** The same for what is found to be wrong. */
+  selectsFinding?(finding: RecoveryFinding): boolean;
+  /** What a record says, readable; of the log's own too, marks apart. */
+  describe(record: LogRecord): unknown;
+  /** One item at a time; the next is read when it resolves. */
+  onItem(item: InspectedItem): Promise<void> | void;
+}
+
+export type InspectedItem =
+  | InspectedRecord
+  | { kind: "finding"; finding: RecoveryFinding }
+  /** What the disk did not give; what was found to be wrong for it stands before it. */
+  | ({ kind: "unreadable" } & UnreadablePlace);
+
+export interface InspectedRecord {
+  kind: "record";
+  sequence: number;
+  /** `opening_state`, `mark`, `dropped`, or the type's number. */
+  type: string;
+  flags: number;
+  timeUs: number;
+  location: RecordLocation;
+  indexBytes: number;
+  bodyBytes: number;
+  /** What `describe` made of it, or why it could not. */
+  content: unknown;
+  error: string | null;
+}
+
+const OWN_NAMES = new Map<number, string>([
+  [LOG_RECORD_TYPE.openingState, "opening_state"],
+  [LOG_RECORD_TYPE.mark, "mark"],
+  [LOG_RECORD_TYPE.dropped, "dropped"],
+]);
+
+/**
+ * Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it, then what the
+ * disk did not give.
+ */
+export async function inspectStore(options: InspectOptions): Promise<void> {
+  const { dataDirectory, onItem } = options;
+  const unreadable = new UnreadablePlaces();
+  const builder = new RecoveryReportBuilder();
+  await walkLog({
+    fileSystem: tolerantDisk(options.fileSystem ?? nodeFileSystem, unreadable.note),
+    isUnreadable: (path) => unreadable.has(path),
+    directory: dataDirectory.metaPath,
+    firstSequence: 1,
+    understandsType: (type) => options.understandsType(type),
+    builder,
+    quarantine: async () => null,
+    deliversTail: true,
+    onRecords: async (batch) => {
+      for (const record of inspected(batch, options)) await onItem(record);
+    },
+  });
+  for (const finding of builder.report.findings) {
+    if (options.selectsFinding?.(finding) ?? true) await onItem({ kind: "finding", finding });
+  }
+  for (const place of unreadable.all) await onItem({ kind: "unreadable", ...place });
+}
+
+function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions): InspectedRecord[] {
+  const records: InspectedRecord[] = [];
+  forEachRecord(batch, (record, location) => {
+    const { sequence, flags, timeUs, type } = record;
+    const dropsFrom = type === LOG_RECORD_TYPE.dropped ? droppedFrom(record.index) : null;
+    if (selects !== undefined && !selects(record, location, dropsFrom ?? sequence)) return;
+    const item: InspectedRecord = {
+      kind: "record",
+      sequence,
+      type: OWN_NAMES.get(type) ?? String(type),
+      flags,
+      timeUs,
+      location,
+      indexBytes: record.index.length,
+      bodyBytes: record.body.length,
+      // Of a dropped stretch, its first number; `sequence` is the last.
+      content: dropsFrom === null ? null : { from: dropsFrom },
+      error: null,
+    };
+    if (type !== LOG_RECORD_TYPE.mark) {
+      try {
+        const content = describe(record);
+        item.content = dropsFrom === null ? content : { from: dropsFrom, left: content };
+      } catch (error) {
+        item.error = error instanceof Error ? error.message : String(error);
+      }
+    }
+    records.push(item);
+  });
+  return records;
+}

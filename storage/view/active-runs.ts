@@ -1,0 +1,142 @@
+/**
+ * The states of the runs that have not ended, folded from their records' bodies.
+ *
+ * While a store is being opened, bodies are only kept: most of these runs end a little further on in the log, and their
+ * consolidated record then makes the bodies needless without one having been decoded. From `foldEagerly` on, and
+ * for a run that is asked for, they are folded.
+ */
+import type { RunChange } from "../../core/link/change.js";
+import { type QualityCheck, type ReportStatus, reportStatus, worseStatus } from "../../core/run/quality.js";
+import { foldRun } from "../../core/run/run-fold.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { LogRecord } from "../log/log-batch.js";
+import { decodeChanges } from "../records/change-record.js";
+import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
+import { type KeptRecord, packRecords, unpackRecords } from "./kept-records.js";
+
+type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;
+
+interface ActiveRun {
+  /** Undefined until the first record, run_created, is folded. */
+  state: RunState | undefined;
+  pending: RunRecord[];
+  /** What the first `judgedChecks` of its checks amount to: a run may have thousands, and another record after each. */
+  qualityStatus: ReportStatus | null;
+  judgedChecks: number;
+}
+
+function newRun(pending: RunRecord[]): ActiveRun {
+  return { state: undefined, pending, qualityStatus: null, judgedChecks: 0 };
+}
+
+export class ActiveRuns {
+  readonly #runs = new Map<string, ActiveRun>();
+  /** Records of runs that were not created, by run. */
+  readonly #strays = new Map<string, number>();
+  #eager = false;
+  #skippedRecords = 0;
+
+  /**
+   * Records that do not fit what came before them: of runs or frames whose beginning is missing. That takes a damaged log, which
+   * reports its damage itself; what is left of such a run is shown. Where compaction dropped a run's beginning the run has ended since,
+   * and nothing is missing.
+   */
+  get skippedRecords(): number {
+    let count = this.#skippedRecords;
+    for (const strays of this.#strays.values()) count += strays;
+    return count;
+  }
+
+  create(id: string, record: RunRecord): void {
+    this.#runs.set(id, newRun([]));
+    this.add(id, record);
+  }
+
+  /** One more record of a run. Its body is copied if it is not folded at once. */
+  add(id: string, record: RunRecord): void {
+    const run = this.#runs.get(id);
+    if (run === undefined) {
+      this.#strays.set(id, (this.#strays.get(id) ?? 0) + 1);
+    } else if (this.#eager) {
+      this.#fold(run, record);
+    } else {
+      run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
+    }
+  }
+
+  /** Writes its section: the records, which are all there until they are folded. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    if (this.#eager) throw new Error("records that were folded are not kept");
+    await sink.write("viewKeptRecords", packRecords(this.#keptRecords()));
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    for (const { runId, ...record } of unpackRecords(await source.read("viewKeptRecords"))) {
+      const run = this.#runs.get(runId);
+      if (run === undefined) this.#runs.set(runId, newRun([record]));
+      else run.pending.push(record);
+    }
+  }
+
+  *#keptRecords(): Generator<KeptRecord, void> {
+    for (const [runId, { pending }] of this.#runs) {
+      for (const { type, timeUs, body } of pending) yield { runId, type, timeUs, producer: null, body };
+    }
+  }
+
+  delete(id: string): void {
+    this.#runs.delete(id);
+    this.#strays.delete(id);
+  }
+
+  /**
+   * The state as of the last record; it changes in place with the next one.
+   * @throws Error for a run that was not created or has been deleted.
+   */
+  state(id: string): RunState {
+    const run = this.#runs.get(id);
+    if (run !== undefined) this.#foldPending(run);
+    if (run?.state === undefined) throw new Error(`run ${id} is not active`);
+    return run.state;
+  }
+
+  /** Status of the run's quality report as of the last record that was folded; null without one, and for a run that is not there. */
+  qualityStatus(id: string): ReportStatus | null {
+    return this.#runs.get(id)?.qualityStatus ?? null;
+  }
+
+  ids(): Iterable<string> {
+    return this.#runs.keys();
+  }
+
+  /** Folds what was kept; from here on records are folded as they come. */
+  foldEagerly(): void {
+    this.#eager = true;
+    for (const run of this.#runs.values()) this.#foldPending(run);
+  }
+
+  #foldPending(run: ActiveRun): void {
+    const { pending } = run;
+    run.pending = [];
+    for (const record of pending) this.#fold(run, record);
+  }
+
+  #fold(run: ActiveRun, record: RunRecord): void {
+    for (const change of decodeChanges(record.type, record.body)) {
+      try {
+        run.state = foldRun(run.state, change as RunChange, record.timeUs);
+        judge(run, run.state.checks);
+      } catch {
+        this.#skippedRecords++;
+      }
+    }
+  }
+}
+
+function judge(run: ActiveRun, checks: readonly QualityCheck[]): void {
+  const added = checks.slice(run.judgedChecks);
+  if (added.length === 0) return;
+  run.judgedChecks = checks.length;
+  run.qualityStatus = worseStatus(run.qualityStatus, reportStatus(added));
+}

@@ -1,0 +1,348 @@
+/**
+ * Answers the list queries over runs: exact totals and any offset, newest created first, while runs come and change.
+ *
+ * It knows no ids and no domain: a run is its ordinal (0, 1, 2, … in creation order), a program a small integer, a
+ * status and an outcome one of a few small integers each (state-bitmaps.ts), a time a number. All state lies in typed arrays.
+ *
+ * What a query costs, with n runs; a state is a status, an outcome or both:
+ *
+ * | filters | cost of total and page |
+ * |---|---|
+ * | none | O(1) |
+ * | state, program, serial number, each alone | O(log n) |
+ * | program + state, serial number + state | O(log n); a list below 512 runs is walked whole instead |
+ * | serial number + program (+ state) | as without the program, while the serial number's runs are all of one program; else the shorter of the two lists is walked |
+ * | updated_since | n/1024 comparisons, and a binary search for each block of 1,024 runs that straddles the mark |
+ * | updated_since + any other | that, and a walk over the smaller of: the straddling blocks' runs updated since, the runs that match the rest |
+ *
+ * To all add the page itself: O(limit), at worst O(limit log n).
+ */
+import { LONG_LIST_LENGTH, OrdinalLists } from "../columns/ordinal-lists.js";
+import { AllOrdinals, BitmapOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../columns/ordinal-set.js";
+import { TextTable } from "../columns/text-table.js";
+import { TypedColumn } from "../columns/typed-column.js";
+import {
+  isAnyState,
+  matchesState,
+  outcomeOf,
+  packState,
+  StateBitmaps,
+  type StateFilter,
+  statusOf,
+} from "./state-bitmaps.js";
+import { BLOCK_RUNS, UpdatedTimes } from "./updated-times.js";
+
+export interface RunEntry {
+  /** The program's number, a small integer: numbers are given in order of first use. */
+  readonly programOrdinal: number;
+  /** Null for a run without one: no filter finds it. */
+  readonly serialNumber: string | null;
+  /** 0 to 7. */
+  readonly status: number;
+  /** 0 to 3. */
+  readonly outcome: number;
+  /** When the run was last updated. */
+  readonly timeUs: number;
+}
+
+/** Filters, all of which must hold; one left out holds for every run. */
+export interface RunQuery extends StateFilter {
+  readonly programOrdinal?: number;
+  readonly serialNumber?: string;
+  /** Only runs updated after this, strictly. */
+  readonly updatedSinceUs?: number;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface RunPage {
+  /** How many runs match, on every page. */
+  readonly total: number;
+  /** The page's runs, newest created first. */
+  readonly ordinals: readonly number[];
+}
+
+/** What the index is made of; the rest follows from it. A serial number that a run has not is `NO_SERIAL`. */
+export interface RunColumns {
+  programs: Uint32Array;
+  serials: Uint32Array;
+  /** Statuses and outcomes, packed (state-bitmaps.ts). */
+  states: Uint8Array;
+  timesUs: Float64Array;
+  /** The serial numbers as UTF-8, end to end, and where each ends. */
+  serialBytes: Uint8Array;
+  serialEnds: Uint32Array;
+}
+
+const EMPTY = new FoundOrdinals([]);
+/** Stands for "no serial number" in a column of ordinals. */
+export const NO_SERIAL = 0xffff_ffff;
+/** Stands for "several programs" where a serial number's one program is noted. */
+const SEVERAL = 0xffff_ffff;
+/** Stands for "none yet" there, while a column is filled. */
+const UNSEEN = 0xffff_fffe;
+
+export class RunIndex {
+  readonly #serials = new TextTable();
+  /** Per serial number: the program of all its runs, or SEVERAL. */
+  readonly #programOfSerial = new TypedColumn(Uint32Array);
+  readonly #programs = new TypedColumn(Uint32Array);
+  readonly #serialOrdinals = new TypedColumn(Uint32Array);
+  readonly #states = new TypedColumn(Uint8Array);
+  readonly #byState = new StateBitmaps();
+  readonly #byProgram = new OrdinalLists();
+  readonly #bySerial = new OrdinalLists();
+  readonly #updated = new UpdatedTimes();
+  readonly #stateOf = (ordinal: number): number => this.#states.get(ordinal);
+
+  /** How many runs there are. */
+  get size(): number {
+    return this.#states.length;
+  }
+
+  /** Bytes of all arrays, spare room included. */
+  get bytesUsed(): number {
+    return [
+      this.#serials,
+      this.#programOfSerial,
+      this.#programs,
+      this.#serialOrdinals,
+      this.#states,
+      this.#byState,
+      this.#byProgram,
+      this.#bySerial,
+      this.#updated,
+    ].reduce((bytes, part) => bytes + part.bytesUsed, 0);
+  }
+
+  /** Adds the next run and returns its ordinal. */
+  addRun({ programOrdinal, serialNumber, status, outcome, timeUs }: RunEntry): number {
+    const ordinal = this.#states.length;
+    const state = packState(status, outcome);
+    this.#states.push(state);
+    this.#byState.set(ordinal, state);
+    this.#programs.push(programOrdinal);
+    this.#byProgram.append(programOrdinal, this.#stateOf);
+    if (serialNumber === null) {
+      this.#serialOrdinals.push(NO_SERIAL);
+      this.#bySerial.append(undefined, this.#stateOf);
+    } else {
+      const serial = this.#serials.findOrAdd(serialNumber);
+      if (serial === this.#programOfSerial.length) this.#programOfSerial.push(programOrdinal);
+      else if (this.#programOfSerial.get(serial) !== programOrdinal) this.#programOfSerial.set(serial, SEVERAL);
+      this.#serialOrdinals.push(serial);
+      this.#bySerial.append(serial, this.#stateOf);
+    }
+    this.#updated.push(timeUs);
+    return ordinal;
+  }
+
+  /** Takes these runs in place of what it held. O(n), in tight loops. */
+  load({ programs, serials, states, timesUs, serialBytes, serialEnds }: RunColumns): void {
+    const programOfSerial = new Uint32Array(serialEnds.length).fill(UNSEEN);
+    let programCount = 0;
+    for (let ordinal = 0; ordinal < programs.length; ordinal++) {
+      const program = programs[ordinal]!;
+      if (program >= programCount) programCount = program + 1;
+      const serial = serials[ordinal]!;
+      if (serial === NO_SERIAL) continue;
+      const before = programOfSerial[serial]!;
+      if (before !== program) programOfSerial[serial] = before === UNSEEN ? program : SEVERAL;
+    }
+    this.#serials.load(serialBytes, serialEnds);
+    this.#programOfSerial.load(programOfSerial);
+    this.#programs.load(programs);
+    this.#serialOrdinals.load(serials);
+    this.#states.load(states);
+    this.#byState.load(states);
+    this.#byProgram.load(programs, programCount, states);
+    this.#bySerial.load(serials, serialEnds.length, states);
+    this.#updated.load(timesUs);
+  }
+
+  /** The columns that `load` takes, in parts. */
+  parts(): { readonly [C in keyof RunColumns]: Iterable<RunColumns[C]> } {
+    return {
+      programs: this.#programs.parts(),
+      serials: this.#serialOrdinals.parts(),
+      states: this.#states.parts(),
+      timesUs: this.#updated.timeParts(),
+      serialBytes: this.#serials.byteParts(),
+      serialEnds: this.#serials.endParts(),
+    };
+  }
+
+  /** Notes that a run was updated, with its status and its outcome where they changed. */
+  update(ordinal: number, { timeUs, ...changed }: StateFilter & { readonly timeUs: number }): void {
+    this.changeState(ordinal, changed);
+    this.#updated.set(ordinal, timeUs);
+  }
+
+  changeState(ordinal: number, { status, outcome }: StateFilter): void {
+    const previous = this.#states.get(ordinal);
+    const state = packState(status ?? statusOf(previous), outcome ?? outcomeOf(previous));
+    if (state === previous) return;
+    this.#states.set(ordinal, state);
+    this.#byState.move(ordinal, previous, state);
+    this.#byProgram.moveState(this.#programs.get(ordinal), ordinal, previous, state);
+    const serial = this.#serialOrdinals.get(ordinal);
+    if (serial !== NO_SERIAL) this.#bySerial.moveState(serial, ordinal, previous, state);
+  }
+
+  /** What the index knows of a run. */
+  entry(ordinal: number): RunEntry {
+    const serial = this.#serialOrdinals.get(ordinal);
+    return {
+      programOrdinal: this.#programs.get(ordinal),
+      serialNumber: serial === NO_SERIAL ? null : this.#serials.text(serial),
+      status: this.status(ordinal),
+      outcome: this.outcome(ordinal),
+      timeUs: this.#updated.timeUs(ordinal),
+    };
+  }
+
+  /** When the run was last updated. */
+  timeUs(ordinal: number): number {
+    return this.#updated.timeUs(ordinal);
+  }
+
+  status(ordinal: number): number {
+    return statusOf(this.#states.get(ordinal));
+  }
+
+  outcome(ordinal: number): number {
+    return outcomeOf(this.#states.get(ordinal));
+  }
+
+  /** How many runs a program has: O(1). */
+  programRunCount(programOrdinal: number): number {
+    return this.#byProgram.count(programOrdinal);
+  }
+
+  /** The newest run of a status: O(log n). */
+  newestOfStatus(status: number): number | undefined {
+    const bitmap = this.#byState.get({ status });
+    return bitmap === undefined || bitmap.count === 0 ? undefined : bitmap.select(bitmap.count - 1);
+  }
+
+  query({ programOrdinal, serialNumber, status, outcome, updatedSinceUs, offset, limit }: RunQuery): RunPage {
+    const wanted = { status, outcome };
+    const serial = serialNumber === undefined ? undefined : this.#serials.find(serialNumber);
+    if (serial === -1) return { total: 0, ordinals: [] };
+    const matching = this.#matching(programOrdinal, serial, wanted);
+    if (updatedSinceUs === undefined) return page(matching, offset, limit);
+    return this.#pageUpdatedSince(matching, updatedSinceUs, offset, limit, (ordinal) =>
+      this.#matches(ordinal, programOrdinal, serial, wanted),
+    );
+  }
+
+  #matches(
+    ordinal: number,
+    programOrdinal: number | undefined,
+    serial: number | undefined,
+    wanted: StateFilter,
+  ): boolean {
+    return (
+      (programOrdinal === undefined || this.#programs.get(ordinal) === programOrdinal) &&
+      (serial === undefined || this.#serialOrdinals.get(ordinal) === serial) &&
+      matchesState(this.#states.get(ordinal), wanted)
+    );
+  }
+
+  /** The runs that match every filter but updated_since. */
+  #matching(programOrdinal: number | undefined, serial: number | undefined, wanted: StateFilter): OrdinalSet {
+    if (serial !== undefined && programOrdinal !== undefined) {
+      const onlyProgram = this.#programOfSerial.get(serial);
+      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, wanted);
+      if (onlyProgram !== SEVERAL) return EMPTY;
+      const [lists, key] =
+        this.#bySerial.count(serial) <= this.#byProgram.count(programOrdinal)
+          ? [this.#bySerial, serial]
+          : [this.#byProgram, programOrdinal];
+      return new FoundOrdinals(
+        lists.ascending(key).filter((ordinal) => this.#matches(ordinal, programOrdinal, serial, wanted)),
+      );
+    }
+    if (serial !== undefined) return this.#listed(this.#bySerial, serial, wanted);
+    if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, wanted);
+    if (isAnyState(wanted)) return new AllOrdinals(this.size);
+    const bitmap = this.#byState.get(wanted);
+    return bitmap === undefined ? EMPTY : new BitmapOrdinals(bitmap);
+  }
+
+  #listed(lists: OrdinalLists, key: number, wanted: StateFilter): OrdinalSet {
+    const list = lists.longList(key);
+    if (list === undefined) {
+      const ordinals = lists.ascending(key);
+      return new FoundOrdinals(
+        isAnyState(wanted) ? ordinals : ordinals.filter((ordinal) => matchesState(this.#states.get(ordinal), wanted)),
+      );
+    }
+    if (isAnyState(wanted)) return new ListedOrdinals(list);
+    const positions = list.states.get(wanted);
+    return positions === undefined ? EMPTY : new ListedOrdinals(list, positions);
+  }
+
+  /** The page of those among `matching` (also given as a test of one run) that were updated after the mark. */
+  #pageUpdatedSince(
+    matching: OrdinalSet,
+    afterUs: number,
+    offset: number,
+    limit: number,
+    matches: (ordinal: number) => boolean,
+  ): RunPage {
+    const updated = this.#updated;
+    const counts = new Uint16Array(updated.blockCount);
+    let straddling = 0;
+    for (let block = 0; block < counts.length; block++) {
+      const count = updated.countInBlock(block, afterUs);
+      counts[block] = count;
+      if (count < updated.blockSize(block)) straddling += count;
+    }
+    const matchesAll = matching.size === this.size;
+    if (!matchesAll && (matching.size <= LONG_LIST_LENGTH || matching.size <= straddling)) {
+      const found: number[] = [];
+      matching.forEachDescending(matching.size - 1, matching.size, (ordinal) => {
+        if (updated.timeUs(ordinal) > afterUs) found.push(ordinal);
+      });
+      return page(new FoundOrdinals(found.reverse()), offset, limit);
+    }
+
+    let total = 0;
+    const end = offset + limit;
+    const ordinals: number[] = [];
+    const visit = (ordinal: number): void => {
+      if (total >= offset && total < end) ordinals.push(ordinal);
+      total++;
+    };
+    const visitMatching = (ordinal: number): void => {
+      if (matches(ordinal)) visit(ordinal);
+    };
+    for (let block = counts.length - 1; block >= 0; block--) {
+      const count = counts[block]!;
+      if (count === 0) continue;
+      if (count === updated.blockSize(block)) {
+        // A stretch of blocks that count whole is one range of ordinals.
+        const last = block;
+        while (block > 0 && counts[block - 1] === BLOCK_RUNS) block--;
+        const highest = matching.rank(last * BLOCK_RUNS + updated.blockSize(last)) - 1;
+        const inRange = highest + 1 - matching.rank(block * BLOCK_RUNS);
+        const skipped = Math.min(inRange, Math.max(0, offset - total));
+        const taken = Math.min(inRange - skipped, Math.max(0, end - Math.max(total, offset)));
+        matching.forEachDescending(highest - skipped, taken, (ordinal) => ordinals.push(ordinal));
+        total += inRange;
+      } else if (matchesAll && (total + count <= offset || total >= end)) {
+        total += count;
+      } else {
+        updated.forEachInBlockDescending(block, afterUs, matchesAll ? visit : visitMatching);
+      }
+    }
+    return { total, ordinals };
+  }
+}
+
+function page(matching: OrdinalSet, offset: number, limit: number): RunPage {
+  const ordinals: number[] = [];
+  matching.forEachDescending(matching.size - 1 - offset, limit, (ordinal) => ordinals.push(ordinal));
+  return { total: matching.size, ordinals };
+}

@@ -1,0 +1,100 @@
+/**
+ * What runs are filtered by and what changes while they live, in one byte, and ranked bitmaps of it over positions.
+ *
+ * A state packs a status, 0 to 7, and an outcome, 0 to 3. For each filter (a status, an outcome, or both) there is one bitmap, made when a
+ * position first matches it: so that every filter has its exact total and any page in O(log n), at some 1.1 bits a position and bitmap.
+ */
+import { RankedBitmap } from "../columns/ranked-bitmap.js";
+
+const STATUSES = 8;
+const OUTCOMES = 4;
+const STATES = STATUSES * OUTCOMES;
+
+/** One left out holds for every state. */
+export interface StateFilter {
+  readonly status?: number | undefined;
+  readonly outcome?: number | undefined;
+}
+
+export function packState(status: number, outcome: number): number {
+  return outcome * STATUSES + status;
+}
+
+export function statusOf(state: number): number {
+  return state % STATUSES;
+}
+
+export function outcomeOf(state: number): number {
+  return Math.floor(state / STATUSES);
+}
+
+export function isAnyState({ status, outcome }: StateFilter): boolean {
+  return status === undefined && outcome === undefined;
+}
+
+export function matchesState(state: number, { status, outcome }: StateFilter): boolean {
+  return (
+    (status === undefined || statusOf(state) === status) && (outcome === undefined || outcomeOf(state) === outcome)
+  );
+}
+
+/** By state, the places of its three bitmaps: of both, of its status, of its outcome. */
+const PLACES: readonly (readonly [number, number, number])[] = Array.from({ length: STATES }, (_, state) => [
+  state,
+  STATES + statusOf(state),
+  STATES + STATUSES + outcomeOf(state),
+]);
+
+export class StateBitmaps {
+  #bitmaps: (RankedBitmap | undefined)[] = [];
+
+  get bytesUsed(): number {
+    return this.#bitmaps.reduce((bytes, bitmap) => bytes + (bitmap?.bytesUsed ?? 0), 0);
+  }
+
+  /** The bitmap of a filter by status, outcome or both; undefined if no position ever matched it. */
+  get({ status, outcome }: StateFilter): RankedBitmap | undefined {
+    // A value outside the range would read another state's bitmap.
+    if ((status ?? 0) >= STATUSES || (outcome ?? 0) >= OUTCOMES) return undefined;
+    if (status === undefined) return this.#bitmaps[STATES + STATUSES + (outcome ?? 0)];
+    return this.#bitmaps[outcome === undefined ? STATES + status : packState(status, outcome)];
+  }
+
+  /** Takes these states, by position, in place of what it held. */
+  load(states: Uint8Array): void {
+    const bits: (Uint32Array | undefined)[] = [];
+    for (let position = 0; position < states.length; position++) {
+      for (const place of PLACES[states[position]!]!) {
+        let words = bits[place];
+        if (words === undefined) {
+          words = new Uint32Array((states.length + 31) >>> 5);
+          bits[place] = words;
+        }
+        words[position >>> 5]! |= 1 << (position & 31);
+      }
+    }
+    this.#bitmaps = Array.from(bits, (words) => words && RankedBitmap.of(words));
+  }
+
+  set(position: number, state: number): void {
+    for (const place of PLACES[state]!) this.#set(position, place);
+  }
+
+  move(position: number, from: number, to: number): void {
+    const [left, entered] = [PLACES[from]!, PLACES[to]!];
+    for (let nth = 0; nth < entered.length; nth++) {
+      if (left[nth] === entered[nth]) continue;
+      this.#bitmaps[left[nth]!]?.clear(position);
+      this.#set(position, entered[nth]!);
+    }
+  }
+
+  #set(position: number, place: number): void {
+    let bitmap = this.#bitmaps[place];
+    if (bitmap === undefined) {
+      bitmap = new RankedBitmap();
+      this.#bitmaps[place] = bitmap;
+    }
+    bitmap.set(position);
+  }
+}

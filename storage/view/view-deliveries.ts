@@ -1,0 +1,278 @@
+/**
+ * The deliveries of the view: some 75 to 90 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
+ * latest record, or, before its first attempt, in the record of the run whose event it delivers.
+ */
+
+import { formatUuidWords } from "../../core/identifiers.js";
+import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
+import { TypedColumn } from "../columns/typed-column.js";
+import { UuidTable } from "../columns/uuid-table.js";
+import type { SegmentMoves } from "../compaction/segment-moves.js";
+import type { RecordLocation } from "../log/log-batch.js";
+import { RecordLocations } from "../log/record-locations.js";
+import { deliveryPlaces, type IndexedEvents } from "../records/webhook-record.js";
+import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
+import { assertRows } from "../snapshot/snapshot-reader.js";
+
+/** What is known of a delivery without reading it. */
+export interface DeliveryRow {
+  readonly id: string;
+  readonly webhookId: string;
+  readonly status: DeliveryStatus;
+  readonly runId: string | null;
+  readonly createdAtUs: number;
+  /** Of its latest record; undefined before its first attempt. */
+  readonly location: RecordLocation | undefined;
+}
+
+const PENDING = DELIVERY_STATUSES.indexOf("pending");
+/** In place of a run's entry. */
+const NO_RUN = 0xffff_ffff;
+const LIST_CHUNK = 512;
+/** Some 20 us of them, and 40 where the processor's caches hold nothing of the columns. */
+const BEGUN_AT_ONCE = 32;
+
+/** Of one webhook: rows by creation. */
+interface DeliveryList {
+  rows: TypedColumn<Uint32Array>;
+  /** A row came behind a younger one: while a store is opened whose older records compaction has dropped, or since the clock was reset. */
+  isUnsorted: boolean;
+}
+
+export class ViewDeliveries {
+  /** Delivery id; its entry is the row in the columns. */
+  readonly #ids = new UuidTable();
+  readonly #statuses = new TypedColumn(Uint8Array);
+  readonly #createdAtUs = new TypedColumn(Float64Array);
+  /** Entry in `#runs`, or NO_RUN. */
+  readonly #runOfRow = new TypedColumn(Uint32Array);
+  /** Entry in `#webhooks`. */
+  readonly #webhookOfRow = new TypedColumn(Uint32Array);
+  readonly #locations = new RecordLocations();
+  /** Runs with deliveries; the value counts the changes of these. */
+  readonly #runs = new UuidTable();
+  readonly #webhooks = new UuidTable();
+  /** Deliveries in a pause between two attempts, by row, since the store was opened: a pause from before has ended with the process. */
+  readonly #paused = new Set<number>();
+  #hasPauses = true;
+  /** By entry in `#webhooks`. */
+  readonly #lists: DeliveryList[] = [];
+  /** Of these events of a run, by its entry in `#runs`, the deliveries from `begun` on are still to begin. */
+  #beginning: { readonly run: number; readonly events: IndexedEvents; begun: number } | undefined;
+
+  get size(): number {
+    this.beginAll();
+    return this.#ids.size;
+  }
+
+  get bytesUsed(): number {
+    let bytes = this.#ids.bytesUsed + this.#statuses.bytesUsed + this.#createdAtUs.bytesUsed + this.#runOfRow.bytesUsed;
+    bytes += this.#locations.bytesUsed + this.#runs.bytesUsed;
+    bytes += this.#webhookOfRow.bytesUsed + this.#webhooks.bytesUsed;
+    for (const { rows } of this.#lists) bytes += rows.bytesUsed;
+    return bytes;
+  }
+
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    this.beginAll();
+    const locations = this.#locations.parts();
+    await sink.write("viewDeliveryIds", this.#ids.keyParts());
+    await sink.write("viewDeliveryStatuses", this.#statuses.parts());
+    await sink.write("viewDeliveryTimes", this.#createdAtUs.parts());
+    await sink.write("viewDeliveryRuns", this.#runOfRow.parts());
+    await sink.write("viewDeliveryRunIds", this.#runs.keyParts());
+    await sink.write("viewDeliveryWebhooks", this.#webhookOfRow.parts());
+    await sink.write("viewDeliveryWebhookIds", this.#webhooks.keyParts());
+    await sink.write("viewDeliverySegmentBases", locations.segmentBases);
+    await sink.write("viewDeliverySegments", locations.segments);
+    await sink.write("viewDeliveryOffsets", locations.offsets);
+    await sink.write("viewDeliveryLengths", locations.lengths);
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const ids = await source.read("viewDeliveryIds");
+    const statuses = await source.read("viewDeliveryStatuses");
+    const times = await source.read("viewDeliveryTimes");
+    const runs = await source.read("viewDeliveryRuns");
+    const runIds = await source.read("viewDeliveryRunIds");
+    const webhooks = await source.read("viewDeliveryWebhooks");
+    const webhookIds = await source.read("viewDeliveryWebhookIds");
+    const locations = {
+      segmentBases: await source.read("viewDeliverySegmentBases"),
+      segments: await source.read("viewDeliverySegments"),
+      offsets: await source.read("viewDeliveryOffsets"),
+      lengths: await source.read("viewDeliveryLengths"),
+    };
+    const { segments, offsets, lengths } = locations;
+    assertRows("deliveries", ids.length / 4, statuses, times, runs, webhooks, segments, offsets, lengths);
+    this.#ids.load(ids, new Uint32Array(ids.length / 4));
+    this.#statuses.load(statuses);
+    this.#createdAtUs.load(times);
+    this.#runOfRow.load(runs);
+    this.#webhookOfRow.load(webhooks);
+    this.#locations.load(locations);
+    this.#runs.load(runIds, new Uint32Array(runIds.length / 4));
+    this.#webhooks.load(webhookIds, new Uint32Array(webhookIds.length / 4));
+    for (let row = 0; row < statuses.length; row++) this.#list(webhooks[row]!, row, times[row]!);
+  }
+
+  /**
+   * The deliveries that begin with these events of a run; those that are known stay as they are. Hundreds of an event would keep others
+   * waiting: `beginSome` is what begins them. Whoever asks before that is over finds all of them.
+   * @param events their bytes must hold until all have begun
+   */
+  begin(runId: string, events: IndexedEvents): void {
+    this.beginAll();
+    if (events.deliveryCount === 0) return;
+    const run = this.#runs.enter(runId);
+    this.#changed(run);
+    this.#beginning = { run, events, begun: 0 };
+  }
+
+  /** Goes on with what `begin` was told; false when nothing was left of it. */
+  beginSome(): boolean {
+    const beginning = this.#beginning;
+    if (beginning === undefined) return false;
+    const { run, events, begun } = beginning;
+    const end = Math.min(events.deliveryCount, begun + BEGUN_AT_ONCE);
+    events.forEachDelivery(
+      (bytes, idAt, webhookIdAt, timeUs) => {
+        const known = this.#ids.size;
+        if (this.#ids.enterBytes(bytes, idAt) < known) return;
+        this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
+      },
+      begun,
+      end,
+    );
+    beginning.begun = end;
+    if (end === events.deliveryCount) this.#beginning = undefined;
+    return true;
+  }
+
+  /** All that `begin` was told. */
+  beginAll(): void {
+    while (this.beginSome());
+  }
+
+  /** A delivery as it is now, whose record lies there. @param bytes of its index section, behind the origin @throws RecordDecodeError */
+  put(bytes: Uint8Array, location: RecordLocation): void {
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
+    const known = this.#ids.size;
+    const row = this.#ids.enterBytes(bytes, idAt);
+    if (row === known) this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs);
+    this.#statuses.set(row, status);
+    this.#locations.set(row, location);
+    if (run !== NO_RUN) this.#changed(run);
+    if (isPaused && this.#hasPauses) this.#paused.add(row);
+    else this.#paused.delete(row);
+  }
+
+  /** Whoever waited for the next attempts has ended: those that are left begin anew. */
+  endPauses(): void {
+    this.#paused.clear();
+  }
+
+  /** Nobody waits for attempts any more, nor for those that records still to come tell of. */
+  endPausesForGood(): void {
+    this.#hasPauses = false;
+    this.#paused.clear();
+  }
+
+  /** Its next attempt is being waited for. */
+  isPaused(id: string): boolean {
+    return this.#paused.size > 0 && this.#paused.has(this.#ids.entryOf(id));
+  }
+
+  /** Undefined for an unknown delivery. */
+  row(id: string): DeliveryRow | undefined {
+    this.beginAll();
+    const row = this.#ids.entryOf(id);
+    return row < 0 ? undefined : this.#row(row);
+  }
+
+  /** Takes over where the records of a segment lie now, one at each step. */
+  *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
+    // Deliveries that are still to begin have no record that could move.
+    for (const [at, offset] of offsets.entries()) {
+      const word = at * 4;
+      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
+      const row = this.#ids.entryOf(id);
+      if (row >= 0 && this.#locations.get(row)?.segmentBase === segmentBase) {
+        this.#locations.set(row, { segmentBase, offset, length: lengths[at]! });
+      }
+      yield;
+    }
+  }
+
+  /** How often deliveries of the run have changed: with the run's own updated_at it names the bytes of an answer. */
+  changesOf(runId: string): number {
+    return this.#runs.get(runId) ?? 0;
+  }
+
+  /** Deliveries to a webhook, newest first. @param beforeUs only those created before; null: from the newest on */
+  ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
+    this.beginAll();
+    const list = this.#lists[this.#webhooks.entryOf(webhookId)];
+    if (list === undefined) return [];
+    if (list.isUnsorted) this.#sort(list);
+    const { rows } = list;
+    let low = 0;
+    let high = rows.length;
+    while (beforeUs !== null && low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#createdAtUs.get(rows.get(middle)) < beforeUs) low = middle + 1;
+      else high = middle;
+    }
+    const page: DeliveryRow[] = [];
+    for (let at = high - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
+    return page;
+  }
+
+  #changed(run: number): void {
+    this.#runs.setValueAt(run, this.#runs.valueAt(run) + 1);
+  }
+
+  /** The columns of the id that was entered last. @param webhook its entry in `#webhooks` @param run its entry in `#runs`, or NO_RUN */
+  #added(webhook: number, run: number, createdAtUs: number): void {
+    const row = this.#statuses.length;
+    this.#statuses.push(PENDING);
+    this.#createdAtUs.push(createdAtUs);
+    this.#runOfRow.push(run);
+    this.#locations.push();
+    this.#webhookOfRow.push(webhook);
+    this.#list(webhook, row, createdAtUs);
+  }
+
+  #list(webhook: number, row: number, createdAtUs: number): void {
+    let list = this.#lists[webhook];
+    if (list === undefined) {
+      list = { rows: new TypedColumn(Uint32Array, LIST_CHUNK), isUnsorted: false };
+      this.#lists[webhook] = list;
+    }
+    const { rows } = list;
+    if (rows.length > 0 && this.#createdAtUs.get(rows.get(rows.length - 1)) > createdAtUs) list.isUnsorted = true;
+    rows.push(row);
+  }
+
+  #sort(list: DeliveryList): void {
+    const { rows } = list;
+    const sorted = Uint32Array.from({ length: rows.length }, (_, at) => rows.get(at));
+    sorted.sort((a, b) => this.#createdAtUs.get(a) - this.#createdAtUs.get(b));
+    for (const [at, row] of sorted.entries()) rows.set(at, row);
+    list.isUnsorted = false;
+  }
+
+  #row(row: number): DeliveryRow {
+    const run = this.#runOfRow.get(row);
+    return {
+      id: this.#ids.idAt(row),
+      webhookId: this.#webhooks.idAt(this.#webhookOfRow.get(row)),
+      status: DELIVERY_STATUSES[this.#statuses.get(row)]!,
+      runId: run === NO_RUN ? null : this.#runs.idAt(run),
+      createdAtUs: this.#createdAtUs.get(row),
+      location: this.#locations.get(row),
+    };
+  }
+}

@@ -1,0 +1,108 @@
+/** The programs as the interface lists them: by id, newest first, all or those of one robot. */
+import { uuidV7TimeUs } from "../../core/identifiers.js";
+import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
+import { UuidTable } from "../columns/uuid-table.js";
+import { packValues, unpackValues } from "../records/packed-values.js";
+import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
+
+type StoredProgram = [document: ProgramDocument, updatedAtUs: number];
+
+export class ViewPrograms {
+  readonly #programs = new Map<string, ProgramState>();
+  /** Every program there ever was: a deleted one's runs stay listed. */
+  readonly #everPut = new UuidTable();
+  /** Ids ascending, of all programs and by robot. */
+  readonly #ids: string[] = [];
+  readonly #idsByRobot = new Map<string, string[]>();
+
+  /** Creates or replaces. */
+  put(document: ProgramDocument, timeUs: number): void {
+    const { id } = document;
+    const replaced = this.#programs.get(id);
+    if (replaced === undefined) insertSorted(this.#ids, id);
+    else this.#removeFromRobots(replaced.document);
+    for (const robotId of new Set(document.robot_ids)) {
+      const ids = this.#idsByRobot.get(robotId);
+      if (ids === undefined) this.#idsByRobot.set(robotId, [id]);
+      else insertSorted(ids, id);
+    }
+    this.#programs.set(id, { document, createdAtUs: uuidV7TimeUs(id), updatedAtUs: timeUs, deleted: false });
+    this.#everPut.set(id, 1);
+  }
+
+  /** Writes its sections. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    const programs = [...this.#programs.values()];
+    await sink.write(
+      "viewPrograms",
+      packValues(programs.map(({ document, updatedAtUs }): StoredProgram => [document, updatedAtUs])),
+    );
+    await sink.write("viewProgramIdsEver", this.#everPut.keyParts());
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const programs = await source.read("viewPrograms");
+    const idsEver = await source.read("viewProgramIdsEver");
+    this.#everPut.load(idsEver, new Uint32Array(idsEver.length / 4).fill(1));
+    for (const value of unpackValues(programs)) this.put(...(value as StoredProgram));
+  }
+
+  delete(id: string): void {
+    const program = this.#programs.get(id);
+    if (program === undefined) return;
+    this.#programs.delete(id);
+    removeSorted(this.#ids, id);
+    this.#removeFromRobots(program.document);
+  }
+
+  /** Undefined for an unknown program and for a deleted one. */
+  get(id: string): ProgramState | undefined {
+    return this.#programs.get(id);
+  }
+
+  /** True also for a deleted one. */
+  everExisted(id: string): boolean {
+    return this.#everPut.has(id);
+  }
+
+  /** Newest first. O(log n) to find the page, O(limit) to fill it. */
+  list(
+    robotId: string | undefined,
+    offset: number,
+    limit: number,
+  ): { readonly total: number; readonly programs: ProgramState[] } {
+    const ids = robotId === undefined ? this.#ids : (this.#idsByRobot.get(robotId) ?? []);
+    const end = Math.max(0, ids.length - offset);
+    const page = ids.slice(Math.max(0, end - limit), end).reverse();
+    return { total: ids.length, programs: page.map((id) => this.#programs.get(id)!) };
+  }
+
+  #removeFromRobots(document: ProgramDocument): void {
+    for (const robotId of new Set(document.robot_ids)) {
+      const ids = this.#idsByRobot.get(robotId)!;
+      removeSorted(ids, document.id);
+      if (ids.length === 0) this.#idsByRobot.delete(robotId);
+    }
+  }
+}
+
+/** The place of `id`, or where it belongs. */
+function placeOf(ids: readonly string[], id: string): number {
+  let low = 0;
+  let high = ids.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ids[middle]! < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function insertSorted(ids: string[], id: string): void {
+  ids.splice(placeOf(ids, id), 0, id);
+}
+
+function removeSorted(ids: string[], id: string): void {
+  ids.splice(placeOf(ids, id), 1);
+}

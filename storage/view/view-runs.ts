@@ -1,0 +1,329 @@
+/**
+ * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to
+ * whom. Folded from the index sections of records alone.
+ *
+ * An ordinal is a run's place in creation order, which is id order. A consolidated record of a run whose run_created record is
+ * gone (dropped by compaction, or damaged) can come after later runs: it waits until `admitLateRuns`, which
+ * rebuilds the table once with all of them in order.
+ */
+import { formatUuidWords } from "../../core/identifiers.js";
+import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
+import { RUN_STATUSES, type RunStatus, type RunSummary } from "../../core/run/run-state.js";
+import { UuidColumn } from "../columns/uuid-column.js";
+import { UuidTable } from "../columns/uuid-table.js";
+import type { SegmentMoves } from "../compaction/segment-moves.js";
+import type { RecordLocation } from "../log/log-batch.js";
+import { RecordLocations } from "../log/record-locations.js";
+import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
+import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "../snapshot/snapshot-reader.js";
+import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
+import { outcomeOf, statusOf } from "./state-bitmaps.js";
+
+/** Filters and page of a list of runs; a filter left out holds for every run. */
+export interface RunListQuery {
+  readonly programId?: string | undefined;
+  readonly serialNumber?: string | undefined;
+  /** Any text: a status that no run can have matches none. */
+  readonly status?: string | undefined;
+  /** A status of a report, or NO_REPORT; any other text matches no run. */
+  readonly qualityStatus?: string | undefined;
+  /** Only runs updated after this, strictly; microseconds since the Unix epoch. */
+  readonly updatedSinceUs?: number | undefined;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** How the index numbers what a run's quality report says. */
+const OUTCOMES = [null, ...REPORT_STATUSES] as const;
+/** What the filter calls them: a run without a report is found too. */
+const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
+
+interface LateRun {
+  readonly summary: RunSummary;
+  readonly frameIds: readonly string[];
+  readonly location: RecordLocation;
+}
+
+export class ViewRuns {
+  #ids = new UuidColumn();
+  #index = new RunIndex();
+  #locations = new RecordLocations();
+  /** Program id → program ordinal, in order of first run, and back. */
+  readonly #programOrdinals = new UuidTable();
+  #programIds: string[] = [];
+  /** Frame id → run ordinal. */
+  readonly #runsOfFrames = new UuidTable();
+  #lateRuns = new Map<string, LateRun>();
+
+  get size(): number {
+    return this.#ids.length;
+  }
+
+  get bytesUsed(): number {
+    return [this.#ids, this.#index, this.#locations, this.#programOrdinals, this.#runsOfFrames].reduce(
+      (bytes, part) => bytes + part.bytesUsed,
+      0,
+    );
+  }
+
+  /** Adds a new run; false if it is not above the last one, which takes a damaged log. */
+  create(summary: RunSummary): boolean {
+    if (!this.#isNext(summary.id)) return false;
+    this.#add(summary);
+    return true;
+  }
+
+  update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
+    this.#index.update(ordinal, {
+      status: RUN_STATUSES.indexOf(status),
+      outcome: OUTCOMES.indexOf(qualityStatus),
+      timeUs,
+    });
+  }
+
+  /** What the fold has found of a run that has not ended. */
+  judge(ordinal: number, qualityStatus: ReportStatus | null): void {
+    this.#index.changeState(ordinal, { outcome: OUTCOMES.indexOf(qualityStatus) });
+  }
+
+  addFrame(ordinal: number, frameId: string): void {
+    this.#runsOfFrames.set(frameId, ordinal);
+  }
+
+  /**
+   * Takes a consolidated record: of a run that was active, of one known only by it, or in place of an earlier one.
+   * @returns the run's ordinal; -1 for one that has none yet (`admitLateRuns`)
+   */
+  end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): number {
+    let ordinal = this.#ids.indexOf(summary.id);
+    if (ordinal < 0) {
+      if (!this.#isNext(summary.id)) {
+        this.#lateRuns.set(summary.id, { summary, frameIds, location });
+        return -1;
+      }
+      ordinal = this.#add(summary);
+    }
+    this.update(ordinal, summary.status, summary.qualityStatus, summary.updatedAtUs);
+    this.#locations.set(ordinal, location);
+    for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+    return ordinal;
+  }
+
+  /** Gives runs that came late their place; ordinals change if there are any. O(runs), once when a store has been read. */
+  admitLateRuns(): void {
+    if (this.#lateRuns.size === 0) return;
+    const late = [...this.#lateRuns.values()].sort((a, b) => (a.summary.id < b.summary.id ? 1 : -1));
+    this.#lateRuns = new Map();
+    const [ids, index, locations] = [this.#ids, this.#index, this.#locations];
+    this.#ids = new UuidColumn();
+    this.#index = new RunIndex();
+    this.#locations = new RecordLocations();
+    const moved = new Uint32Array(ids.length);
+    // Each is below the run that was the last one when it came, so that none is left over.
+    const admitted: [ordinal: number, run: LateRun][] = [];
+    const admitBelow = (id: string): void => {
+      for (let next = late.at(-1); next !== undefined && next.summary.id < id; next = late.at(-1)) {
+        late.pop();
+        admitted.push([this.#add(next.summary), next]);
+      }
+    };
+    for (let old = 0; old < moved.length; old++) {
+      const id = ids.at(old);
+      admitBelow(id);
+      this.#ids.push(id);
+      moved[old] = this.#index.addRun(index.entry(old));
+      this.#locations.push();
+      const location = locations.get(old);
+      if (location !== undefined) this.#locations.set(moved[old]!, location);
+    }
+    this.#runsOfFrames.mapValues((ordinal) => moved[ordinal]!);
+    for (const [ordinal, { frameIds, location }] of admitted) {
+      this.#locations.set(ordinal, location);
+      for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+    }
+  }
+
+  /** Writes its sections. Nothing may come late any more: see `admitLateRuns`. */
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    if (this.#lateRuns.size > 0) throw new Error("runs that came late have no place yet");
+    const index = this.#index.parts();
+    const locations = this.#locations.parts();
+    await sink.write("viewRunIds", this.#ids.parts());
+    await sink.write("viewRunPrograms", index.programs);
+    await sink.write("viewRunSerials", index.serials);
+    await sink.write("viewRunStates", index.states);
+    await sink.write("viewRunTimes", index.timesUs);
+    await sink.write("viewSerialBytes", index.serialBytes);
+    await sink.write("viewSerialEnds", index.serialEnds);
+    await sink.write("viewSegmentBases", locations.segmentBases);
+    await sink.write("viewRecordSegments", locations.segments);
+    await sink.write("viewRecordOffsets", locations.offsets);
+    await sink.write("viewRecordLengths", locations.lengths);
+    await sink.write("viewFrameIds", this.#runsOfFrames.keyParts());
+    await sink.write("viewFrameRuns", this.#runsOfFrames.valueParts());
+    await sink.write("viewRunProgramIds", this.#programOrdinals.keyParts());
+  }
+
+  /** Takes what `writeSnapshot` wrote, in place of what it held. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    const ids = await source.read("viewRunIds");
+    const columns = {
+      programs: await source.read("viewRunPrograms"),
+      serials: await source.read("viewRunSerials"),
+      states: await source.read("viewRunStates"),
+      timesUs: await source.read("viewRunTimes"),
+      serialBytes: await source.read("viewSerialBytes"),
+      serialEnds: await source.read("viewSerialEnds"),
+    };
+    const locations = {
+      segmentBases: await source.read("viewSegmentBases"),
+      segments: await source.read("viewRecordSegments"),
+      offsets: await source.read("viewRecordOffsets"),
+      lengths: await source.read("viewRecordLengths"),
+    };
+    const frameIds = await source.read("viewFrameIds");
+    const runsOfFrames = await source.read("viewFrameRuns");
+    const programIds = await source.read("viewRunProgramIds");
+    const { programs, serials, states, timesUs } = columns;
+    const { segments, offsets, lengths } = locations;
+    assertRows("runs", ids.length / 4, programs, serials, states, timesUs, segments, offsets, lengths);
+    assertRows("frames", frameIds.length / 4, runsOfFrames);
+    // Rows are built from these: a wrong one would be looked for in places that there are not.
+    assertAscendingIds("runs", ids);
+    assertTimes("runs", timesUs);
+    assertPlaces("programs", programIds.length / 4, programs);
+    assertPlaces("serial numbers", columns.serialEnds.length, serials, NO_SERIAL);
+    assertPlaces("statuses", RUN_STATUSES.length, states.map(statusOf));
+    assertPlaces("outcomes", OUTCOMES.length, states.map(outcomeOf));
+    assertPlaces("segments", Math.max(1, locations.segmentBases.length), segments);
+    assertPlaces("runs", ids.length / 4, runsOfFrames);
+    assertEnds("serial numbers", columns.serialEnds, columns.serialBytes);
+    this.#ids.load(ids);
+    this.#index.load(columns);
+    this.#locations.load(locations);
+    this.#runsOfFrames.load(frameIds, runsOfFrames);
+    const programCount = programIds.length / 4;
+    this.#programOrdinals.load(
+      programIds,
+      Uint32Array.from({ length: programCount }, (_, ordinal) => ordinal),
+    );
+    this.#programIds = Array.from({ length: programCount }, (_, ordinal) => this.#programOrdinals.idAt(ordinal));
+  }
+
+  id(ordinal: number): string {
+    return this.#ids.at(ordinal);
+  }
+
+  /** -1 for an unknown run. */
+  ordinal(id: string): number {
+    return this.#ids.indexOf(id);
+  }
+
+  status(ordinal: number): RunStatus {
+    return RUN_STATUSES[this.#index.status(ordinal)]!;
+  }
+
+  qualityStatus(ordinal: number): ReportStatus | null {
+    return OUTCOMES[this.#index.outcome(ordinal)]!;
+  }
+
+  /** What the index knows beside status and outcome. */
+  entry(ordinal: number): { programId: string; serialNumber: string | null; timeUs: number } {
+    const { programOrdinal, serialNumber, timeUs } = this.#index.entry(ordinal);
+    return { programId: this.#programIds[programOrdinal]!, serialNumber, timeUs };
+  }
+
+  updatedAtUs(ordinal: number): number {
+    return this.#index.timeUs(ordinal);
+  }
+
+  /** Where the consolidated record lies; undefined while the run has not ended. */
+  location(ordinal: number): RecordLocation | undefined {
+    return this.#locations.get(ordinal);
+  }
+
+  /** As `location`, by the run's id; undefined also for an unknown run. */
+  locationOf(id: string): RecordLocation | undefined {
+    const ordinal = this.#ids.indexOf(id);
+    return ordinal < 0 ? this.#lateRuns.get(id)?.location : this.#locations.get(ordinal);
+  }
+
+  /** Takes over where the records of a segment lie now, one at each step. */
+  *stepThroughMoves({ segmentBase, runs: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
+    for (const [at, offset] of offsets.entries()) {
+      const word = at * 4;
+      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
+      if (this.locationOf(id)?.segmentBase === segmentBase)
+        this.#move(id, { segmentBase, offset, length: lengths[at]! });
+      yield;
+    }
+  }
+
+  #move(id: string, location: RecordLocation): void {
+    const ordinal = this.#ids.indexOf(id);
+    const late = this.#lateRuns.get(id);
+    if (ordinal >= 0) this.#locations.set(ordinal, location);
+    else if (late !== undefined) this.#lateRuns.set(id, { ...late, location });
+  }
+
+  /** Undefined for an unknown frame. */
+  runOfFrame(frameId: string): number | undefined {
+    return this.#runsOfFrames.get(frameId);
+  }
+
+  /** Runs of any status. */
+  programRunCount(programId: string): number {
+    const programOrdinal = this.#programOrdinals.get(programId);
+    return programOrdinal === undefined ? 0 : this.#index.programRunCount(programOrdinal);
+  }
+
+  /** The newest run that is running or finalizing. */
+  newestActive(): number | undefined {
+    const running = this.#index.newestOfStatus(RUN_STATUSES.indexOf("running"));
+    const finalizing = this.#index.newestOfStatus(RUN_STATUSES.indexOf("finalizing"));
+    if (running === undefined || finalizing === undefined) return running ?? finalizing;
+    return Math.max(running, finalizing);
+  }
+
+  /** Newest first. */
+  query(query: RunListQuery): RunPage {
+    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, offset, limit } = query;
+    const programOrdinal = programId === undefined ? undefined : this.#programOrdinals.get(programId);
+    const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
+    const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
+    if (statusCode === -1 || outcome === -1 || (programId !== undefined && programOrdinal === undefined)) {
+      return { total: 0, ordinals: [] };
+    }
+    return this.#index.query({
+      ...(programOrdinal !== undefined && { programOrdinal }),
+      ...(serialNumber !== undefined && { serialNumber }),
+      status: statusCode,
+      outcome,
+      ...(updatedSinceUs !== undefined && { updatedSinceUs }),
+      offset,
+      limit,
+    });
+  }
+
+  #isNext(id: string): boolean {
+    return this.#ids.length === 0 || id > this.#ids.at(this.#ids.length - 1);
+  }
+
+  #add(summary: RunSummary): number {
+    let programOrdinal = this.#programOrdinals.get(summary.programId);
+    if (programOrdinal === undefined) {
+      programOrdinal = this.#programOrdinals.size;
+      this.#programOrdinals.set(summary.programId, programOrdinal);
+      this.#programIds.push(summary.programId);
+    }
+    this.#ids.push(summary.id);
+    this.#locations.push();
+    return this.#index.addRun({
+      programOrdinal,
+      serialNumber: summary.serialNumber,
+      status: RUN_STATUSES.indexOf(summary.status),
+      outcome: OUTCOMES.indexOf(summary.qualityStatus),
+      timeUs: summary.updatedAtUs,
+    });
+  }
+}

@@ -1,0 +1,57 @@
+import type { Webhook } from "../../core/webhook/webhook.js";
+import { packValues, unpackValues } from "../records/packed-values.js";
+import type { WebhookIndex } from "../records/webhook-record.js";
+import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
+
+/** The webhooks of the view; of a deleted one id and name stay, for the deliveries that were made to it. No secret comes here. */
+export class ViewWebhooks {
+  readonly #webhooks = new Map<string, Webhook>();
+  readonly #deletedNames = new Map<string, string>();
+
+  /** Counts the changes of names. */
+  #renames = 0;
+
+  get renames(): number {
+    return this.#renames;
+  }
+
+  apply({ webhook, deleted }: WebhookIndex): void {
+    if (webhook !== undefined) {
+      if (this.name(webhook.id) !== webhook.name) this.#renames++;
+      this.#webhooks.set(webhook.id, webhook);
+    } else {
+      this.#webhooks.delete(deleted.id);
+      this.#deletedNames.set(deleted.id, deleted.name);
+    }
+  }
+
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    const deleted = [...this.#deletedNames].map(([id, name]): WebhookIndex => ({ deleted: { id, name } }));
+    const kept = [...this.#webhooks.values()].map((webhook): WebhookIndex => ({ webhook }));
+    await sink.write("viewWebhooks", packValues([...kept, ...deleted]));
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    for (const shown of unpackValues(await source.read("viewWebhooks"))) this.apply(shown as WebhookIndex);
+  }
+
+  /** Undefined when unknown or deleted. */
+  get(id: string): Webhook | undefined {
+    return this.#webhooks.get(id);
+  }
+
+  everExisted(id: string): boolean {
+    return this.#webhooks.has(id) || this.#deletedNames.has(id);
+  }
+
+  /** Also of a deleted one; empty for one that the log has lost. */
+  name(id: string): string {
+    return this.#webhooks.get(id)?.name ?? this.#deletedNames.get(id) ?? "";
+  }
+
+  /** Oldest first. */
+  list(): Webhook[] {
+    return [...this.#webhooks.values()].sort((a, b) => a.createdAtUs - b.createdAtUs);
+  }
+}

@@ -1,0 +1,282 @@
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { capturePath } from "../../../storage/captures/capture-path.js";
+import {
+  digest,
+  PROCESSED_FORMATS as FORMATS,
+  PROCESSED_BYTES,
+  REPORT,
+  runWithCaptures,
+} from "../../helpers/captures/kept-captures.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import type { components } from "../../helpers/http/interface-types.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { listOf } from "../../helpers/list-of.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 20261120);
+/** More than what sockets hold between the service and a client that does not read. */
+const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
+
+type Run = components["schemas"]["ProgramRunResponse"];
+
+async function until<T>(look: () => Promise<T>, condition: (value: T) => boolean): Promise<T> {
+  for (;;) {
+    const value = await look();
+    if (condition(value)) return value;
+  }
+}
+
+/** A download that begins and then is not read. */
+function begin(port: number, path: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    get({ port, path, agent: false }, resolve).on("error", reject);
+  });
+}
+
+async function bytesOf(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** What a descriptor is open on; empty for one that is closed meanwhile. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
+
+function captureFiles(dataDirectory: string): string[] {
+  const months = readdirSync(join(dataDirectory, "captures"), { withFileTypes: true });
+  return months.flatMap(({ name }) =>
+    readdirSync(join(dataDirectory, "captures", name)).filter((file) => file.endsWith(".cap")),
+  );
+}
+
+t.test(
+  "retention as a client sees it: 410 and 404, what stays, the sync, a download under way, a restart",
+  async (t) => {
+    let service = await ServiceProcess.start({
+      args: ["serve", "--retain-bytes", String(BIG.length + 2 * PROCESSED_BYTES)],
+    });
+    t.teardown(() => service.dispose());
+    let client = new ContractClient(t, service.port);
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const first = await runWithCaptures(producer, 1);
+    const put = { type: "file.put", run_id: first.id, name: "big.png", content_type: "image/png" };
+    await producer.accept(put, BIG);
+    await producer.accept({ type: "run.finish", id: first.id });
+    const runPath = `/runs/${first.id}`;
+    const firstRun = { path: { run_id: first.id } };
+    const before = await client.until("/runs/{run_id}", ({ status }) => status === "completed", firstRun);
+    t.same(
+      before.files?.map(({ name, deleted_at }) => [name, deleted_at]).sort(),
+      [...FORMATS.map((format) => `frame-${first.frameId}.${format}`), "big.png", "marked.png", "report.pdf"]
+        .map((name) => [name, null])
+        .sort(),
+    );
+    const download = await begin(service.port, `${runPath}/files/big.png`);
+    t.equal(download.statusCode, 200);
+
+    const second = await runWithCaptures(producer, 2);
+    await producer.accept({ type: "run.finish", id: second.id });
+    const third = await runWithCaptures(producer, 3);
+    await producer.accept({ type: "run.finish", id: third.id });
+    const isRemoved = ({ files }: Run) => files?.some(({ deleted_at }) => deleted_at !== null) === true;
+    const after = await client.until("/runs/{run_id}", isRemoved, firstRun);
+
+    const look = async () => {
+      t.same(
+        after.files?.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
+        before.files?.map(({ name }) => [name, name !== "report.pdf"]),
+      );
+      t.same(await client.get("/runs/{run_id}/files", firstRun), after.files, "the manifest keeps every entry");
+      t.same(
+        { ...after, files: null, updated_at: null },
+        { ...before, files: null, updated_at: null },
+        "all else stays",
+      );
+      const made = FORMATS.map((format) => `frame-${first.frameId}.${format}`);
+      for (const name of [...made, "marked.png", "big.png"]) {
+        t.match(await client.rawRefusal(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
+      }
+      t.same((await client.raw("GET", `${runPath}/files/report.pdf`)).body, REPORT);
+      for (const format of FORMATS) {
+        await client.rawRefusal(`/sensor/frames/${first.frameId}/file.${format}`, 404, "format_not_available");
+      }
+      const listed = await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: first.frameId } });
+      t.strictSame([listed.available_formats, listed.files], [[], {}]);
+      t.match(await client.get("/sensor/frames/{frame_id}", { path: { frame_id: first.frameId } }), {
+        id: first.frameId,
+      });
+      const sync = await client.get("/runs", { query: { updated_since: before.updated_at } });
+      t.match(
+        sync.runs.find(({ id }) => id === first.id),
+        { updated_at: after.updated_at, status: "completed" },
+        "a sync sees the change",
+      );
+      t.equal(
+        (await client.raw("GET", `/runs/${second.id}/files/marked.png`)).status,
+        200,
+        "what is younger is all there",
+      );
+      t.equal((await client.raw("GET", `/sensor/frames/${third.frameId}/file.npy`)).status, 200);
+      await client.get("/health");
+    };
+    await look();
+    await until(
+      async () => existsSync(join(service.dataDirectory, "captures", capturePath(first.id, "capture"))),
+      (there) => !there,
+    );
+    const metrics = await until(
+      async () => (await client.raw("GET", "/metrics")).body.toString(),
+      (text) => /^inspection_retention_runs_total 1$/m.test(text),
+    );
+    // One file of the run is left, that of its report.
+    t.match(metrics, /^inspection_retention_files_total 1$/m);
+    const freed = Number(/^inspection_retention_bytes_total (\d+)$/m.exec(metrics)?.[1]);
+    t.ok(freed > BIG.length && freed < 2 * BIG.length, `${freed} bytes freed`);
+    t.equal(digest(await bytesOf(download)), digest(BIG), "a download under way has its bytes to the last");
+    if (existsSync("/proc/self/fd")) {
+      const folder = `/proc/${service.pid}/fd`;
+      const links = async () => readdirSync(folder).map((fd) => linkOf(join(folder, fd)));
+      const open = await until(
+        links,
+        (paths) => !paths.some((path) => path.includes(first.id) && path.includes(".cap")),
+      );
+      t.ok(open.length > 0, "and then nothing holds the space any more");
+    }
+    t.match((await client.get("/health")) as object, { status: /healthy|degraded/ });
+
+    await service.end("SIGKILL");
+    service = await ServiceProcess.start({ dataDirectory: service.dataDirectory });
+    client = new ContractClient(t, service.port);
+    await look();
+    t.match(await service.end(), { code: 0 });
+    t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: / 0 damages\nok\n$/ });
+    rmSync(service.dataDirectory, { recursive: true, force: true });
+  },
+);
+
+t.test("the log says what was removed; bytes that are missing without a tombstone are an error, not 410", async (t) => {
+  let service = await ServiceProcess.start({ environment: { INSPECTION_RETAIN_BYTES: String(PROCESSED_BYTES) } });
+  t.teardown(() => service.dispose());
+  const folder = service.dataDirectory;
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const first = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: first.id });
+  const second = await runWithCaptures(producer, 2);
+  await producer.accept({ type: "run.finish", id: second.id });
+  await until(
+    async () => captureFiles(folder).length,
+    (count) => count === 1,
+  );
+  const ended = await service.end();
+  const lines = ended.stderr.split("\n").filter((line) => line.includes("retention removed captures"));
+  t.match(
+    lines.map((line) => JSON.parse(line)),
+    listOf({ level: 30, runs: 1, bytes: Number, kept_runs: 1 }),
+  );
+  const path = join(folder, "captures", capturePath(second.id, "capture"));
+  const [{ kept_bytes }] = lines.map((line) => JSON.parse(line)) as [{ kept_bytes: number }];
+  t.equal(statSync(path).size, kept_bytes, "what is counted is what is on the disk, with what was made of captures");
+  rmSync(path);
+  service = await ServiceProcess.start({ dataDirectory: folder });
+  const client = new ContractClient(t, service.port);
+  await client.rawRefusal(`/runs/${second.id}/files/marked.png`, 500, "internal_error");
+  await client.refusal("get", "/sensor/frames/{frame_id}/file.npy", 500, "internal_error", {
+    path: { frame_id: second.frameId },
+  });
+  await client.rawRefusal(`/runs/${first.id}/files/marked.png`, 410, "file_removed");
+  await service.end();
+  t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
+});
+
+t.test("a file that cannot be unlinked: /health says what and since when, the others go, and it heals", async (t) => {
+  let service = await ServiceProcess.start();
+  const folder = service.dataDirectory;
+  t.teardown(() => service.dispose());
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const runs = [];
+  for (const n of [1, 2, 3]) {
+    const run = await runWithCaptures(producer, n);
+    await producer.accept({ type: "run.cancel", id: run.id });
+    runs.push(run.id);
+  }
+  await service.end();
+  // A folder takes no unlink, whoever asks.
+  const stuck = capturePath(runs[0] as string, "capture");
+  rmSync(join(folder, "captures", stuck));
+  mkdirSync(join(folder, "captures", stuck));
+  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+  const health = async () => JSON.stringify(await new ContractClient(t, service.port).get("/health"));
+  const row = await until(health, (text) => text.includes("cannot be unlinked"));
+  t.match(row, new RegExp(`since \\d{4}-[^ ]+Z: a removed capture cannot be unlinked \\(unlink captures/${stuck}: E`));
+  t.match(row, /"status":"degraded"/);
+  await until(
+    async () => captureFiles(folder).length,
+    (count) => count === 1,
+  );
+  const metrics = (await new ContractClient(t, service.port).raw("GET", "/metrics")).body.toString();
+  t.match(metrics, /inspection_retention_files_total(\{[^}]*\})? 2\n/);
+  await service.end();
+  rmdirSync(join(folder, "captures", stuck));
+  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+  t.notMatch(await until(health, (text) => text.includes("producers connected")), /unlinked/);
+  await service.end();
+});
+
+t.test(
+  "kill -9 while retention works: check finds no byte gone without its tombstone, and the next start goes on",
+  async (t) => {
+    t.comment(`TEST_SEED=${SEED}`);
+    const random = createRandom(SEED);
+    let service = await ServiceProcess.start();
+    const folder = service.dataDirectory;
+    t.teardown(() => service.dispose());
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const count = 100;
+    for (let n = 0; n < count; n++) {
+      const run = await runWithCaptures(producer, n);
+      await producer.accept({ type: "run.cancel", id: run.id });
+    }
+    await service.end();
+    let kills = 0;
+    let left = 0;
+    while (captureFiles(folder).length > 0 && kills < 5) {
+      const there = captureFiles(folder).length;
+      const below = there - random.integer(0, 30);
+      const starting = ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+      service = await starting;
+      await until(
+        () => new Promise<number>((resolve) => setImmediate(() => resolve(captureFiles(folder).length))),
+        (files) => files <= Math.max(0, below),
+      );
+      await service.end("SIGKILL");
+      kills++;
+      const check = await runCommand(["check", "--data", folder]);
+      t.equal(check.code, 0, check.stdout.slice(-500));
+      left += check.stdout.match(/capture_left/g)?.length ?? 0;
+    }
+    service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+    const client = new ContractClient(t, service.port);
+    await until(
+      async () => captureFiles(folder).length,
+      (files) => files === 0,
+    );
+    const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
+    t.equal(list.total, count, "every record stays");
+    await service.end();
+    t.match(await runCommand(["check", "--data", folder]), { code: 0, stdout: / 0 findings, 0 damages\nok\n$/ });
+    t.comment(`${kills} kills, ${left} files left behind and taken up`);
+  },
+);

@@ -1,0 +1,251 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import t from "tap";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-certificate.js";
+import { listOf } from "../../helpers/list-of.js";
+import { type Ended, type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start(options);
+  t.teardown(() => service.dispose());
+  return service;
+}
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+t.test(
+  "--help lists every option with its variable and default; --version is the release that is served",
+  async (t) => {
+    const help = await runCommand(["--help"]);
+    t.equal(help.code, 0);
+    for (const command of ["serve", "demo", "check", "inspect", "keys"])
+      t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
+    const serve = await runCommand(["serve", "--help"]);
+    t.equal(serve.code, 0);
+    for (const option of [
+      "data",
+      "host",
+      "port",
+      "open",
+      "api-keys",
+      "cors-origin",
+      "tls-cert",
+      "tls-key",
+      "base-url",
+      "front",
+      "durability",
+      "finalize-timeout",
+      "orphan-timeout",
+      "cell-socket",
+      "cell-listen",
+      "cell-token-file",
+      "log-level",
+      "log-format",
+      "config",
+    ]) {
+      t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
+      t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
+    }
+    const version = await runCommand(["--version"]);
+    const service = await start(t);
+    t.strictSame(await new ContractClient(t, service.port).get("/system/version"), {
+      "service-version": version.stdout.trim(),
+    });
+  },
+);
+
+t.test("wrong use ends with 1 and one line that says what is wrong", async (t) => {
+  const folder = temporaryFolder(t);
+  const token = join(folder, "token");
+  writeFileSync(token, "two words\n");
+  const zeros = join(folder, "zeros");
+  writeFileSync(zeros, Buffer.from("secret\0\0\0\0"));
+  const notJson = join(folder, "not-json.json");
+  writeFileSync(notJson, "{");
+  const misspelt = join(folder, "misspelt.json");
+  writeFileSync(misspelt, '{"prot": 1}');
+  const data = ["--data", join(folder, "data"), "--port", "0"];
+  const cases: [args: string[], stderr: RegExp, environment?: Record<string, string>][] = [
+    [["serve", ...data, "--host", "0.0.0.0"], /--host 0\.0\.0\.0 can be reached.*--open/],
+    [["serve", ...data, "--host", "::"], /--open/],
+    [["serve", ...data, "--host", "127.0.0.1.example.com"], /--open/],
+    [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
+    [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of auto, uws, node/],
+    [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key belong together/],
+    [["serve", ...data, "--api-keys", join(folder, "absent.json")], /--api-keys: .*ENOENT/],
+    [["serve", ...data, "--api-keys", notJson], /--api-keys: .*not-json\.json is not JSON/],
+    [["serve", ...data, "--cors-origin", "https://a/b"], /--cors-origin/],
+    [["keys", "add"], /--file is needed/],
+    [["keys", "list", "--file", join(folder, "absent.json")], /--file: .*ENOENT/],
+    [["keys", "remove", "--file", notJson, "--id", "0123456789ab"], /is not JSON/],
+    [["serve", ...data, "extra"], /too many arguments/],
+    [["nonsense"], /unknown command 'nonsense'/],
+    [["serve", "--data", "x"], /INSPECTION_PORT: "tcp:\/" is not allowed/, { INSPECTION_PORT: "tcp:/" }],
+    [["serve", ...data], /INSPECTION_DURABILITY: "half"/, { INSPECTION_DURABILITY: "half" }],
+    [["serve", ...data, "--config", join(folder, "absent.json")], /--config: .*ENOENT/],
+    [["serve", ...data, "--config", notJson], /is not JSON/],
+    [["serve", ...data, "--config", misspelt], /"prot": no option/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0"], /--cell-listen needs --cell-token-file/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", token], /must hold one word/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", zeros], /must hold one word/],
+    [["check", "--data", join(folder, "absent")], /holds no store/],
+    [["inspect", "--data", join(folder, "absent")], /holds no store/],
+    [["inspect", "--from", "-1"], /--from/],
+    [["check", "--data", notJson], /ENOTDIR/],
+  ];
+  // Side by side: each is the start of a process and little else.
+  const runs = cases.map(([args, , environment]) => runCommand(args, environment));
+  for (const [at, [args, stderr]] of cases.entries()) {
+    const ended = (await runs[at]) as Ended;
+    t.equal(ended.code, 1, args.join(" "));
+    t.match(ended.stderr, stderr);
+    t.notMatch(ended.stderr, /^\s+at /m, "no stack");
+    t.equal(ended.stdout, "");
+  }
+  t.strictSame(
+    readdirSync(folder).sort(),
+    ["misspelt.json", "not-json.json", "token", "zeros"],
+    "nothing was made before the options were right",
+  );
+});
+
+t.test("keys are made, listed and removed, and a service beyond loopback asks for them", async (t) => {
+  const file = join(temporaryFolder(t), "keys.json");
+  const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();
+  const manage = (await runCommand(["keys", "add", "--file", file, "--scope", "manage"])).stdout.trim();
+  t.equal(statSync(file).mode & 0o777, 0o600, "for its owner only");
+  const listed = await runCommand(["keys", "list", "--file", file]);
+  t.match(listed.stdout, /^[0-9a-f]{12} read \S+\n[0-9a-f]{12} manage \S+\n$/);
+  t.notMatch(listed.stdout, key.slice(17));
+  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--api-keys", file, "--log-level", "trace"] });
+  const status = async (path: string, authorization = "") =>
+    (await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`))?.status;
+  t.equal(await status("/livez"), 200);
+  t.equal(await status("/runs"), 401);
+  t.equal(await status("/runs", `Authorization: Bearer ${key}\r\n`), 200);
+  const id = listed.stdout.slice(0, 12);
+  t.equal((await runCommand(["keys", "remove", "--file", file, "--id", id])).code, 0);
+  // The service looks at the file every few seconds.
+  while ((await status("/runs", `Authorization: Bearer ${key}\r\n`)) === 200) await setTimeout(100);
+  t.equal(await status("/runs", `Authorization: Bearer ${manage}\r\n`), 200);
+  const { stderr, code } = await service.end();
+  t.equal(code, 0);
+  for (const secret of [key, manage]) t.notOk(stderr.includes(secret.slice(17)), "no key in the log");
+});
+
+t.test("on node:http it serves without the native binary, and over TLS", async (t) => {
+  const folder = temporaryFolder(t);
+  const [certPath, keyPath] = ["cert.pem", "key.pem"].map((name) => join(folder, name)) as [string, string];
+  writeFileSync(certPath, TEST_CERTIFICATE);
+  writeFileSync(keyPath, TEST_PRIVATE_KEY);
+  const environment = { UWS_USE_FALLBACK: "1" };
+  const args = ["serve", "--front", "node", "--tls-cert", certPath, "--tls-key", keyPath];
+  const service = await start(t, { args, environment });
+  t.match(service.stdout, /^listening on https:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
+  const connection = await RawConnection.open(service.port, TEST_CERTIFICATE);
+  connection.send("GET /system/version HTTP/1.1\r\nHost: x\r\n\r\n");
+  t.equal((await connection.response())?.status, 200);
+  t.equal((await service.end()).code, 0);
+});
+
+t.test("it says where it listens in one line on stdout, and logs JSON lines to stderr", async (t) => {
+  const service = await start(t, { args: ["serve", "--log-level", "debug"] });
+  t.match(service.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
+  const response = await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const { stdout, stderr } = await service.end();
+  t.equal(stdout.trim().split("\n").length, 1);
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const request = lines.find((line) => line.msg === "request");
+  t.match(request, {
+    trace_id: response?.headers["x-trace-id"] as string,
+    method: "GET",
+    path: "/runs",
+    query: "limit=1",
+    status: 200,
+  });
+});
+
+t.test("at the default level an answer that is an error has its line, one that is not has none", async (t) => {
+  const service = await start(t, { args: ["serve"] });
+  await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const refused = await rawRequest(service.port, "GET /runs?limit=0 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const { stderr } = await service.end();
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter((line) => line.msg === "request");
+  t.match(
+    lines,
+    listOf({ trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 }),
+  );
+  t.equal(lines.length, 1);
+});
+
+t.test("options come from the environment and the file too", async (t) => {
+  const folder = temporaryFolder(t);
+  const config = join(folder, "config.json");
+  writeFileSync(config, JSON.stringify({ "base-url": "https://results.factory/cell-1/", host: "127.0.0.2" }));
+  const service = await start(t, { environment: { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" } });
+  t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
+  t.equal((await rawRequest(service.port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200);
+});
+
+t.test("variables of others that begin as ours do stop nothing, and are named in one line", async (t) => {
+  // As Kubernetes sets them for services called "inspection" and "inspection-console".
+  const links = Object.fromEntries(
+    ["INSPECTION", "INSPECTION_CONSOLE"].flatMap((service) => [
+      [`${service}_SERVICE_HOST`, "10.96.0.7"],
+      [`${service}_SERVICE_PORT`, "80"],
+      [`${service}_PORT_80_TCP`, "tcp://10.96.0.7:80"],
+      [`${service}_PORT_80_TCP_ADDR`, "10.96.0.7"],
+      [`${service}_PORT`, "tcp://10.96.0.7:80"],
+    ]),
+  );
+  const environment = { ...links, INSPECTION_PROT: "9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+  const service = await start(t, { environment });
+  const { code, stderr } = await service.end();
+  t.equal(code, 0);
+  const warnings = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .filter(({ level }) => level === 40);
+  const unknown =
+    /^ignored, since no option has such a name: INSPECTION_CONSOLE_PORT, .*INSPECTION_PROT, INSPECTION_SERVICE_HOST/;
+  t.match(warnings, listOf({ msg: unknown }, { msg: /^NODE_TLS_REJECT_UNAUTHORIZED=0: / }));
+  const listed = await runCommand(["inspect", "--data", service.dataDirectory], { "INSPECTION_\u001b[2J": "x" });
+  t.equal(listed.code, 0);
+  t.match(listed.stderr, /^inspection-service: ignored, .*: INSPECTION_\\u001b\[2J \(--help lists all\)\n$/);
+});
+
+t.test("--open serves on every address", async (t) => {
+  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open"] });
+  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+ \(front: .+\)\n$/);
+  await new ContractClient(t, service.port).get("/livez");
+});
+
+t.test("an IPv6 loopback", async (t) => {
+  let service: ServiceProcess;
+  try {
+    service = await start(t, { args: ["serve", "--host", "::1"] });
+  } catch (error) {
+    // A machine without IPv6 says that it cannot listen; that message is the contract then.
+    t.match((error as Error).message, /cannot listen on ::1/);
+    return;
+  }
+  t.match(service.stdout, /^listening on http:\/\/\[::1\]:\d+ \(front: .+\)\n$/);
+});

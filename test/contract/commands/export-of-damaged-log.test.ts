@@ -1,0 +1,337 @@
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
+import { segmentName } from "../../../storage/log/segment.js";
+import {
+  PROCESSED_FORMATS as FORMATS,
+  type KeptRun,
+  REPORT,
+  runWithCaptures,
+} from "../../helpers/captures/kept-captures.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { listOf } from "../../helpers/list-of.js";
+import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
+
+const SNAPSHOT_SCRIPT = new URL("../../helpers/snapshot/snapshot-service.js", import.meta.url).pathname;
+
+/** A record as `inspect` prints it; of a run delta the kind of its first change. */
+interface Inspected {
+  sequence: number;
+  type: string;
+  segment: number;
+  offset: number;
+  length: number;
+  content: { changes?: { kind: string; entry?: { eventType: string } }[]; delivery?: { runId: string } } | null;
+}
+
+async function recordsOf(data: string): Promise<Inspected[]> {
+  const { stdout } = await runCommand(["inspect", "--data", data]);
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Inspected);
+}
+
+const isOf = (id: string) => (record: Inspected) => JSON.stringify(record.content).includes(id);
+const kindOf = ({ content }: Inspected): string | undefined => content?.changes?.[0]?.kind;
+
+function wanted<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("no such record");
+  return value;
+}
+
+/** Connects to the service; a run is started then, of which no more has come. */
+async function startRun(service: ServiceProcess): Promise<{ id: string; producer: RawProducer }> {
+  const id = nextId();
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  await producer.accept(programPut());
+  await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+  await producer.accept({ type: "run.start", id });
+  return { id, producer };
+}
+
+interface Exported extends Ended {
+  to: string;
+  names: string[];
+  // biome-ignore lint/suspicious/noExplicitAny: answers of the interface, which other tests hold against it
+  json(name: string): any;
+}
+
+/** Exports the run, with one byte of that record's body flipped meanwhile. */
+async function exportWithout(data: string, runId: string, record: Inspected | null): Promise<Exported> {
+  const to = join(data, "out");
+  rmSync(to, { recursive: true, force: true });
+  const path = join(data, "meta", segmentName(record?.segment ?? 1));
+  const intact = readFileSync(path);
+  const bytes = Buffer.from(intact);
+  if (record !== null) bytes[record.offset + RECORD_HEADER_BYTES + 20]! ^= 1;
+  writeFileSync(path, bytes);
+  const ended = await runCommand(["export", "--data", data, "--run", runId, "--to", to]);
+  writeFileSync(path, intact);
+  return {
+    ...ended,
+    to,
+    names: existsSync(to) ? readdirSync(to).sort() : [],
+    json: (name) => JSON.parse(readFileSync(join(to, name), "utf8")),
+  };
+}
+
+const WHOLE = ["defects.json", "files", "files.json", "quality-report.json", "run.json"];
+const LOSSY = [...WHOLE, "incomplete.json"].sort();
+
+function isSilent(t: Test, exported: Exported, what: string): void {
+  t.match(exported, { code: 0, stderr: "" }, what);
+  t.same(exported.names, WHOLE, what);
+}
+
+/** It wrote what there is, exited 1, and said in one line and in a file which number is lost. */
+function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): void {
+  t.equal(exported.code, 1, exported.stdout);
+  t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*incomplete\.json tells of it\n$/);
+  t.match(exported.stderr, says);
+  t.match(exported.stderr, new RegExp(`offset ${lost.offset}: .*, lost: ${lost.sequence} to ${lost.sequence}\\b`));
+  t.same(exported.names, LOSSY);
+  const told = exported.json("incomplete.json");
+  t.ok(exported.stderr.includes(told.message), "the same in the file");
+  t.match(
+    told.lost,
+    listOf({ code: "record_damaged", file: `meta/${segmentName(lost.segment)}`, offset: lost.offset, detail: String }),
+  );
+  t.match(told.lost, listOf({ first_sequence: lost.sequence, last_sequence: lost.sequence }));
+  t.equal(told.lost.length, 1);
+}
+
+t.test("what damage to the log took of a run is told, and the rest of the run written", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const client = new ContractClient(t, service.port);
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const addEvent = (run: KeptRun, type: string) =>
+    producer.accept({ type: "event.add", run_id: run.id, event_type: type, data: { padding: "x".repeat(50) } });
+  const untilMade = ({ frameId }: KeptRun) =>
+    client.until("/sensor/frames/{frame_id}/files", (files) => files.available_formats.length === FORMATS.length, {
+      path: { frame_id: frameId },
+    });
+  const ended = await runWithCaptures(producer, 1);
+  await addEvent(ended, "of the ended one");
+  await untilMade(ended);
+  await producer.accept({ type: "run.finish", id: ended.id });
+  await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: ended.id } });
+  const running = await runWithCaptures(producer, 2);
+  for (const type of ["one", "two", "three"]) await addEvent(running, type);
+  await untilMade(running);
+  t.match(await service.end(), { code: 0 });
+
+  const records = await recordsOf(data);
+  const ofEnded = records.filter(isOf(ended.id));
+  const ofRunning = records.filter(isOf(running.id));
+  const deltaOf = (kind: string) => wanted(ofRunning.find((record) => kindOf(record) === kind));
+  const end = wanted(ofEnded.at(-1));
+  t.equal(end.type, "runEnded");
+  for (const { id } of [ended, running]) isSilent(t, await exportWithout(data, id, null), "an intact log");
+
+  t.test("its end", async (t) => {
+    const exported = await exportWithout(data, ended.id, end);
+    tellsLoss(t, exported, end, /its status \(finalizing\) an earlier one/);
+    t.match(exported.stdout, /\(finalizing\): 7 files/);
+    t.match(exported.json("run.json"), { status: "finalizing", completed_at: null });
+    t.same(readFileSync(join(exported.to, "files", "report.pdf")), REPORT);
+  });
+  t.test("an event of a running run", async (t) => {
+    const two = wanted(ofRunning.find(({ content }) => content?.changes?.[0]?.entry?.eventType === "two"));
+    const exported = await exportWithout(data, running.id, two);
+    tellsLoss(t, exported, two, /its status \(running\) an earlier one/);
+    const types = exported.json("run.json").event_log.map((entry: { event_type: string }) => entry.event_type);
+    t.same(types, ["one", "three"]);
+  });
+  t.test("what lies before its first record, or before the record that has all of it, is no loss", async (t) => {
+    const delta = wanted(ofEnded.find((record) => kindOf(record) === "event_added"));
+    isSilent(t, await exportWithout(data, running.id, delta), "of an earlier run");
+    isSilent(t, await exportWithout(data, ended.id, delta), "the end has it too");
+    const created = wanted(ofEnded.find(({ type }) => type === "runCreated"));
+    isSilent(t, await exportWithout(data, ended.id, created), "the end has the beginning too");
+  });
+  t.test("behind the end of a run", async (t) => {
+    const record = deltaOf("run_started");
+    tellsLoss(t, await exportWithout(data, ended.id, record), record, /after its end.* can be missing/);
+  });
+  t.test("the beginning of a run that has not ended", async (t) => {
+    const exported = await exportWithout(data, running.id, deltaOf("run_created"));
+    t.match(exported, { code: 1, stdout: "", names: { length: 0 } });
+    t.match(exported.stderr, /^inspection-service: damage to the log took the record that run .* begins with.*\n$/);
+    t.match(exported.stderr, /inspect --run prints it/);
+  });
+  t.test("the beginning of a frame: its other records are of no use, and said to be", async (t) => {
+    const begun = deltaOf("frame_begun");
+    const exported = await exportWithout(data, running.id, begun);
+    tellsLoss(t, exported, begun, /running/);
+    t.same(readdirSync(join(exported.to, "files")).sort(), ["marked.png", "report.pdf"]);
+    const { unusable } = exported.json("incomplete.json");
+    t.match(unusable[0], new RegExp(`^record \\d+ \\(frame_lines_stored\\): .* has no frame ${running.frameId}$`));
+  });
+  t.test("lines of a frame: what no longer fits them is left out", async (t) => {
+    const lines = deltaOf("frame_lines_stored");
+    const exported = await exportWithout(data, running.id, lines);
+    tellsLoss(t, exported, lines, /; 2 files of it cannot be made any more;/);
+    t.match(exported.stdout, /: 5 files/);
+    const names = readdirSync(join(exported.to, "files"));
+    t.ok(names.includes(`frame-${running.frameId}.png`), "a picture is whole");
+    t.notOk(names.some((name) => name.endsWith(".ply")));
+    t.match(exported.json("incomplete.json").left_out, listOf(/raw\.ply: .* 0 lines, .* has 2$/, /ply: /));
+  });
+  t.test("a run of which nothing is left", async (t) => {
+    const exported = await exportWithout(data, nextId(), end);
+    t.match(exported, { code: 1, stdout: "", names: { length: 0 } });
+    t.match(
+      exported.stderr,
+      /no record of run .* can be read, and the log has lost records: meta\/.*, lost: \d+ to \d+\n$/,
+    );
+  });
+});
+
+t.test("an end that only the snapshot knows of is told as lost", async (t) => {
+  const service = await ServiceProcess.start({ script: SNAPSHOT_SCRIPT });
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const { id, producer } = await startRun(service);
+  await producer.accept({ type: "run.cancel", id });
+  t.match(await service.end(), { code: 0 });
+  const records = await recordsOf(data);
+  const end = wanted(records.find(({ type }) => type === "runEnded"));
+  isSilent(t, await exportWithout(data, id, null), "as it was");
+  truncateSync(join(data, "meta", segmentName(end.segment)), end.offset);
+  const exported = await exportWithout(data, id, null);
+  t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY });
+  t.match(exported.stderr, /snapshot\/.* says that everything up to \d+ was durable, lost: \d+ to at least \d+\)/);
+  const { lost } = exported.json("incomplete.json");
+  t.match(lost, listOf({ code: "log_lost", first_sequence: end.sequence }));
+});
+
+t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {
+  const owner = await ServiceProcess.start();
+  t.teardown(() => owner.dispose());
+  const data = owner.dataDirectory;
+  const meta = join(data, "meta");
+  const { id } = await startRun(owner);
+  await owner.end("SIGKILL");
+  // The end comes before the mark that would prove the last record, but for a machine that is very slow.
+  let before: Buffer;
+  let newest: string;
+  do {
+    const service = await ServiceProcess.start({ dataDirectory: data });
+    t.teardown(() => service.dispose());
+    const link = await RawProducer.connect({ path: service.cellSocketPath }, "p");
+    await link.accept({ type: "event.add", run_id: id, event_type: "told", data: {} });
+    await service.end("SIGKILL");
+    newest = readdirSync(meta).sort().at(-1) as string;
+    before = readFileSync(join(meta, newest));
+    const next = await ServiceProcess.start({ dataDirectory: data });
+    t.teardown(() => next.dispose());
+    t.match(await next.end(), { code: 0 });
+  } while (readdirSync(meta).sort().at(-1) === newest);
+  // As a crash within that recovery leaves it, torn bytes behind all.
+  writeFileSync(join(meta, newest), Buffer.concat([before, Buffer.alloc(100, 7)]));
+  const { stdout } = await runCommand(["check", "--data", data]);
+  t.match(stdout, /^superseded: /m);
+  const exported = await exportWithout(data, id, null);
+  isSilent(t, exported, "superseded");
+  t.ok(exported.json("run.json").event_log.length > 0);
+});
+
+t.test(
+  "a segment and a snapshot that the disk does not open: the rest comes out, they are named, exit 1",
+  async (t) => {
+    const service = await ServiceProcess.start();
+    t.teardown(() => service.dispose());
+    const data = service.dataDirectory;
+    const { id } = await startRun(service);
+    t.match(await service.end(), { code: 0 });
+    const records = await recordsOf(data);
+    const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
+    const linesOf = ({ stdout }: Ended) =>
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    for (const file of [`meta/${segmentName(1_000)}`, "snapshot/0000000000001000.snap"]) {
+      // A link to itself: it can be listed, and neither be opened nor looked at.
+      symlinkSync(join(data, file), join(data, file));
+      const exported = await exportWithout(data, id, null);
+      t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);
+      t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*incomplete\.json tells of it\n$/);
+      t.match(exported.stderr, new RegExp(`the disk does not give ${file}, offset 0`));
+      t.match(
+        exported.json("incomplete.json").unreadable,
+        listOf({ file, offset: 0, length_bytes: 0, detail: /ELOOP/ }),
+      );
+      t.match(exported.json("run.json"), { id, status: "running" });
+      if (file.startsWith("meta/")) {
+        const ended = await inspect();
+        t.match(ended, { code: 1, stderr: /^the disk does not give all of the log: [^\n]*\n$/ });
+        const lines = linesOf(ended);
+        t.same(lines.slice(0, records.length), records, "the records are printed as before");
+        t.match(lines.at(-1), { kind: "unreadable", path: join(data, file) });
+        t.match(await inspect("--run", id), { code: 1 }, "there may be more of it");
+        t.match(await inspect("--sequence", "2"), { code: 0 }, "it is what was asked for");
+        const ofFirst = await inspect("--segment", "1");
+        t.match(ofFirst, { code: 0, stderr: "" }, "another segment is none that was asked for");
+        t.same(linesOf(ofFirst).slice(0, records.length), records);
+      }
+      rmSync(join(data, file));
+    }
+    isSilent(t, await exportWithout(data, id, null), "as it was");
+  },
+);
+
+t.test("deliveries and the names of their webhooks", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const receiver = await startReceiver();
+  t.teardown(() => receiver.close());
+  const data = service.dataDirectory;
+  const client = new ContractClient(t, service.port);
+  await client.post("/webhooks", {
+    body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramStarted", "ProgramCancelled"] },
+  });
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const id = nextId();
+  const untilDelivered = (count: number) =>
+    client.until(
+      "/runs/{run_id}",
+      (run) => run.webhook_deliveries?.filter(({ status }) => status === "delivered").length === count,
+      { path: { run_id: id } },
+    );
+  await producer.accept(programPut());
+  await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
+  await producer.accept({ type: "run.start", id });
+  await untilDelivered(1);
+  await producer.accept({ type: "event.add", run_id: id, event_type: "note", data: { padding: "x".repeat(50) } });
+  await producer.accept({ type: "run.cancel", id });
+  await untilDelivered(2);
+  t.match(await service.end(), { code: 0 });
+  const records = await recordsOf(data);
+  const statuses = (exported: Exported) =>
+    exported.json("run.json").webhook_deliveries.map(({ status }: { status: string }) => status);
+  const started = wanted(records.find(({ content }) => content?.delivery?.runId === id));
+  const lossy = await exportWithout(data, id, started);
+  tellsLoss(t, lossy, started, /became of its webhooks' deliveries/);
+  t.same(statuses(lossy), ["pending", "delivered"], "the first one's outcome is lost, before the end of the run");
+
+  const event = wanted(records.find((record) => kindOf(record) === "event_added"));
+  const conservative = await exportWithout(data, id, event);
+  tellsLoss(t, conservative, event, /became of its webhooks' deliveries/);
+
+  const hook = wanted(records.find(({ type }) => type === "webhook"));
+  const unnamed = await exportWithout(data, id, hook);
+  t.match(unnamed, { code: 1, names: LOSSY });
+  t.match(unnamed.stderr, /the name of webhook .* is lost/);
+  const created = wanted(records.find(({ type }) => type === "runCreated"));
+  const whole = await exportWithout(data, id, created);
+  isSilent(t, whole, "before all that the export is made of");
+  t.same(statuses(whole), ["delivered", "delivered"]);
+});

@@ -1,0 +1,103 @@
+import { spawn } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import t, { type Test } from "tap";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+const MAIN = "dist/http/main.js";
+
+function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-output-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A store with a run that has ended. */
+async function madeStore(t: Test): Promise<{ data: string; runId: string }> {
+  const data = join(temporaryFolder(t), "data");
+  const service = await ServiceProcess.start({ dataDirectory: data });
+  const raw = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
+  const runId = nextId();
+  await raw.accept(programPut());
+  await raw.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+  await raw.accept({ type: "run.cancel", id: runId });
+  raw.socket.destroy();
+  await service.end();
+  return { data, runId };
+}
+
+/** Runs the command with a stdout that takes nothing: that of a full disk, or of a reader that has gone. */
+async function runWithout(stdout: "full" | "gone", args: readonly string[]) {
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ["ignore", stdout === "full" ? full : "pipe", "pipe"],
+  });
+  closeSync(full);
+  child.stdout?.destroy();
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const stderr = await text(child.stderr as NodeJS.ReadableStream);
+  return { code: await ended, stderr };
+}
+
+t.test("a command whose output is lost does not exit 0, and says so in a line", async (t) => {
+  const { data, runId } = await madeStore(t);
+  const folder = temporaryFolder(t);
+  const keys = join(folder, "keys.json");
+  await runCommand(["keys", "add", "--file", keys]);
+  const { stdout: before } = await runCommand(["keys", "list", "--file", keys]);
+  const commands: string[][] = [
+    ["check", "--data", data, "--json"],
+    ["inspect", "--data", data],
+    ["export", "--data", data, "--run", runId, "--to", join(folder, "exported")],
+    ["keys", "list", "--file", keys],
+    ["keys", "add", "--file", keys],
+    ["--help"],
+    ["inspect", "--help"],
+    ["help", "keys"],
+    ["--version"],
+  ];
+  for (const args of commands) {
+    const { code, stderr } = await runWithout("full", args);
+    t.equal(code, 1, args.join(" "));
+    t.match(stderr, /^inspection-service: stdout takes no more \(ENOSPC\)[^\n]*\n$/, args.join(" "));
+  }
+  for (const args of [commands[0], commands[4], ["--help"]] as string[][]) {
+    const { code, stderr } = await runWithout("gone", args);
+    t.equal(code, 1, `${args.join(" ")}, of which nobody reads`);
+    t.equal(stderr, "");
+  }
+  const { stdout: after } = await runCommand(["keys", "list", "--file", keys]);
+  t.equal(after, before, "a key that nobody has seen is taken back");
+});
+
+t.test(
+  "serve goes on when stdout takes nothing; where it may take it later, the end says that it did not",
+  async (t) => {
+    for (const stdout of ["full", "gone"] as const) {
+      const full = openSync("/dev/full", "w");
+      const args = [MAIN, "serve", "--data", join(temporaryFolder(t), "data"), "--port", "0"];
+      const child = spawn(process.execPath, args, { stdio: ["ignore", stdout === "full" ? full : "pipe", "pipe"] });
+      closeSync(full);
+      child.stdout?.destroy();
+      t.teardown(() => child.kill("SIGKILL"));
+      const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+      let stderr = "";
+      const url = new Promise<string>((resolve) => {
+        child.stderr?.on("data", (chunk: Buffer) => {
+          stderr += chunk;
+          const served = stderr.split("\n").find((line) => line.includes('"HTTP is served"') && line.endsWith("}"));
+          if (served !== undefined) resolve((JSON.parse(served) as { url: string }).url);
+        });
+      });
+      t.equal((await fetch(`${await url}/livez`)).status, 200, "the log says where it listens");
+      child.kill("SIGTERM");
+      t.equal(await ended, stdout === "full" ? 1 : 0, stdout);
+      const said = /^inspection-service: stdout did not take all lines: ENOSPC$/m;
+      t.equal(said.test(stderr), stdout === "full");
+    }
+  },
+);

@@ -1,0 +1,144 @@
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import t from "tap";
+import { rawRequest } from "../../helpers/http/raw-http.js";
+import { listOf } from "../../helpers/list-of.js";
+import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
+import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-keys-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const keysOf = (file: string) => (JSON.parse(readFileSync(file, "utf8")) as { keys: { id: string }[] }).keys;
+
+t.test("commands that change one file at once lose nothing, and leave no other file", async (t) => {
+  const folder = temporaryFolder(t);
+  const file = join(folder, "keys.json");
+  const link = join(folder, "link.json");
+  symlinkSync("keys.json", link);
+  const first = (await runCommand(["keys", "add", "--file", file])).stdout;
+  const adding = Array.from({ length: 9 }, (_, n) => runCommand(["keys", "add", "--file", n % 2 === 0 ? file : link]));
+  const removing = runCommand(["keys", "remove", "--file", link, "--id", first.slice(4, 16)]);
+  const printed = await Promise.all(adding);
+  t.same((await removing).code, 0);
+  const ids = printed.map(({ stdout }) => stdout.slice(4, 16));
+  t.same(new Set(keysOf(file).map(({ id }) => id)), new Set(ids));
+  t.same(readdirSync(folder).sort(), ["keys.json", "link.json"]);
+  t.ok(lstatSync(link).isSymbolicLink(), "a link stays one");
+});
+
+t.test("a key has a name if it is given one", async (t) => {
+  const file = join(temporaryFolder(t), "keys.json");
+  await runCommand(["keys", "add", "--file", file, "--name", "MES Halle 3 – Prüfer"]);
+  await runCommand(["keys", "add", "--file", file, "--scope", "manage"]);
+  const listed = await runCommand(["keys", "list", "--file", file]);
+  t.match(listed.stdout, /^[0-9a-f]{12} read \S+ MES Halle 3 – Prüfer\n[0-9a-f]{12} manage \S+\n$/);
+  // As an earlier release wrote it.
+  const { keys } = JSON.parse(readFileSync(file, "utf8")) as { keys: Record<string, unknown>[] };
+  writeFileSync(file, JSON.stringify({ keys: keys.map(({ name, ...rest }) => rest) }));
+  t.match((await runCommand(["keys", "list", "--file", file])).stdout, /^[0-9a-f]{12} read \S+\n/);
+  for (const wrong of ["two\nlines", "x".repeat(101), "\u202eturned", ""]) {
+    const refused = await runCommand(["keys", "add", "--file", file, `--name=${wrong}`]);
+    t.equal(refused.code, 1, JSON.stringify(wrong));
+    t.match(refused.stderr, /--name/);
+  }
+  t.equal(keysOf(file).length, 2);
+});
+
+t.test("the file keeps its mode", async (t) => {
+  const file = join(temporaryFolder(t), "keys.json");
+  await runCommand(["keys", "add", "--file", file]);
+  t.equal(statSync(file).mode & 0o7777, 0o600, "a new one is for its owner");
+  for (const mode of [0o640, 0o604]) {
+    chmodSync(file, mode);
+    await runCommand(["keys", "add", "--file", file]);
+    t.equal(statSync(file).mode & 0o7777, mode);
+  }
+});
+
+t.test(
+  "the file keeps its owner when root changes it; an account that cannot do that changes nothing",
+  { skip: process.getuid?.() === 0 ? runsAsOther() : "the tests are not root's" },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    const file = join(folder, "keys.json");
+    await runCommand(["keys", "add", "--file", file]);
+    chownSync(file, 1234, 2345);
+    chmodSync(file, 0o660);
+    const id = (await runCommand(["keys", "add", "--file", file])).stdout.slice(4, 16);
+    await runCommand(["keys", "remove", "--file", file, "--id", id]);
+    const { uid, gid, mode } = statSync(file);
+    t.same([uid, gid, mode & 0o7777], [1234, 2345, 0o660]);
+    t.equal(keysOf(file).length, 1);
+
+    giveToOther(folder);
+    chownSync(file, 1234, 2345);
+    chmodSync(file, 0o666);
+    const before = readFileSync(file, "utf8");
+    const refused = await runAsOther("dist/http/main.js", ["keys", "add", "--file", file]);
+    t.equal(refused.code, 1);
+    t.match(refused.stderr, /EPERM.*belongs to account 1234/);
+    t.equal(readFileSync(file, "utf8"), before);
+    t.same(readdirSync(folder), ["keys.json"]);
+  },
+);
+
+t.test("while the file is no key file, keys are refused and health says why, until it is right again", async (t) => {
+  const folder = temporaryFolder(t);
+  const file = join(folder, "keys of the line.json");
+  const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();
+  const right = readFileSync(file);
+  const service = await ServiceProcess.start({ args: ["serve", "--api-keys", file] });
+  t.teardown(() => service.dispose());
+  const ask = async (path: string) =>
+    rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  const untilStatus = async (status: number) => {
+    while ((await ask("/programs"))?.status !== status) await setTimeout(50);
+  };
+  const health = async () => (await ask("/health"))?.json() as { status: string; components: Record<string, unknown> };
+  const harm: [how: string, harm: () => void, detail: RegExp][] = [
+    ["removed", () => rmSync(file), /ENOENT/],
+    ["half written", () => truncateSync(file, right.length / 2), /is not JSON/],
+    ["another list", () => writeFileSync(file, '{"keys":[{}]}'), /keys\[0\]\.id/],
+  ];
+  for (const [how, doHarm, detail] of harm) {
+    await untilStatus(200);
+    t.equal((await health()).status, "healthy", `before it is ${how}`);
+    doHarm();
+    await untilStatus(401);
+    const refused = await ask("/runs");
+    t.match(refused?.json(), { code: "unauthorized", message: /key file/ }, how);
+    t.match(await health(), { status: "degraded", components: { recorder: { status: "degraded" } } }, how);
+    t.match(JSON.stringify(await health()), /since 20\d\d-.*the key file keys of the line\.json/, how);
+    t.match(JSON.stringify(await health()), detail, how);
+    writeFileSync(file, right);
+  }
+  await untilStatus(200);
+  const { stderr } = (await service.end()) as Ended;
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { msg: string; level: number });
+  const told = lines.filter(({ msg }) => msg.includes("the key file cannot be used"));
+  t.match(told, listOf(...harm.map(() => ({ level: 50 }))), "once for each time");
+  t.notOk(stderr.includes(key.slice(17)));
+});

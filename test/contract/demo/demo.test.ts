@@ -1,0 +1,224 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import t, { type Test } from "tap";
+import { npyHeader } from "../../../core/capture/npy-header.js";
+import { readGreyPng } from "../../helpers/captures/png-reader.js";
+import { guideOf, idIn } from "../../helpers/demo-guide.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { rawRequest } from "../../helpers/http/raw-http.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start(options);
+  t.teardown(() => service.dispose());
+  return service;
+}
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-demo-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+t.test("one run: what is shown answers, check finds the store whole, and damaged after one bit", async (t) => {
+  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7"] });
+  const guide = await guideOf(t, service);
+  t.notOk(guide.has("a failed inspection") || guide.has("a capture that retention removed (410)"));
+  const webhookId = idIn(guide.get("a signed webhook's deliveries"), "webhooks");
+  await untilDelivered(t, new ContractClient(t, service.port), webhookId, 2);
+  t.match(await service.end("SIGINT"), { code: 0 });
+  const check = await runCommand(["check", "--data", service.dataDirectory]);
+  t.match(check, { code: 0, stdout: /\nok\n$/ });
+  const inspect = await runCommand(["inspect", "--data", service.dataDirectory, "--from", "1", "--limit", "20"]);
+  t.equal(inspect.code, 0);
+  const records = inspect.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.strictSame(
+    records.map((record) => record.sequence),
+    Array.from({ length: 20 }, (_, at) => at + 1),
+  );
+  t.match(records[0], { type: "webhook", content: { origin: null } }, "of the receivers");
+  const changes = records.find(({ type }) => type === "cellChanges");
+  t.match(changes, { content: { origin: { producer: "demo-cell", sequence: 1 } } });
+  const cut = await promisify(execFile)("/bin/sh", [
+    "-c",
+    `"${process.execPath}" dist/http/main.js inspect --data "${service.dataDirectory}" | head -n 1`,
+  ]);
+  t.match(cut, { stdout: /^\{.*\}\n$/, stderr: /^$/ }, "a reader that leaves early ends it quietly");
+
+  const [month] = readdirSync(join(service.dataDirectory, "captures")) as [string];
+  const folder = join(service.dataDirectory, "captures", month);
+  const capture = readdirSync(folder).find((name) => name.endsWith(".cap")) as string;
+  const bytes = readFileSync(join(folder, capture));
+  bytes.writeUInt8(bytes.readUInt8(1000) ^ 1, 1000);
+  writeFileSync(join(folder, capture), bytes);
+  const damaged = await runCommand(["check", "--data", service.dataDirectory]);
+  t.equal(damaged.code, 1);
+  t.match(damaged.stdout, new RegExp(`capture_damaged: captures/${month}/${capture}`));
+  t.match(damaged.stdout, /\nDAMAGED\n$/);
+});
+
+t.test("a recorded capture is served as it was recorded", async (t) => {
+  const folder = temporaryFolder(t);
+  const [rows, columns] = [40, 60];
+  const heights = Uint16Array.from({ length: rows * columns }, (_, at) => (at % 53 === 0 ? 0 : 1_000 + (at % columns)));
+  const npy = Buffer.concat([npyHeader("u16", rows, columns), new Uint8Array(heights.buffer)]);
+  writeFileSync(join(folder, "plate.npy"), npy);
+  const pitches = { x_pitch_mm: 0.1, y_pitch_mm: 0.1, z_scale_mm_per_count: 0.01, z_offset_mm: 0 };
+  const capture = { name: "plate", sensor: "made", height_file: "plate.npy", rows, cols: columns, ...pitches };
+  writeFileSync(join(folder, "index.json"), JSON.stringify([{ ...capture, invalid: [0] }]));
+  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7", "--captures", folder] });
+  const guide = await guideOf(t, service);
+  const body = async (path: string | undefined): Promise<Buffer> =>
+    (await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.body ?? Buffer.alloc(0);
+  t.ok((await body(guide.get("the heights of a frame (NPY)"))).equals(npy), "the capture as it was recorded");
+  const png = readGreyPng(await body(guide.get("its picture")));
+  t.same([...png.samples], [...heights]);
+  t.match(await service.end(), { code: 0 });
+});
+
+/** Waits until so many deliveries are listed and all are taken. */
+async function untilDelivered(t: Test, client: ContractClient, webhookId: string, count: number): Promise<void> {
+  const list = await client.until(
+    "/webhooks/{webhook_id}/deliveries",
+    (listed) => listed.length >= count && listed.every(({ status }) => status !== "pending"),
+    { path: { webhook_id: webhookId } },
+  );
+  t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
+}
+
+t.test("its receivers are the same at the next start, and none where the interface wants a key", async (t) => {
+  const args = ["demo", "--runs", "1", "--seed", "7"];
+  const first = await start(t, { args });
+  await first.untilStdout(/\/deliveries\n/);
+  const client = new ContractClient(t, first.port);
+  const webhooks = await client.get("/webhooks");
+  t.strictSame(
+    webhooks.map(({ name }) => name),
+    ["demo receiver", "demo receiver, busy at first", "demo receiver, down"],
+  );
+  const signedId = String(webhooks[0]?.id);
+  await untilDelivered(t, client, signedId, 2);
+  t.match(await first.end(), { code: 0 });
+  const second = await start(t, { args, dataDirectory: first.dataDirectory });
+  await second.untilStdout(/\/deliveries\n/);
+  const secondClient = new ContractClient(t, second.port);
+  const again = await secondClient.get("/webhooks");
+  t.same(
+    again.map(({ id }) => id),
+    webhooks.map(({ id }) => id),
+    "the same ones",
+  );
+  t.not(again[0]?.url, webhooks[0]?.url, "at their new port");
+  await untilDelivered(t, secondClient, signedId, 4);
+  t.match(await second.end(), { code: 0 });
+
+  const keys = join(temporaryFolder(t), "keys.json");
+  t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
+  const closed = await start(t, { args: [...args, "--api-keys", keys] });
+  await closed.untilStdout(/no receiver of webhooks is registered: GET \/webhooks answered 401\n/);
+  await closed.untilStdout(/^what to look at[\s\S]*the cell's health .*\n/m);
+  t.notMatch(closed.stdout, /deliver/);
+  t.match(await closed.end(), { code: 0 });
+});
+
+t.test("somebody else's store: its webhooks, programs, captures and cell stay as they are", async (t) => {
+  const owner = await start(t);
+  const producer = await RawProducer.connect({ path: owner.cellSocketPath }, "controller");
+  await producer.accept({ type: "cell.put", kiosk_serial_number: "KIOSK-9", unit_system: "imperial" });
+  await producer.accept({ type: "component.put", key: "plc", status: "healthy", detail: "the real one" });
+  await producer.accept(programPut());
+  const runId = nextId();
+  await producer.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "SN" });
+  const put = { type: "file.put", run_id: runId, name: "large.bin", content_type: "application/octet-stream" };
+  await producer.accept({ ...put, file_type: "array" }, Buffer.alloc(100_000, 7));
+  await producer.accept({ type: "run.start", id: runId });
+  await producer.accept({ type: "run.fail", id: runId, error_message: "over" });
+  await producer.close();
+  const client = new ContractClient(t, owner.port);
+  const settings = { subscribed_events: ["ProgramFailed" as const], enabled: false };
+  const own = { ...settings, name: "demo receiver", url: "http://10.1.2.3:8080/demo-receiver" };
+  const kept = await client.post("/webhooks", { body: own });
+  const program = await client.get("/programs/{program_id}", { path: { program_id: PROGRAM_ID } });
+  t.match(await owner.end(), { code: 0 });
+
+  const demo = await start(t, { args: ["demo", "--runs", "1"], dataDirectory: owner.dataDirectory });
+  await guideOf(t, demo);
+  t.match(
+    demo.stdout,
+    /the demo did not make this store[^\n]*\n[^\n]*webhooks that are registered in it\ncaptures are kept without a limit[^\n]*--retain-bytes/,
+  );
+  const guest = new ContractClient(t, demo.port);
+  t.strictSame(await guest.get("/webhooks/{webhook_id}", { path: { webhook_id: kept.id } }), kept);
+  const { run_count, ...fields } = await guest.get("/programs/{program_id}", { path: { program_id: PROGRAM_ID } });
+  t.match(program, fields);
+  t.equal(run_count, 1);
+  const download = await guest.raw("GET", `/runs/${runId}/files/large.bin`);
+  t.equal(download.body.length, 100_000);
+  t.match(await guest.get("/health"), { components: { plc: { detail: "the real one" } } });
+  const webhooks = await guest.get("/webhooks");
+  t.equal(webhooks.length, 4);
+  const path = { path: { webhook_id: String(webhooks[1]?.id) } };
+  const [event] = await guest.get("/webhooks/{webhook_id}/deliveries", path);
+  t.match(event?.payload, { kiosk_serial_number: "KIOSK-9", data: { unit_system: "imperial" } });
+  t.match(await demo.end(), { code: 0 });
+  t.notOk(existsSync(join(owner.dataDirectory, "demo.json")), "and stays somebody else's");
+  const after = await start(t, { dataDirectory: owner.dataDirectory });
+  const left = await new ContractClient(t, after.port).get("/webhooks");
+  t.strictSame(left, [kept], "the demo's own webhooks are gone with it");
+});
+
+t.test("a folder that is no store is refused, and what is in it stays", async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "notes.txt"), "mine");
+  const ended = await runCommand(["demo", "--data", folder, "--port", "0"]);
+  t.match(ended, { code: 1, stderr: /holds no store but other files \(notes\.txt\)/ });
+  t.strictSame(readdirSync(folder), ["notes.txt"]);
+});
+
+t.test("a cell that cannot start ends both with 1, saying why, and leaves the directory free", async (t) => {
+  const folder = temporaryFolder(t);
+  const absent = join(folder, "absent");
+  const data = join(folder, "data");
+  const ended = await runCommand(["demo", "--data", data, "--port", "0", "--captures", absent, "--runs", "1"]);
+  t.equal(ended.code, 1);
+  t.match(ended.stderr, /inspection-service: the demo cell ended with 1: .*absent/);
+  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+});
+
+t.test("a reader that leaves, and a terminal that closes, end it cleanly", async (t) => {
+  const folder = temporaryFolder(t);
+  const command = [process.execPath, "dist/http/main.js", "demo", "--port", "0", "--runs", "1"].join(" ");
+  const line = `(${command} --data ${folder}/one 2>${folder}/log; echo $? >${folder}/code) | head -n 1`;
+  const { stdout } = await promisify(execFile)("/bin/sh", ["-c", line]);
+  t.match(stdout, /^listening on http:\S+ \(front: .+\)\n$/);
+  t.equal(readFileSync(join(folder, "code"), "utf8"), "0\n");
+  t.notMatch(readFileSync(join(folder, "log"), "utf8"), /EPIPE|^\s+at /m);
+  t.match(await runCommand(["check", "--data", join(folder, "one")]), { code: 0 });
+
+  // As a terminal does: all processes of its foreground get the signal, and nothing can be written to it any more.
+  const [binary = "", ...args] = command.split(" ");
+  const child = spawn(binary, [...args, "--data", join(folder, "two")], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  t.teardown(() => child.kill("SIGKILL"));
+  let log = "";
+  child.stderr.on("data", (chunk: Buffer) => (log += chunk));
+  while (!log.includes("producer connected")) await once(child.stderr, "data");
+  child.stdout.destroy();
+  process.kill(-(child.pid as number), "SIGHUP");
+  t.strictSame(await once(child, "close"), [0, null]);
+  t.notMatch(log, /^\s+at /m);
+  t.match(await runCommand(["check", "--data", join(folder, "two")]), { code: 0 });
+});

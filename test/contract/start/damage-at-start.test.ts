@@ -1,0 +1,166 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { listOf } from "../../helpers/list-of.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { recordOffsets } from "../../helpers/store/segment-bytes.js";
+
+const RUNS = 6;
+const DAMAGED = 3;
+
+const lines = (text: string) =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, never>);
+
+t.test("damage found at start is in quarantine, in health and in check, and is served by nothing", async (t) => {
+  const first = await ServiceProcess.start();
+  t.teardown(() => first.dispose());
+  const data = first.dataDirectory;
+  const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
+  await producer.deliver(programPut());
+  const ids: string[] = [];
+  for (let i = 0; i < RUNS; i++) {
+    const id = producer.nextRunId();
+    ids.push(id);
+    const metadata = { mark: `M${i}M` };
+    await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: `SN${i}`, metadata });
+    await producer.deliver({ type: "run.cancel", id });
+  }
+  await producer.close();
+  t.match(await first.end(), { code: 0 });
+  const intact = await runCommand(["check", "--data", data, "--json"]);
+  t.match(intact.code, 0);
+  t.match(JSON.parse(intact.stdout), {
+    ok: true,
+    findings: { length: 0 },
+    summary: { runs: RUNS, segments: 1, quarantineFiles: 0 },
+  });
+
+  // Both records of the run, its creation and its end, which are one place.
+  const [segment] = readdirSync(join(data, "meta")) as [string];
+  const path = join(data, "meta", segment);
+  const bytes = readFileSync(path);
+  const offsets = recordOffsets(bytes).filter((offset, nth, all) =>
+    bytes.subarray(offset, all[nth + 1]).includes(`M${DAMAGED}M`),
+  );
+  t.equal(offsets.length, 2);
+  for (const offset of offsets) bytes[bytes.indexOf(`M${DAMAGED}M`, offset)] = 0x58;
+  writeFileSync(path, bytes);
+
+  const service = await ServiceProcess.start({ dataDirectory: data });
+  t.teardown(() => service.dispose());
+  const client = new ContractClient(t, service.port);
+  t.match(await client.get("/health"), {
+    status: "degraded",
+    components: {
+      log: { status: "degraded", detail: /opening found 1 damaged places: 2 records lost, \d+ bytes in quarantine/ },
+    },
+  });
+  const list = await client.get("/runs");
+  t.same(
+    list.runs.map(({ id }) => id).reverse(),
+    ids.filter((_, at) => at !== DAMAGED),
+    "the others are all there",
+  );
+  t.notMatch(JSON.stringify(list), `X${DAMAGED}M`);
+  await client.refusal("get", "/runs/{run_id}", 404, "run_not_found", { path: { run_id: ids[DAMAGED] as string } });
+  await client.get("/runs/{run_id}", { path: { run_id: ids[0] as string } });
+  t.match(await service.end(), { code: 0 });
+  const warned = lines(service.stderr).filter(({ msg }) => msg === "found while opening the log");
+  t.match(warned, listOf({ level: 40, code: "record_damaged" }));
+
+  const kept = readdirSync(join(data, "quarantine")).sort();
+  t.equal(kept.length, 1);
+  for (const name of kept) {
+    const [offset = 0, lengthBytes = 0] = name.split(/[-.]/).slice(2, 4).map(Number);
+    const part = bytes.subarray(offset, offset + lengthBytes);
+    t.ok(readFileSync(join(data, "quarantine", name)).equals(part), "the bytes as they were found");
+  }
+
+  const check = await runCommand(["check", "--data", data]);
+  t.equal(check.code, 1);
+  t.equal(
+    check.stdout.match(/^record_damaged: meta\/\d+\.seg, offset \d+, \d+ bytes: .*, lost: \d+ to \d+$/gm)?.length,
+    1,
+  );
+  t.equal(check.stdout.match(/^quarantined: quarantine\//gm)?.length, 1);
+  t.match(check.stdout, /; quarantine: 1 files, \d+ bytes; 2 findings, 1 damages\nDAMAGED\n$/);
+  t.equal(check.stderr, "", "no progress of a check that is soon done");
+  const asJson = JSON.parse((await runCommand(["check", "--data", data, "--json"])).stdout) as {
+    findings: { code: string; offset: number }[];
+  };
+  const places = asJson.findings.filter(({ code }) => code === "record_damaged").map(({ offset }) => offset);
+  t.same(places, offsets.slice(0, 1));
+
+  const inspect = async (...args: string[]) => {
+    const ended = await runCommand(["inspect", "--data", data, ...args]);
+    return { ...ended, items: ended.stdout === "" ? [] : lines(ended.stdout) };
+  };
+  const [base, place] = [String(Number(segment.slice(0, 16))), String(offsets[0])];
+  const damaged = await inspect("--segment", base, "--offset", place);
+  t.match(damaged, {
+    code: 1,
+    stderr: /what was found instead is above/,
+    items: listOf({ kind: "finding", finding: { code: "record_damaged" } }),
+  });
+  const lost = (damaged.items[0] as unknown as { finding: { firstLost: number } }).finding.firstLost;
+  t.match(await inspect("--sequence", String(lost)), { code: 1, items: listOf({ finding: { firstLost: lost } }) });
+  const before = await inspect("--sequence", String(lost - 1));
+  t.match(before, {
+    code: 0,
+    items: listOf({ sequence: lost - 1, content: { changes: listOf({ kind: "run_ended" }) } }),
+  });
+  const { offset, length } = before.items[0] as unknown as { offset: number; length: number };
+  const same = await inspect("--segment", base, "--offset", String(offset + length - 1));
+  t.match(same, { code: 0, items: before.items });
+  const ofRun = await inspect("--run", ids[0] as string);
+  t.match(
+    ofRun.items.filter((item) => !("kind" in item)),
+    listOf({ type: "runCreated" }, { type: "runEnded" }),
+  );
+  t.match(await inspect("--run", "019bb000-0000-7000-8000-0000000000ff"), { code: 1, stderr: /no such record/ });
+  t.match(await inspect("--sequence", "999999"), { code: 1, stdout: "", stderr: "no such record\n" });
+  t.match(await inspect("--offset", "64"), { code: 1, stderr: /--offset needs --segment/ });
+  const opening = await inspect("--segment", base, "--offset", "64");
+  t.match(opening.items, listOf({ type: "opening_state", content: { version: 1, producers: { length: 0 } } }));
+
+  // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
+  const look = async () => {
+    const again = await ServiceProcess.start({ dataDirectory: data });
+    t.teardown(() => again.dispose());
+    const answer = await fetch(`http://127.0.0.1:${again.port}/health`);
+    const { components } = (await answer.json()) as { components: { log: { status: string; detail: string | null } } };
+    t.match(await again.end(), { code: 0 });
+    return components.log;
+  };
+  const [copy] = kept as [string];
+  rmSync(join(data, "quarantine", copy));
+  t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places/ });
+  t.same(readdirSync(join(data, "quarantine")), [copy], "copied again");
+  const rotten = readFileSync(path);
+  const mended = Buffer.from(rotten);
+  for (const offset of offsets) mended[rotten.indexOf(`X${DAMAGED}M`, offset)] = 0x4d;
+  writeFileSync(path, mended);
+  t.match(await look(), { status: "degraded", detail: /1 piece of damage of earlier starts .*remove them/ });
+  rmSync(join(data, "quarantine", copy));
+  t.match(await look(), { status: "healthy" });
+  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+
+  // One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back.
+  const whole = readFileSync(path);
+  writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
+  for (const round of ["first", "second"]) {
+    t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places: 0 records lost/ }, round);
+  }
+  t.match(await runCommand(["check", "--data", data]), { code: 1, stdout: /^header_copy_damaged: meta/m });
+  t.same(readdirSync(join(data, "quarantine")), []);
+  const now = readFileSync(path);
+  now.set(whole.subarray(0, 4));
+  writeFileSync(path, now);
+  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+});

@@ -1,0 +1,119 @@
+import { spawnSync } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import t from "tap";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+/** More than the process may have descriptors. */
+const IDLE_CLIENTS = 330;
+const DESCRIPTORS = 256;
+
+const skip = spawnSync("prlimit", ["--version"]).status === 0 ? false : "prlimit is not here";
+const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: cell\r\nConnection: close\r\n\r\n`;
+
+/** Runs with a file each, so that the store opens files all the time, until it is told to end; how many were acknowledged. */
+function produce(producer: ProducerClient) {
+  let isOver = false;
+  const runs: string[] = [];
+  const done = (async () => {
+    await producer.welcomed();
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", robot_ids: [], steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+    while (!isOver) {
+      const id = producer.nextRunId();
+      await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+      await producer.deliver({ type: "run.start", id });
+      const file = { type: "file.put", run_id: id, name: "report.pdf", content_type: "application/pdf" };
+      await producer.deliver(file, Buffer.from(`report of ${id}`));
+      await producer.deliver({ type: "run.cancel", id });
+      runs.push(id);
+    }
+  })();
+  const end = (): Promise<void> => {
+    isOver = true;
+    return done;
+  };
+  return { runs, end };
+}
+
+/** Clients that open connections all at once and say nothing, ever anew where they are closed. */
+function idle(port: number) {
+  const open = new Set<RawConnection>();
+  let isOver = false;
+  const keepOpen = async (): Promise<void> => {
+    while (!isOver) {
+      try {
+        const connection = await RawConnection.open(port);
+        open.add(connection);
+        await connection.closed;
+        open.delete(connection);
+      } catch {
+        // Refused by the system.
+      }
+      await sleep(300);
+    }
+  };
+  const clients = Array.from({ length: IDLE_CLIENTS }, keepOpen);
+  return {
+    async leave(): Promise<void> {
+      isOver = true;
+      for (const connection of open) connection.close();
+      await Promise.all(clients);
+    },
+  };
+}
+
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`idle clients beyond ${DESCRIPTORS} descriptors hold up no recording (${name})`, { skip }, async (t) => {
+    const wrap = ["prlimit", `--nofile=${DESCRIPTORS}`];
+    const service = await ServiceProcess.start({ wrap, environment });
+    t.teardown(() => service.dispose());
+    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "honest" });
+    const produced = produce(producer);
+    const crowd = idle(service.port);
+    const before = produced.runs.length;
+    // As long as it takes to fill all places, and for the first idle ones to be closed.
+    const endMs = performance.now() + 3_000;
+    while (performance.now() < endMs || produced.runs.length < before + 10) await sleep(20);
+    await crowd.leave();
+    await produced.end();
+    await producer.close();
+    let health: { status?: string } | undefined;
+    while (health?.status !== "healthy") {
+      health = (await ask(service.port, "/health"))?.json() as typeof health;
+      if (health === undefined) await sleep(20);
+    }
+    const id = produced.runs.at(-1) as string;
+    const file = await ask(service.port, `/runs/${id}/files/report.pdf`);
+    t.equal(file?.body.toString(), `report of ${id}`, "what was acknowledged is there");
+    t.match((await ask(service.port, "/runs?limit=1"))?.json(), { total: produced.runs.length });
+    t.match(service.stderr, /too many are open \(--max-connections\)/);
+    t.equal((await service.end()).code, 0);
+  });
+}
+
+async function ask(port: number, path: string) {
+  try {
+    return await rawRequest(port, GET(path));
+  } catch {
+    return undefined;
+  }
+}
+
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`--max-connections bounds the clients, and those that wait get in when others leave (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve", "--max-connections", "20"], environment });
+    t.teardown(() => service.dispose());
+    const crowd = idle(service.port);
+    let refused: unknown = true;
+    while (refused !== undefined) refused = await ask(service.port, "/livez");
+    await crowd.leave();
+    while ((await ask(service.port, "/livez"))?.status !== 200) await sleep(20);
+    t.pass("it is served");
+    t.match(service.stderr, /too many are open \(--max-connections\)/);
+    t.equal((await service.end()).code, 0);
+  });
+}

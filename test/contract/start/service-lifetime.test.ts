@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import t from "tap";
+import { FRONTS_HERE, type FrontHere, frontsHere } from "../../helpers/http/fronts-here.js";
+import { RawConnection } from "../../helpers/http/raw-http.js";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+type Tap = { teardown(undo: () => unknown): unknown };
+
+async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start(options);
+  t.teardown(() => service.dispose());
+  return service;
+}
+
+function temporaryFolder(t: Tap): string {
+  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const [PREFERRED] = FRONTS_HERE as [FrontHere];
+for (const [signal, { name, environment }] of [
+  ...frontsHere(t).map((here) => ["SIGTERM", here] as const),
+  ["SIGINT", PREFERRED] as const,
+  ["SIGHUP", PREFERRED] as const,
+]) {
+  t.test(`${signal} ends it cleanly with 0, and its directory is free (${name})`, async (t) => {
+    const service = await start(t, { args: ["serve"], environment });
+    const idle = await RawConnection.open(service.port);
+    idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    t.equal((await idle.response())?.status, 200);
+    const ended = await service.end(signal);
+    t.match(ended, { code: 0, signal: null });
+    await idle.closed;
+    const again = await start(t, { dataDirectory: service.dataDirectory });
+    t.match(await again.end(), { code: 0 });
+  });
+}
+
+t.test(
+  "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
+  async (t) => {
+    const stop = async ({ name, environment }: FrontHere) => {
+      const service = await start(t, { args: ["serve"], environment });
+      const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+      const id = nextId();
+      await producer.accept(programPut());
+      await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID, serial_number: "SN" });
+      const put = { type: "file.put", run_id: id, name: "large.bin", content_type: "application/octet-stream" };
+      await producer.accept(put, Buffer.alloc(12_000_000, 7));
+      const ask = (client: RawConnection, path: string) => client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      const stalled = await RawConnection.open(service.port);
+      t.teardown(async () => stalled.close());
+      ask(stalled, `/runs/${id}/files/large.bin`);
+      // Its head has come: the rest is on its way, more than the buffers of both sides take.
+      await new Promise((resolve) => stalled.socket.once("data", resolve));
+      stalled.socket.pause();
+      const busy = await RawConnection.open(service.port);
+      t.teardown(async () => busy.close());
+      const asking = (async () => {
+        let status: number | undefined;
+        do {
+          ask(busy, `/runs/${id}/files/large.bin`);
+          status = (await busy.response())?.status;
+        } while (status === 200);
+      })();
+      const startedMs = performance.now();
+      t.match(await service.end(), { code: 0, signal: null }, name);
+      const tookMs = performance.now() - startedMs;
+      t.ok(tookMs < 10_000, `${name}: ${Math.round(tookMs)} ms`);
+      await asking;
+    };
+    await Promise.all(FRONTS_HERE.map(stop));
+  },
+);
+
+t.test("a second service on the directory ends with 1 and says who holds it, also right after a kill -9", async (t) => {
+  const service = await start(t);
+  const args = ["serve", "--data", service.dataDirectory, "--port", "0"];
+  const second = await runCommand(args);
+  t.equal(second.code, 1);
+  t.match(second.stderr, new RegExp(`\\b${service.pid}\\b`), "names the process");
+  t.notMatch(second.stderr, /^\s+at /m);
+  t.equal(second.stdout, "");
+  for (const command of ["check", "inspect"]) {
+    const other = await runCommand([command, "--data", service.dataDirectory]);
+    t.equal(other.code, 1, `${command} of a served store is refused`);
+    t.match(other.stderr, new RegExp(`\\b${service.pid}\\b`));
+  }
+  t.match(await service.end("SIGKILL"), { signal: "SIGKILL" });
+  const third = await start(t, { dataDirectory: service.dataDirectory });
+  const fourth = await runCommand(args);
+  t.equal(fourth.code, 1);
+  t.match(fourth.stderr, new RegExp(`\\b${third.pid}\\b`));
+});
+
+t.test("a port in use ends it with 1, and leaves the directory free", async (t) => {
+  const service = await start(t);
+  const folder = temporaryFolder(t);
+  const second = await runCommand(["serve", "--data", folder, "--port", String(service.port)]);
+  t.equal(second.code, 1);
+  t.match(second.stderr, new RegExp(`cannot listen on 127.0.0.1 port ${service.port}`));
+  await start(t, { dataDirectory: folder });
+});
+
+t.test("serve goes on where nobody reads its stdout, or where that is full", async (t) => {
+  for (const stdout of ["pipe", openSync("/dev/full", "w")] as const) {
+    const args = ["dist/http/main.js", "serve", "--data", temporaryFolder(t), "--port", "0"];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", stdout, "pipe"] });
+    t.teardown(() => child.kill("SIGKILL"));
+    child.stdout?.destroy();
+    if (typeof stdout === "number") closeSync(stdout);
+    let log = "";
+    child.stderr?.on("data", (chunk: Buffer) => (log += chunk));
+    while (!log.includes("producers can connect")) await once(child.stderr as Readable, "data");
+    const socketPath = join(args[3] as string, "cell.sock");
+    const producer = await RawProducer.connect({ path: socketPath }, "controller");
+    await producer.accept(programPut());
+    await producer.close();
+    t.equal(child.exitCode, null, "it goes on");
+    child.kill("SIGTERM");
+    // What it had to say on a full disk is lost; a pipe that nobody reads is a matter of its owner.
+    t.strictSame(await once(child, "close"), [stdout === "pipe" ? 0 : 1, null]);
+    t.notMatch(log, /^\s+at /m);
+  }
+});

@@ -1,0 +1,89 @@
+import { readFileSync } from "node:fs";
+import { runInNewContext } from "node:vm";
+import t from "tap";
+import type { ProgramCompletedData, RunEventData } from "../../../core/webhook/webhook-event.js";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { listOf } from "../../helpers/list-of.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const GUIDE = "workers/webhooks/README.md";
+
+/** The line of code by which the receivers' guide keeps the newest event of each run. */
+function lineOfTheGuide(): string {
+  const lines = readFileSync(GUIDE, "utf8").split("\n");
+  const found = lines.filter((line) => line.startsWith("      ") && line.includes("updated_at"));
+  if (found.length !== 1) throw new Error(`${GUIDE} has ${found.length} lines of code with updated_at`);
+  return found[0] as string;
+}
+
+t.test("a Started that comes late does not undo a Completed, by the rule of the guide", async (t) => {
+  const service = await ServiceProcess.start();
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "late" });
+  t.teardown(async () => {
+    producer.destroy();
+    await service.dispose();
+  });
+  const client = new ContractClient(t, service.port);
+  const rule = lineOfTheGuide();
+  const runs = new Map<string, RunEventData>();
+  /** What the run's detail says when an event comes. */
+  const details: unknown[] = [];
+  let isOut = true;
+  const receiver = await startReceiver(({ body }, response) => {
+    const { data } = JSON.parse(body.toString()) as { data: RunEventData };
+    if (isOut) {
+      response.writeHead(503).end();
+      return;
+    }
+    runInNewContext(rule, { runs, data });
+    void client
+      .get("/runs/{run_id}", { path: { run_id: data.run_id } })
+      .then(({ status, quality_status, updated_at }) => {
+        details.push({ status, quality_status, updated_at });
+        response.writeHead(204).end();
+      });
+  });
+  t.teardown(() => receiver.close());
+  await client.post("/webhooks", {
+    body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
+  });
+
+  await producer.welcomed();
+  const program = { id: PROGRAM_ID, name: "p", status: "active", steps: [{ type: "wait" }] };
+  await producer.deliver({ type: "program.put", program });
+  const runId = producer.nextRunId();
+  const path = { path: { run_id: runId } };
+  await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+  await producer.deliver({ type: "run.start", id: runId });
+  const started = await client.until("/runs/{run_id}", (run) => run.webhook_delivery?.failed === 1, path);
+  isOut = false;
+  await producer.deliver({ type: "check.add", run_id: runId, check: { name: "gap", status: "not_evaluated" } });
+  await producer.deliver({ type: "run.finish", id: runId });
+  await client.until("/runs/{run_id}", (run) => run.webhook_delivery?.delivered === 1, path);
+  t.match(runs.get(runId), { status: "completed", quality_status: "indeterminate" });
+
+  const lateId = started.webhook_deliveries?.[0]?.id as string;
+  await client.post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: lateId } });
+  const events = receiver.requests.map(({ body }) => JSON.parse(body.toString()));
+  t.same(
+    events.map(({ event_name }) => event_name),
+    ["ProgramStarted", "ProgramCompleted", "ProgramStarted"],
+  );
+  t.equal(receiver.requests.length, 3, "it did come late");
+  t.match(runs.get(runId), { status: "completed" }, "and undid nothing");
+  const [first, completed, late] = events as { data: ProgramCompletedData }[];
+  t.same(late, first);
+  t.match(first?.data, { status: "running", quality_status: null, updated_at: started.updated_at });
+  t.match(
+    details,
+    listOf(
+      { status: "completed", quality_status: "indeterminate", updated_at: completed?.data.updated_at },
+      { status: "completed", quality_status: "indeterminate", updated_at: completed?.data.updated_at },
+    ),
+    "the run shows the very state that the event tells of",
+  );
+  t.match(completed?.data, { passed: false, quality_status: "indeterminate" });
+});

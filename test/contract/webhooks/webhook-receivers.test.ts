@@ -1,0 +1,269 @@
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
+import t, { type Test } from "tap";
+import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../helpers/http/test-authority.js";
+import { listOf } from "../../helpers/list-of.js";
+import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
+
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const SECRET = "a secret";
+
+async function start(t: Test, ...args: string[]) {
+  const service = await ServiceProcess.start({ args: ["serve", ...args] });
+  t.teardown(() => service.dispose());
+  return { service, client: new ContractClient(t, service.port) };
+}
+
+/** Fails a run: one event. */
+async function failRun(t: Test, service: ServiceProcess): Promise<string> {
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  t.teardown(() => producer.destroy());
+  await producer.welcomed();
+  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+  await producer.deliver({ type: "program.put", program });
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+  await producer.deliver({ type: "run.fail", id, error_message: "collision" });
+  await producer.close();
+  return id;
+}
+
+t.test(
+  "a receiver with a certificate of the factory's own authority: with --webhook-ca only, and only under its name",
+  async (t) => {
+    let received = 0;
+    const server = createServer({ cert: RECEIVER_CERTIFICATE, key: RECEIVER_PRIVATE_KEY }, (request, response) => {
+      received++;
+      request.resume().on("end", () => response.writeHead(204).end());
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.teardown(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const folder = t.testdir();
+    const file = join(folder, "ca.pem");
+    writeFileSync(file, TEST_AUTHORITY);
+    const test = async (client: ContractClient, url: string) => {
+      const { id } = await client.post("/webhooks", {
+        // With time for a first look-up and handshake on a loaded machine.
+        body: { name: "mes", url, subscribed_events: ["ProgramFailed"], secret: SECRET, delivery_timeout_seconds: 9 },
+      });
+      return client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
+    };
+    const plain = await start(t);
+    t.match(await test(plain.client, `https://localhost:${port}/`), { delivered: false, error: /certificate/ });
+    t.equal(received, 0, "nothing was sent");
+    const trusting = await start(t, "--webhook-ca", file);
+    t.match(await test(trusting.client, `https://localhost:${port}/`), { delivered: true, status_code: 204 });
+    t.match(await test(trusting.client, `https://127.0.0.1:${port}/`), { delivered: true, status_code: 204 });
+    t.match(await test(trusting.client, `https://127.0.0.2:${port}/`), { delivered: false, status_code: null });
+    t.match(await test(trusting.client, `http://127.0.0.1:${port}/`), { delivered: false });
+    t.equal(received, 2);
+
+    const environment = { NODE_EXTRA_CA_CERTS: file };
+    const another = join(folder, "another.pem");
+    writeFileSync(another, rootCertificates[0] as string);
+    const byNode = await ServiceProcess.start({ args: ["serve", "--webhook-ca", another], environment });
+    t.teardown(() => byNode.dispose());
+    const added = new ContractClient(t, byNode.port);
+    t.match(await test(added, `https://localhost:${port}/`), { delivered: true }, "beside what Node trusts by itself");
+    const broken = join(folder, "broken.pem");
+    writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    for (const unusable of [join(folder, "absent.pem"), broken]) {
+      const warned = { NODE_EXTRA_CA_CERTS: unusable };
+      const without = await ServiceProcess.start({ args: ["serve", "--webhook-ca", file], environment: warned });
+      t.teardown(() => without.dispose());
+      t.match(
+        await test(new ContractClient(t, without.port), `https://localhost:${port}/`),
+        { delivered: true },
+        unusable,
+      );
+    }
+
+    const data = join(folder, "data");
+    for (const [text, stderr] of [
+      ["no certificate", /--webhook-ca: .*ca\.pem has no certificate in PEM/],
+      [
+        `${RECEIVER_CERTIFICATE}${TEST_AUTHORITY.slice(0, 300)}`,
+        /--webhook-ca: .*ca\.pem: certificate 2, at line 12, has no END/,
+      ],
+    ] as const) {
+      writeFileSync(file, text);
+      const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
+      t.match(refused, { code: 1, stderr });
+    }
+    const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
+    t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
+  },
+);
+
+t.test(
+  "names that never resolve hold up neither named receivers nor the service's end",
+  { skip: hasNoCompiler },
+  async (t) => {
+    // The service with all its threads and processes.
+    const service = await ServiceProcess.start({ environment: { LD_PRELOAD: preloadedLibrary(t, "stuck-names") } });
+    t.teardown(() => service.dispose());
+    const client = new ContractClient(t, service.port);
+    const fine = await startReceiver();
+    t.teardown(() => fine.close());
+    const hooks = Array.from({ length: 12 }, (_, nth) => `http://dead${nth}.test:${fine.port}/`);
+    for (const url of [...hooks, `http://fine.test:${fine.port}/`, fine.url]) {
+      await client.post("/webhooks", {
+        body: { name: url, url, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 5 },
+      });
+    }
+    const runId = await failRun(t, service);
+    const run = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.delivered === 2, {
+      path: { run_id: runId },
+    });
+    t.match(run.webhook_delivery, { delivered: 2, failed: 0, pending: hooks.length });
+    t.equal(fine.requests.length, 2);
+    // A look-up that lasts must not: the thread that makes it would hold the exit.
+    t.match(await service.end(), { code: 0 });
+  },
+);
+
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`the nine endpoints, a delivery and its metrics (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
+    t.teardown(() => service.dispose());
+    const client = new ContractClient(t, service.port);
+    let status = 500;
+    const receiver = await startReceiver((_, response) => response.writeHead(status).end());
+    t.teardown(() => receiver.close());
+    const { id } = await client.post("/webhooks", {
+      body: {
+        name: "mes",
+        url: receiver.url,
+        subscribed_events: ["ProgramFailed"],
+        secret: SECRET,
+        max_retries: 1,
+        retry_backoff_seconds: 0,
+        on_failure_mode: "WARN",
+      },
+    });
+    const hook = await client.get("/webhooks/{webhook_id}", { path: { webhook_id: id } });
+    t.same(await client.get("/webhooks"), [hook]);
+    const patched = await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: id }, body: { name: "µ" } });
+    t.match(patched, { ...hook, name: "µ", updated_at: String });
+    const runId = await failRun(t, service);
+    const failed = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.failed === 1, {
+      path: { run_id: runId },
+    });
+    const deliveryId = failed.webhook_deliveries?.[0]?.id as string;
+    const delivery = { path: { delivery_id: deliveryId } };
+    t.match(await client.get("/webhook-deliveries/{delivery_id}", delivery), { attempts: 2, status: "failed" });
+    status = 204;
+    t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", delivery), { attempts: 3 });
+    const listed = await client.get("/webhooks/{webhook_id}/deliveries", { path: { webhook_id: id } });
+    t.match(listed, listOf({ id: deliveryId, status: "delivered" }));
+    await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
+    for (const { headers, body } of receiver.requests) verifyWebhook({ secret: SECRET, headers, body });
+
+    const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+    const value = (name: string): number =>
+      Number(new RegExp(`^inspection_webhook_${name} (\\S+)$`, "m").exec(metrics)?.[1]);
+    t.equal(value("delivered_total"), 2);
+    t.equal(value("failed_total"), 1);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="taken"\\}'), 2);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="refused"\\}'), 2);
+    t.equal(value('attempt_duration_seconds_count\\{outcome="unanswered"\\}'), 0);
+    t.equal(value("delivery_duration_seconds_count"), 2);
+    t.same([value("waiting"), value("running"), value("payload_bytes")], [0, 0, 0]);
+    const ours = metrics.split("\n").filter((line) => line.startsWith("inspection_webhook_"));
+    t.notMatch(ours.join("\n"), new RegExp(`${id}|${receiver.port}|µ|secret`), "no label holds what a client made up");
+
+    await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: id } });
+    t.same(await client.get("/webhooks"), []);
+    const run = await client.get("/runs/{run_id}", { path: { run_id: runId } });
+    t.match(run.webhook_deliveries, listOf({ id: deliveryId, webhook_name: "µ", status: "delivered", attempts: 3 }));
+    t.equal(run.event_log?.length, 1, "WARN notes the failure");
+    t.match(await service.end(), { code: 0 });
+    const to = join(service.dataDirectory, "exported");
+    const exported = ["export", "--data", service.dataDirectory, "--run", runId, "--to", to];
+    t.match(await runCommand(exported), { code: 0 });
+    const written = JSON.parse(readFileSync(join(to, "run.json"), "utf8"));
+    for (const field of ["webhook_deliveries", "webhook_delivery", "event_log"] as const)
+      t.same(written[field], run[field]);
+  });
+}
+
+t.test(
+  "a delivery that failed leaves a completed run's outcome as it was: WARN notes it, IGNORE does not",
+  async (t) => {
+    const { service, client } = await start(t);
+    // Each delivery fails when the outcome before it has been read, not earlier.
+    let refuse = (): void => {};
+    const receiver = await startReceiver((_, response) => {
+      refuse = () => response.writeHead(500).end("no");
+    });
+    t.teardown(() => receiver.close());
+    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+    t.teardown(() => producer.destroy());
+    await producer.welcomed();
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+    let events = 0;
+    for (const mode of ["IGNORE", "WARN"] as const) {
+      const { id: webhookId } = await client.post("/webhooks", {
+        body: {
+          name: mode,
+          url: receiver.url,
+          subscribed_events: ["ProgramCompleted"],
+          max_retries: 0,
+          delivery_timeout_seconds: 9,
+          on_failure_mode: mode,
+        },
+      });
+      const runId = producer.nextRunId();
+      const path = { run_id: runId };
+      await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: mode });
+      await producer.deliver({ type: "run.start", id: runId });
+      await producer.deliver({ type: "event.add", run_id: runId, event_type: "note", data: {} });
+      await producer.deliver({ type: "check.add", run_id: runId, check: { name: "flatness", status: "passed" } });
+      await producer.deliver({ type: "run.finish", id: runId, summary: "flat", results: { outcome: "fine" } });
+      await receiver.received(++events);
+      const outcome = async () => {
+        const { webhook_deliveries, webhook_delivery, event_log, ...run } = await client.get("/runs/{run_id}", {
+          path,
+        });
+        const report = await client.get("/runs/{run_id}/quality-report", { path });
+        const list = await client.get("/runs", { query: { serial_number: mode } });
+        return { run, report, list, defects: await client.get("/runs/{run_id}/defects", { path }) };
+      };
+      const before = await outcome();
+      t.match(before, {
+        run: { status: "completed", error_message: null, results: { outcome: "fine" } },
+        report: { quality_report: { status: "passed", summary: "flat" } },
+        list: { total: 1, runs: listOf({ id: runId, status: "completed", error_message: null }) },
+      });
+      refuse();
+      const failed = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, { path });
+      t.match(failed.webhook_deliveries, listOf({ webhook_id: webhookId, on_failure_mode: mode, status: "failed" }));
+      t.same(await outcome(), before, `${mode}: the outcome and updated_at`);
+      const noted = failed.event_log?.filter(({ event_type }) => event_type === "webhook_delivery_failed") ?? [];
+      t.equal((failed.event_log?.length ?? 0) - noted.length, 1, "what the cell noted");
+      if (mode === "IGNORE") t.same(noted, [], "IGNORE notes nothing");
+      else {
+        const data = { webhook_id: webhookId, event_name: "ProgramCompleted", status: "failed", last_status_code: 500 };
+        t.match(noted, listOf({ data }), "WARN notes it");
+      }
+      await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: webhookId } });
+    }
+    t.equal(receiver.requests.length, 2, "each failed once");
+    t.match(await service.end(), { code: 0 });
+  },
+);

@@ -1,0 +1,119 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { Webhook } from "standardwebhooks";
+import t from "tap";
+import {
+  type VerificationFault,
+  type VerifyWebhookOptions,
+  verifyWebhook,
+  WebhookVerificationError,
+} from "../../../core/webhook/verify-webhook.js";
+import { isUsableSecret, signatureHeaders } from "../../../core/webhook/webhook-signature.js";
+
+const ID = "019b0a5e-7c00-7000-8000-000000000001";
+const AT = 1_800_000_000;
+const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const BODY = Buffer.from('{"hello":"Wörld ✓"}');
+const README = readFileSync("workers/webhooks/README.md", "utf8");
+
+function signed(overrides: Partial<VerifyWebhookOptions> = {}, header?: string): VerifyWebhookOptions {
+  const headers = signatureHeaders(SECRET, ID, AT, BODY);
+  const value = header ?? headers["X-Service-Signature"];
+  return { secret: SECRET, headers: { "x-service-signature": value }, body: BODY, nowSeconds: AT, ...overrides };
+}
+
+function faultOf(options: VerifyWebhookOptions): VerificationFault | undefined {
+  try {
+    verifyWebhook(options);
+    return undefined;
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) return error.fault;
+    throw error;
+  }
+}
+
+t.test("the vectors of the documentation", async (t) => {
+  t.ok(README.includes(BODY.toString("hex")) && README.includes(String(AT)) && README.includes(ID), "their inputs");
+  const rows = [...README.matchAll(/^\| `([^`]+)` \| `(t=[^`]+)` \| `(v1,[^`]+)` \|$/gm)];
+  t.equal(rows.length, 2, "two vectors");
+  for (const [, secret, service, standard] of rows) {
+    const headers = signatureHeaders(secret as string, ID, AT, BODY);
+    t.equal(headers["X-Service-Signature"], service);
+    t.equal(headers["webhook-signature"], standard);
+    t.equal(headers["webhook-timestamp"], String(AT));
+    t.equal(headers["webhook-id"], ID);
+    const options = { secret: secret as string, headers: { "X-Service-Signature": service }, body: BODY };
+    t.same(verifyWebhook({ ...options, nowSeconds: AT }), { timestampSeconds: AT });
+  }
+});
+
+t.test("accepts what was signed, however headers and body are held", async (t) => {
+  const value = signatureHeaders(SECRET, ID, AT, BODY)["X-Service-Signature"] as string;
+  t.equal(faultOf(signed()), undefined);
+  t.equal(faultOf(signed({ headers: new Headers({ "X-Service-Signature": value }) })), undefined, "Headers");
+  t.equal(faultOf(signed({ headers: { "x-service-signature": [value] } })), undefined, "a list of one");
+  t.equal(faultOf(signed({ body: BODY.toString() })), undefined, "text");
+  t.equal(faultOf(signed({ headers: { get: value, "X-SERVICE-SIGNATURE": value } })), undefined, "a header named get");
+});
+
+t.test("says which check failed", async (t) => {
+  const good = signatureHeaders(SECRET, ID, AT, BODY)["X-Service-Signature"] as string;
+  t.equal(faultOf(signed({ headers: {} })), "signature_missing");
+  t.equal(faultOf(signed({ headers: new Headers() })), "signature_missing");
+  for (const header of ["", "v1=ab", `${good}0`, good.toUpperCase(), `t=-1,${good.split(",")[1]}`, ` ${good}`]) {
+    t.equal(faultOf(signed({}, header)), "signature_malformed", header);
+  }
+  t.equal(faultOf(signed({ headers: { "x-service-signature": [good, good] } })), "signature_malformed", "twice");
+  t.equal(faultOf(signed({ secret: "another" })), "signature_mismatch");
+  t.equal(faultOf(signed({ body: Buffer.from(`${BODY} `) })), "signature_mismatch");
+  t.equal(faultOf(signed({}, good.replace(/t=\d+/, `t=${AT + 1}`))), "signature_mismatch", "the time is signed too");
+  const flipped = good.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
+  t.equal(faultOf(signed({}, flipped)), "signature_mismatch", "one digit");
+  t.throws(() => verifyWebhook(signed({ secret: "" })), TypeError);
+});
+
+t.test("the tolerance holds in both directions, to the second", async (t) => {
+  t.equal(faultOf(signed({ nowSeconds: AT + 300 })), undefined);
+  t.equal(faultOf(signed({ nowSeconds: AT + 301 })), "timestamp_too_old");
+  t.equal(faultOf(signed({ nowSeconds: AT - 300 })), undefined);
+  t.equal(faultOf(signed({ nowSeconds: AT - 301 })), "timestamp_too_new");
+  t.equal(faultOf(signed({ nowSeconds: AT + 11, toleranceSeconds: 10 })), "timestamp_too_old");
+  t.equal(faultOf(signed({ nowSeconds: Date.now() / 1000 + 1e9 })), "timestamp_too_old");
+});
+
+t.test("the public standardwebhooks package accepts what we send", async (t) => {
+  const now = Math.floor(Date.now() / 1000);
+  for (const secret of [SECRET, "a plain secret"]) {
+    const headers = signatureHeaders(secret, ID, now, BODY);
+    // For a secret that is not base64, a receiver gives the library the bytes themselves.
+    const webhook = secret.startsWith("whsec_") ? new Webhook(secret) : new Webhook(secret, { format: "raw" });
+    t.same(webhook.verify(BODY.toString(), headers), JSON.parse(BODY.toString()));
+    t.throws(() => webhook.verify(`${BODY} `, headers), "another body");
+    t.throws(() => webhook.verify(BODY.toString(), { ...headers, "webhook-id": "x" }), "another id");
+  }
+});
+
+t.test("the package exports it, and nothing beside it", async (t) => {
+  const script = (specifier: string) =>
+    `import("${specifier}").then((m) => console.log(Object.keys(m).sort().join()), (e) => console.log(e.code))`;
+  const run = (specifier: string) =>
+    execFileSync(process.execPath, ["--input-type=module", "-e", script(specifier)], { encoding: "utf8" }).trim();
+  t.equal(run("inspection-results-service/verify"), "DEFAULT_TOLERANCE_SECONDS,WebhookVerificationError,verifyWebhook");
+  t.equal(run("inspection-results-service/dist/core/verify-webhook.js"), "ERR_PACKAGE_PATH_NOT_EXPORTED");
+});
+
+t.test("a secret after whsec_ must be base64", async (t) => {
+  for (const secret of ["x", "whsec", "WHSEC_?", SECRET, "whsec_YQ=="]) t.ok(isUsableSecret(secret), secret);
+  for (const secret of ["whsec_", "whsec_?", "whsec_YQ=", "whsec_YQ", "whsec_YQ==x"]) {
+    t.notOk(isUsableSecret(secret), secret);
+  }
+});
+
+t.test("a tolerance or a time that is no number is an error, not a request of any age that passes", (t) => {
+  const options = { secret: SECRET, headers: {}, body: "" };
+  for (const toleranceSeconds of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
+    t.throws(() => verifyWebhook({ ...options, toleranceSeconds }), { name: "TypeError", message: /toleranceSeconds/ });
+  }
+  t.throws(() => verifyWebhook({ ...options, nowSeconds: Number.NaN }), { name: "TypeError", message: /nowSeconds/ });
+  t.end();
+});

@@ -1,0 +1,172 @@
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+
+const RUNS = 10;
+const ATTEMPTS = 5;
+/** Far more than a busy machine takes for it: a bound for a failure, not a wait. */
+const SHOWN_WITHIN_MS = 20_000;
+
+function isInstalled(command: string): boolean {
+  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+async function getJson(service: ServiceProcess, path: string) {
+  const response = await fetch(`http://127.0.0.1:${service.port}${path}`);
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+async function runIds(service: ServiceProcess): Promise<string[]> {
+  const { status, body } = await getJson(service, "/runs?limit=1000");
+  if (status !== 200) throw new Error(`GET /runs: ${status}`);
+  return (body.runs as { id: string }[]).map(({ id }) => id);
+}
+
+/** Newest last, once all of these are there: what was acknowledged is durable, and shows a moment later. */
+async function listedRuns(service: ServiceProcess, wanted: readonly string[]): Promise<string[]> {
+  const deadlineMs = performance.now() + SHOWN_WITHIN_MS;
+  for (;;) {
+    const ids = (await runIds(service)).sort();
+    if (wanted.every((id) => ids.includes(id)) || performance.now() > deadlineMs) return ids;
+  }
+}
+
+/** Resolves when the service has made its ballast: until then it syncs something that nothing depends on. */
+async function untilBallast(service: ServiceProcess): Promise<void> {
+  while (!existsSync(join(service.dataDirectory, "ballast.bin"))) await getJson(service, "/livez");
+}
+
+function createRun(producer: RawProducer, id: string): Promise<unknown> {
+  return producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+}
+
+/** The means is there, and is not allowed here. */
+class NotAllowedError extends Error {}
+
+/** @param fail has the next sync of the service's process fail, and only that one; @throws NotAllowedError */
+async function judgeFailedSync(
+  t: Test,
+  environment: Record<string, string>,
+  fail: (service: ServiceProcess) => Promise<void>,
+  end: "SIGTERM" | "SIGKILL",
+): Promise<void> {
+  const service = await ServiceProcess.start({ environment });
+  t.teardown(() => service.dispose());
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
+  const acknowledged: string[] = [];
+  await producer.accept(programPut());
+  for (let run = 0; run < RUNS; run++) {
+    const id = nextId();
+    await createRun(producer, id);
+    acknowledged.push(id);
+  }
+  await untilBallast(service);
+  await fail(service);
+
+  let acknowledgedAfter = 0;
+  const refusals: string[] = [];
+  const isRefused = (error: Error): void => {
+    refusals.push(error.message);
+  };
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    // The first one is on its way when the sync fails; then come reconnects, as a producer makes them.
+    const again =
+      attempt === 0
+        ? producer
+        : await RawProducer.connect({ path: service.cellSocketPath }, "cell").catch((error: Error) => isRefused(error));
+    if (again === undefined) continue;
+    await createRun(again, nextId()).then(() => acknowledgedAfter++, isRefused);
+  }
+  t.equal(acknowledgedAfter, 0);
+  t.equal(refusals.length, ATTEMPTS);
+  for (const refusal of refusals.slice(1)) t.match(refusal, /"unavailable".*EIO/);
+  const health = await getJson(service, "/health");
+  t.match(health.body, { status: "down", components: { log: { status: "down", detail: /EIO/ } } });
+  t.same(await listedRuns(service, acknowledged), acknowledged, "reads go on");
+  await producer.close();
+  const ended = await service.end(end);
+  if (end === "SIGTERM") {
+    t.equal(ended.code, 1, "it did not end well, and says so once more");
+    t.match(ended.stderr, /^inspection-service: nothing was recorded since .*EIO/m);
+  }
+
+  const { dataDirectory } = service;
+  t.match(await runCommand(["check", "--data", dataDirectory]), { code: 0 });
+  const restarted = await ServiceProcess.start({ dataDirectory });
+  t.teardown(() => restarted.dispose());
+  const there = new Set(await runIds(restarted));
+  const lost = acknowledged.filter((id) => !there.has(id));
+  t.same(lost, []);
+  const resending = await RawProducer.connect({ path: restarted.cellSocketPath }, "cell");
+  await resending.accept({ type: "run.create", id: nextId(), program_id: PROGRAM_ID });
+  await resending.close();
+  t.comment(
+    `one real EIO after ${acknowledged.length} acknowledgements: ${acknowledgedAfter} acknowledged after it in ${ATTEMPTS} attempts, ` +
+      `${lost.length} lost`,
+  );
+}
+
+t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, async (t) => {
+  const library = preloadedLibrary(t, "failing-sync");
+  const order = `${library}.order`;
+  const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
+  const service = await ServiceProcess.start({ args: ["demo"], environment });
+  t.teardown(() => service.dispose());
+  // By then it has marked its store: that sync may fail, and nothing depends on it.
+  await service.untilStdout(/\/docs first/);
+  await untilBallast(service);
+  writeFileSync(order, "");
+  const isDown = async (): Promise<boolean> => {
+    const { body } = await getJson(service, "/health");
+    return (body as { components: { log: { status: string } } }).components.log.status === "down";
+  };
+  while (!(await isDown()));
+  const ended = await service.end("SIGTERM");
+  t.equal(ended.code, 1);
+  t.match(ended.stderr, /EIO/);
+});
+
+const hasStrace = isInstalled("strace") ? false : "no strace";
+t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStrace }, async (t) => {
+  const byStrace = async (service: ServiceProcess): Promise<void> => {
+    // Each thread's first call: the service makes none after the first that fails.
+    const inject = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"];
+    const strace = spawn("strace", ["-f", "-p", String(service.pid), "-o", "/dev/null", ...inject], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const ended = new Promise((resolve) => strace.once("close", resolve));
+    t.teardown(async () => {
+      strace.kill("SIGTERM");
+      await ended;
+    });
+    await new Promise<void>((resolve, reject) => {
+      let text = "";
+      strace.stderr.on("data", (chunk: Buffer) => {
+        text += chunk;
+        if (/attached/.test(text)) resolve();
+      });
+      void ended.then(() => reject(new NotAllowedError(text)));
+    });
+  };
+  const judged = judgeFailedSync(t, {}, byStrace, "SIGKILL");
+  await judged.catch((error: Error) => {
+    if (!(error instanceof NotAllowedError)) throw error;
+    t.pass("not here", { skip: `strace cannot attach: ${error.message.trim()}` });
+  });
+});
+
+t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasNoCompiler }, async (t) => {
+  const library = preloadedLibrary(t, "failing-sync");
+  const order = `${library}.order`;
+  await judgeFailedSync(
+    t,
+    { LD_PRELOAD: library, FAIL_ONE_SYNC: order },
+    async () => writeFileSync(order, ""),
+    "SIGTERM",
+  );
+});

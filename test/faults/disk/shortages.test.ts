@@ -1,0 +1,151 @@
+/** The table of workers/recorder/README.md: what becomes of each call that fails for want of descriptors or memory. */
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { CALLS, type Call, ShortFileSystem } from "../../helpers/disk/short-file-system.js";
+import {
+  frameBegin,
+  frameLines,
+  LINE_BYTES,
+  nextId,
+  PROGRAM_ID,
+  programPut,
+} from "../../helpers/link/link-messages.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+
+const CODES = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"];
+/** Calls without which nothing can be recorded: they wait, and what was taken with them. The others hold up nobody. */
+const WAITS: ReadonlySet<Call> = new Set(["open", "mkdir", "rename", "write", "ftruncate", "fstat"]);
+const EVENTS = 12;
+
+type Recording = Awaited<ReturnType<typeof recording>>;
+
+async function recording(t: Test) {
+  const short = new ShortFileSystem();
+  const directory = temporaryDirectory(t);
+  const options = { fileSystem: short.fileSystem, segmentBytes: 1_500 };
+  const recorder = await RecorderHarness.start(t, directory, options);
+  const producer = await recorder.connect("controller");
+  await producer.accept(programPut());
+  return { short, directory, options, recorder, producer };
+}
+
+/** A run with a frame that has begun. */
+async function beginRun({ producer }: Recording): Promise<{ runId: string; frameId: string }> {
+  const [runId, frameId] = [nextId(), nextId()];
+  for (const body of [
+    { type: "run.create", id: runId, program_id: PROGRAM_ID },
+    { type: "run.start", id: runId },
+    { type: "step.start", run_id: runId, index: 1 },
+    frameBegin(frameId, runId),
+  ]) {
+    await producer.accept(body);
+  }
+  return { runId, frameId };
+}
+
+/** The same store once more, with nothing missing. */
+function restarted(t: Test, { directory, options }: Recording): Promise<RecorderHarness> {
+  return RecorderHarness.start(t, directory, { ...options, fileSystem: nodeFileSystem });
+}
+
+/** Sends a capture, for which a folder and a file are made, and events enough for some segments. */
+function work({ producer }: Recording, { runId, frameId }: { runId: string; frameId: string }): void {
+  producer.message(frameLines(frameId, 0, 2), new Uint8Array(2 * LINE_BYTES).fill(7));
+  for (let at = 1; at <= EVENTS; at++) producer.message(runEvent(runId, at));
+}
+
+function notes(recorder: RecorderHarness, runId: string): number {
+  return recorder.run(runId).eventLog.filter(({ eventType }) => eventType === "note").length;
+}
+
+function runEvent(runId: string, at: number) {
+  return { type: "event.add", run_id: runId, event_type: "note", data: { at, text: "x".repeat(400) } };
+}
+
+/** Lets what waits be tried again until the condition holds; gives the numbers that were acknowledged meanwhile. */
+async function drive({ recorder, producer }: Recording, condition: () => boolean): Promise<number[]> {
+  const acknowledged: number[] = [];
+  while (!condition()) {
+    recorder.timers.advance(500);
+    // The connection stays for it, and what was begun has its turn.
+    for (const { kind, sequence } of await producer.untilPong()) if (kind === "ack") acknowledged.push(sequence);
+  }
+  return acknowledged;
+}
+
+function removeMonths(directory: string): void {
+  const captures = join(directory, "captures");
+  for (const month of readdirSync(captures)) rmSync(join(captures, month), { recursive: true });
+}
+
+for (const call of CALLS) {
+  t.test(
+    `nothing is left for ${call}: ${WAITS.has(call) ? "it waits" : "it holds up nobody"}, and all goes on`,
+    async (t) => {
+      const one = await recording(t);
+      const { short, recorder } = one;
+      const runIds: string[] = [];
+      for (const code of CODES) {
+        const run = await beginRun(one);
+        runIds.push(run.runId);
+        const isDone = () => notes(recorder, run.runId) === EVENTS;
+        // Its folder is made with the first capture of a month.
+        if (call === "mkdir") removeMonths(one.directory);
+        short.missing = { call, code };
+        work(one, run);
+        if (WAITS.has(call)) {
+          await recorder.until(() => recorder.row("recorder").status === "degraded");
+          const detail = new RegExp(`^since \\d{4}-.* has no .* left \\(${call} .*: ${code}\\); what was taken waits`);
+          t.match(recorder.row("recorder").detail, detail, `${call} ${code}`);
+          const refusals = short.refusals;
+          t.same(await drive(one, () => short.refusals >= refusals + 3), [], `${call} ${code}: no acknowledgement`);
+          t.notOk(isDone());
+        } else {
+          await drive(one, isDone);
+        }
+        t.not(recorder.row("log").status, "down");
+        short.missing = null;
+        await drive(one, isDone);
+        await drive(one, () => ["recorder", "log", "disk"].every((key) => recorder.row(key).status === "healthy"));
+        await one.producer.accept({ type: "run.fail", id: run.runId, error_message: "enough" });
+      }
+      t.equal(await recorder.stop(), null);
+      const next = await restarted(t, one);
+      for (const runId of runIds) {
+        t.equal(notes(next, runId), EVENTS, "all is there");
+        t.equal(next.run(runId).frames[0]?.lines, 2);
+      }
+      await next.stop();
+    },
+  );
+}
+
+t.test("a stop while something waits is a clean one, and what was acknowledged is there", async (t) => {
+  for (const call of WAITS) {
+    const one = await recording(t);
+    const run = await beginRun(one);
+    one.short.missing = { call, code: "EMFILE" };
+    work(one, run);
+    await one.recorder.until(() => one.recorder.row("recorder").status === "degraded");
+    t.equal(await one.recorder.stop(), null, call);
+    const next = await restarted(t, one);
+    t.equal(next.run(run.runId).frames.length, 1);
+    t.match(next.row("log"), { status: "healthy" });
+    await next.stop();
+  }
+});
+
+t.test("a write of webhooks is refused while records wait, and says why", async (t) => {
+  const one = await recording(t);
+  const { recorder, short } = one;
+  const run = await beginRun(one);
+  short.missing = { call: "open", code: "ENFILE" };
+  work(one, run);
+  await recorder.until(() => recorder.row("recorder").status === "degraded");
+  const reply = await recorder.request({ op: "delete", webhookId: nextId() });
+  t.match(reply, { ok: false, error: { code: "unavailable", message: /machine has no file descriptor left/ } });
+  short.missing = null;
+  await drive(one, () => notes(recorder, run.runId) === EVENTS);
+});

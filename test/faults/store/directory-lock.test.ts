@@ -1,0 +1,231 @@
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import t from "tap";
+import { openDataDirectory } from "../../../storage/disk/data-directory.js";
+import { lockByEntries } from "../../../storage/disk/directory-lock.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { checkStore } from "../../../storage/repair/check-store.js";
+import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
+import { startHelper } from "../../helpers/process/child-lines.js";
+import { runCommand } from "../../helpers/process/service-process.js";
+
+function temporaryDirectory(t: { teardown(callback: () => void): void }): string {
+  const path = mkdtempSync(`${tmpdir()}/directory-lock-`);
+  t.teardown(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+const notLinux = process.platform === "linux" ? false : "only Linux has names of sockets without files";
+
+t.test("a second process is refused and told who holds the directory", async (t) => {
+  const path = temporaryDirectory(t);
+  const holder = startHelper("disk/lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  const refusal = { code: "directory_locked", data: { params: { process_id: holder.processId } } };
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+
+  // Another one that was refused and killed changes nothing.
+  const other = startHelper("disk/lock-holder-process", [path]);
+  t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: holder.processId } });
+  await other.end("SIGKILL");
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+
+  // A holder that is stopped does not answer, and holds.
+  holder.signal("SIGSTOP");
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+  holder.signal("SIGCONT");
+
+  await holder.end("SIGKILL");
+  const own = await openDataDirectory({ path, creates: true });
+  t.same(readdirSync(`${path}/lock`).length, 1, "the dead one's entry is gone");
+  await own.release();
+  t.same(readdirSync(`${path}/lock`), []);
+});
+
+t.test("right after the holder was killed the directory is free, again and again", async (t) => {
+  const path = temporaryDirectory(t);
+  for (let round = 0; round < 4; round++) {
+    const holder = startHelper("disk/lock-holder-process", [path]);
+    t.equal(await holder.line(0), "held", `round ${round}`);
+    await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
+    await holder.end("SIGKILL");
+    await (await openDataDirectory({ path, creates: true })).release();
+  }
+});
+
+t.test("of many that start at once exactly one gets the directory", async (t) => {
+  const path = temporaryDirectory(t);
+  let held = 0;
+  for (let round = 0; round < 10; round++) {
+    const attempts = Array.from({ length: 8 }, () => openDataDirectory({ path, creates: true }));
+    const settled = await Promise.allSettled(attempts);
+    const winners = settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    for (const result of settled) {
+      if (result.status === "rejected" && result.reason.code !== "directory_locked") throw result.reason;
+    }
+    held += winners.length;
+    t.equal(winners.length, 1, `round ${round}`);
+    for (const winner of winners) await winner.release();
+  }
+  t.comment(`10 races of 8: ${held} winners`);
+});
+
+t.test(
+  "of many that start at once exactly one gets the directory, also where only the lock's files are seen",
+  async (t) => {
+    const path = temporaryDirectory(t);
+    for (let round = 0; round < 5; round++) {
+      const settled = await Promise.allSettled(Array.from({ length: 8 }, () => lockByEntries(nodeFileSystem, path)));
+      const winners = settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+      for (const result of settled)
+        if (result.status === "rejected") t.match(result.reason, { code: "directory_locked" });
+      t.equal(winners.length, 1, `round ${round}`);
+      for (const winner of winners) await winner.release();
+    }
+  },
+);
+
+t.test("whose lock was removed keeps the directory, and knows of it", { skip: notLinux }, async (t) => {
+  const path = temporaryDirectory(t);
+  const own = await openDataDirectory({ path, creates: true });
+  t.ok(await own.isLockIntact());
+  for (const removed of [`${path}/lock/${readdirSync(`${path}/lock`)[0]}`, `${path}/lock`]) {
+    rmSync(removed, { recursive: true });
+    const other = startHelper("disk/lock-holder-process", [path]);
+    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: process.pid } });
+    await other.end("SIGKILL");
+    t.notOk(await own.isLockIntact());
+  }
+  t.notOk(readdirSync(path).includes("lock"), "the second one has made nothing");
+  await own.release();
+  await (await openDataDirectory({ path, creates: true })).release();
+});
+
+t.test("who asks and never hangs up keeps nobody from letting go", { skip: notLinux }, async (t) => {
+  const path = temporaryDirectory(t);
+  const own = await openDataDirectory({ path, creates: true });
+  const { dev, ino } = statSync(path, { bigint: true });
+  const entry = `${path}/lock/${readdirSync(`${path}/lock`)[0]}`;
+  for (const name of [`\0inspection-results-service/${dev}:${ino}`, entry]) {
+    const asking = connect({ path: name, allowHalfOpen: true });
+    t.teardown(() => asking.destroy());
+    asking.resume();
+    await once(asking, "end");
+  }
+  const released = own.release().then(() => "released");
+  // Waited for only where it fails.
+  t.equal(await Promise.race([released, delay(10_000, "hangs", { ref: false })]), "released");
+  await (await openDataDirectory({ path, creates: true })).release();
+});
+
+t.test("a holder that is killed while it is asked has not held on", async (t) => {
+  const path = temporaryDirectory(t);
+  const holder = startHelper("disk/lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  // It does not answer, and whoever asks waits a second for it.
+  holder.signal("SIGSTOP");
+  let isAsked = false;
+  const fileSystem: typeof nodeFileSystem = {
+    ...nodeFileSystem,
+    readDirectory: async (folder) => {
+      const entries = await nodeFileSystem.readDirectory(folder);
+      // The connections to all of them begin in this turn of the event loop.
+      if (!isAsked) setImmediate(() => void holder.end("SIGKILL"));
+      isAsked = true;
+      return entries;
+    },
+  };
+  const own = await lockByEntries(fileSystem, `${path}/lock`);
+  t.equal(readdirSync(`${path}/lock`).length, 1);
+  await own.release();
+});
+
+t.test(
+  "where sockets may have no such names, the lock's files keep the directory",
+  { skip: notLinux || hasNoCompiler },
+  async (t) => {
+    const path = temporaryDirectory(t);
+    const env = { LD_PRELOAD: preloadedLibrary(t, "no-abstract-names") };
+    const holder = startHelper("disk/lock-holder-process", [path], env);
+    t.equal(await holder.line(0), "held");
+    const other = startHelper("disk/lock-holder-process", [path], env);
+    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: holder.processId } });
+    await other.end("SIGKILL");
+    await holder.end("SIGKILL");
+    await (await openDataDirectory({ path, creates: true })).release();
+  },
+);
+
+t.test("a directory with a long path can be held", async (t) => {
+  const path = `${temporaryDirectory(t)}/${"long".repeat(40)}`;
+  mkdirSync(path);
+  const directory = await openDataDirectory({ path, creates: true });
+  await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
+  await directory.release();
+});
+
+t.test("a store of a newer format is refused, and one that is none", async (t) => {
+  const path = temporaryDirectory(t);
+  await t.rejects(openDataDirectory({ path, creates: false }), { code: "store_missing" });
+  t.same(readdirSync(path), [], "nothing was created");
+  await (await openDataDirectory({ path, creates: true })).release();
+  await (await openDataDirectory({ path, creates: false })).release();
+  writeFileSync(`${path}/format.json`, '{"format": 2}');
+  await t.rejects(openDataDirectory({ path, creates: true }), {
+    code: "format_unsupported",
+    message: /has format 2; this release reads format 1/,
+  });
+  writeFileSync(`${path}/format.json`, "nonsense");
+  await t.rejects(openDataDirectory({ path, creates: true }), { code: "format_unsupported", message: /nonsense/ });
+  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
+});
+
+t.test("a store of another service is refused, and one whose log is gone does not begin anew", async (t) => {
+  const path = temporaryDirectory(t);
+  await (await openDataDirectory({ path, creates: true })).release();
+  const format = readFileSync(`${path}/format.json`);
+  writeFileSync(`${path}/format.json`, '{"format": 1, "service": "another-service"}');
+  const refusal = { code: "format_unsupported", message: /another-service/ };
+  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
+  writeFileSync(`${path}/format.json`, format);
+  rmSync(`${path}/meta`, { recursive: true });
+  for (const creates of [true, false]) {
+    await t.rejects(openDataDirectory({ path, creates }), { code: "log_missing", message: /has lost its log/ });
+  }
+  t.notOk(readdirSync(path).includes("meta"), "nothing was created in its place");
+  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
+});
+
+t.test(
+  "a folder that comes among the segments, with the name of one, does not keep the log from being read",
+  async (t) => {
+    const path = temporaryDirectory(t);
+    const dataDirectory = await openDataDirectory({ path, creates: true });
+    mkdirSync(`${path}/meta/0000000000000777.seg`);
+    const result = await checkStore({ dataDirectory, understandsType: () => true });
+    await dataDirectory.release();
+    t.match(result, { ok: true, summary: { segments: 0 } });
+    await t.rejects(openDataDirectory({ path, creates: true }), {
+      code: "directory_unusable",
+      message: /777\.seg is a folder/,
+    });
+  },
+);
+
+t.test("what the file system refuses is said in one line, without a stack", async (t) => {
+  const path = temporaryDirectory(t);
+  writeFileSync(`${path}/lock`, "no folder");
+  writeFileSync(`${path}/format.json`, '{"format": 1}');
+  for (const command of ["serve", "check"]) {
+    const ended = await runCommand([command, "--data", path]);
+    t.equal(ended.code, 1, command);
+    t.match(
+      ended.stderr,
+      /^inspection-service: .*\/lock is a file, and a folder of the store is to stand there: move it away$/m,
+    );
+    t.notMatch(ended.stderr, /^\s+at /m);
+  }
+});

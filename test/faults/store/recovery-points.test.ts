@@ -1,0 +1,95 @@
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { CRASH_MODES, type Strike } from "../../helpers/store/store-life.js";
+import { type SimulationReport, simulateStore } from "../../helpers/store/store-simulation.js";
+import { sized } from "../../helpers/test-size.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+const SEEDS = sized(1, 2);
+const STEPS = 30;
+/** Of the operations of a history, one in so many is where its first life ends. */
+const END_STRIDE = sized(121, 13);
+/** The first of them is among so many: fewer than a history has syncs, which are what the last of the ends counts. */
+const FIRST_ENDS = Math.min(END_STRIDE, 25);
+/** Of the operations of the opening behind it, one in so many is struck. */
+const STRIDE = sized(9, 1);
+
+/** How the first life ends, and what its end leaves. */
+interface End {
+  what: string;
+  kind: Strike["kind"];
+  mode: (typeof CRASH_MODES)[number];
+  restarts: boolean;
+}
+
+const ENDS: readonly End[] = [
+  ...CRASH_MODES.map((mode): End => ({ what: `a power cut (${mode})`, kind: "crash", mode, restarts: false })),
+  { what: "the end of the process", kind: "kill", mode: "drop", restarts: false },
+  { what: "a failed sync, and no power cut", kind: "sync", mode: "drop", restarts: true },
+];
+
+interface Outcome {
+  /** Behind a first life that was struck, of each of the ends. */
+  openings: number[];
+  /** What struck them. */
+  points: number;
+  /** That did not start. */
+  failed: number;
+  acknowledged: number;
+  faults: string[];
+}
+
+/**
+ * A first life that ends at one operation after the other; the opening behind each end is struck at one operation of its own after the other,
+ * until it has no more of them. Then comes a life in which all that was sent is answered, and the store's own check.
+ */
+async function strikeOpenings(kind: Strike["kind"]): Promise<Outcome> {
+  const outcome: Outcome = { openings: ENDS.map(() => 0), points: 0, failed: 0, acknowledged: 0, faults: [] };
+  const random = createRandom(SEED);
+  for (let seed = SEED; seed < SEED + SEEDS; seed++) {
+    for (const [nth, { what, kind: ends, mode, restarts }] of ENDS.entries()) {
+      for (let end = random.integer(0, FIRST_ENDS - 1); ; end += END_STRIDE) {
+        const before: Strike[] = [{ place: "any", after: end, kind: ends }];
+        let last: SimulationReport | null = null;
+        for (let after = random.integer(0, STRIDE - 1); ; after += STRIDE) {
+          const strike: Strike = { place: "recovery", after, kind };
+          const report = await simulateStore(seed, { before, strike, mode, restarts, steps: STEPS });
+          const where = `${what} at ${end} of seed ${seed}, then ${kind} at ${after} of the opening`;
+          outcome.faults.push(...report.faults.map((fault) => `${where}: ${fault}`));
+          last = report;
+          // What comes behind the opening is struck elsewhere.
+          if (report.struck[1] !== "recovery") break;
+          outcome.points++;
+          outcome.failed += report.failedOpenings;
+          outcome.acknowledged += report.counts.acknowledged;
+        }
+        // The history was over before that operation came.
+        if (last === null || last.struck[0] === null) break;
+        outcome.openings[nth] = (outcome.openings[nth] ?? 0) + 1;
+      }
+    }
+  }
+  return outcome;
+}
+
+t.comment(`TEST_SEED=${SEED}, first lives that end at one operation in ${END_STRIDE}, one in ${STRIDE} of an opening`);
+
+for (const [kind, what, fails] of [
+  ["crash", "a power cut", false],
+  ["kill", "the end of the process", false],
+  ["sync", "a failed sync", true],
+  ["write", "a failed write", true],
+  ["full", "a disk that is full", true],
+] as const) {
+  t.test(`${what} at every operation of an opening that puts right what a crash left`, async (t) => {
+    const { faults, openings, points, failed, acknowledged } = await strikeOpenings(kind);
+    t.same(faults.slice(0, 5), []);
+    for (const [nth, { what }] of ENDS.entries()) t.ok(openings[nth], `openings behind ${what}`);
+    const all = openings.reduce((sum, count) => sum + count, 0);
+    t.ok(points > (2 * all) / STRIDE, "an opening has several operations");
+    t.equal(failed > 0, fails, "of those that were not ended some do not start");
+    t.comment(
+      `${all} openings (${openings.join(", ")} behind each end) struck at ${points} operations, ${failed} refused: ${acknowledged} messages acknowledged, ${faults.length} faults`,
+    );
+  });
+}

@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { sized } from "../../helpers/test-size.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
+
+const WEBHOOKS = 20;
+const EVENTS = sized(50, 500);
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+
+t.test(
+  "many deliveries pending at a start: all go out, while requests are answered and pages of the past hold still",
+  async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), "webhook-backlog-"));
+    t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+    const first = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
+    t.teardown(() => first.dispose());
+    let isHolding = true;
+    const receiver = await startReceiver((_, response) => {
+      if (!isHolding) response.writeHead(204).end();
+    });
+    t.teardown(() => receiver.close());
+    const client = new ContractClient(t, first.port);
+    const ids: string[] = [];
+    for (let nth = 0; nth < WEBHOOKS; nth++) {
+      const [name, url] = [`w${nth}`, `${receiver.url}/${nth}`];
+      const hook = await client.post("/webhooks", {
+        body: { name, url, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 9 },
+      });
+      ids.push(hook.id);
+    }
+    const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
+    t.teardown(() => producer.destroy());
+    await producer.welcomed();
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+    const produce = async (count: number): Promise<void> => {
+      for (let nth = 0; nth < count; nth++) {
+        const id = producer.nextRunId();
+        await producer.send({ type: "run.create", id, program_id: PROGRAM_ID });
+        await (await producer.send({ type: "run.fail", id, error_message: "collision" })).acknowledged;
+      }
+    };
+    await produce(EVENTS);
+    await first.end("SIGKILL");
+
+    isHolding = false;
+    receiver.requests.length = 0;
+    const startMs = performance.now();
+    const second = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
+    t.teardown(() => second.dispose());
+    const startedMs = performance.now() - startMs;
+    const after = new ContractClient(t, second.port);
+    await after.get("/health");
+    // Pages of the past, while deliveries end and new ones begin: each of those that were there, once.
+    const producing = produce(20);
+    const listed: { id: string; created_at: string; status: string }[] = [];
+    for (let query: { limit: number; before?: string } = { limit: 7 }; ; ) {
+      const page = await after.get("/webhooks/{webhook_id}/deliveries", {
+        path: { webhook_id: ids[0] as string },
+        query,
+      });
+      const oldest = page.at(-1);
+      if (oldest === undefined) break;
+      listed.push(...page);
+      query = { limit: 7, before: oldest.created_at };
+    }
+    await producing;
+    t.equal(new Set(listed.map(({ id }) => id)).size, listed.length, "none twice");
+    t.ok(listed.length >= EVENTS, "none left out");
+    t.same(
+      listed.map(({ created_at }) => created_at),
+      listed
+        .map(({ created_at }) => created_at)
+        .sort()
+        .reverse(),
+    );
+    const all = WEBHOOKS * (EVENTS + 20);
+    await receiver.received(all);
+    const seconds = (performance.now() - startMs) / 1000;
+    for (const id of ids) {
+      await after.until(
+        "/webhooks/{webhook_id}/deliveries",
+        (json) => json.every((one: { status: string }) => one.status === "delivered"),
+        { path: { webhook_id: id }, query: { limit: 200 } },
+      );
+    }
+    const distinct = new Set(receiver.requests.map(({ path, headers }) => `${path} ${headers["webhook-id"]}`));
+    t.equal(receiver.requests.length, all);
+    t.equal(distinct.size, all, "each once: the first start's attempts had no answer");
+    t.comment(
+      `${WEBHOOKS * EVENTS} pending at the start, which took ${startedMs.toFixed(0)} ms; all ${all} delivered after ${seconds.toFixed(1)} s`,
+    );
+    await producer.close();
+    t.match(await second.end(), { code: 0 });
+  },
+);

@@ -1,0 +1,218 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { sized } from "../../helpers/test-size.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 11);
+const KILLS = sized(4, 100);
+const WEBHOOKS = 3;
+const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+const SECRET = "a secret";
+
+/** What a read fails with when the service has been killed: before it is taken, or in its middle. */
+const KILLED_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+
+/** From one start of the service to the next. */
+interface Life {
+  isKilled: boolean;
+  answered: number;
+  unanswered: number;
+  /** The next one has begun. */
+  over: Promise<void>;
+  end(): void;
+}
+
+function newLife(): Life {
+  let end = (): void => {};
+  const over = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  return { isKilled: false, answered: 0, unanswered: 0, over, end };
+}
+
+interface Entry {
+  count: number;
+  body: string;
+  eventName: string;
+  runId: string;
+}
+
+t.test(
+  "kill -9 anywhere between an end and its recorded delivery: every event arrives, and only as itself",
+  async (t) => {
+    t.comment(`TEST_SEED=${SEED}`);
+    const random = createRandom(SEED);
+    const directory = mkdtempSync(join(tmpdir(), "webhook-kill-"));
+    t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+    let service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
+    t.teardown(() => service.dispose());
+
+    /** By receiver and event id, and what went wrong. */
+    const ledger = new Map<string, Entry>();
+    const faults: string[] = [];
+    let arrivals = 0;
+    let onProgress = (): void => {};
+    let life = newLife();
+    const lives = [life];
+    const reads: Promise<void>[] = [];
+    /** What a receiver does on an event: it reads the run, which must be as the event says; after a kill too, when the service is there again. */
+    const readRun = async (runId: string, status: string): Promise<void> => {
+      const inLife = life;
+      try {
+        const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}`);
+        const run = (await response.json()) as { status: string };
+        const isLater = status === "running" && ["finalizing", "completed", "failed"].includes(run.status);
+        if (response.status !== 200 || (run.status !== status && !isLater))
+          faults.push(`run ${runId} reads ${response.status} ${run.status}, its event says ${status}`);
+        inLife.answered++;
+        onProgress();
+      } catch (error) {
+        const { message, cause } = error as { message: string; cause?: { code?: string } };
+        if (!inLife.isKilled || !KILLED_CODES.has(String(cause?.code)))
+          faults.push(`run ${runId} cannot be read while the service lives: ${message} (${cause?.code})`);
+        inLife.unanswered++;
+        onProgress();
+        if (!inLife.isKilled) return;
+        await inLife.over;
+        await readRun(runId, status);
+      }
+    };
+    const receiver = await startReceiver(({ path, headers, body }, response) => {
+      const event = JSON.parse(body.toString());
+      const key = `${path} ${event.event_id}`;
+      const known = ledger.get(key);
+      if (known !== undefined && known.body !== body.toString()) faults.push(`${key} came with other bytes`);
+      if (headers["webhook-id"] !== event.event_id) faults.push(`${key} under another id`);
+      verifyWebhook({ secret: SECRET, headers, body });
+      const { event_name: eventName, data } = event;
+      ledger.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
+      reads.push(readRun(data.run_id, data.status));
+      // Some answers come late, so that kills fall between the receiver's ledger and the service's record.
+      setTimeout(() => response.writeHead(204).end(), random.integer(0, 40));
+      arrivals++;
+      onProgress();
+    });
+    t.teardown(() => receiver.close());
+    const client = new ContractClient(t, service.port);
+    for (let nth = 0; nth < WEBHOOKS; nth++) {
+      await client.post("/webhooks", {
+        body: {
+          name: `w${nth}`,
+          url: `${receiver.url}/${nth}`,
+          secret: SECRET,
+          delivery_timeout_seconds: 9,
+          subscribed_events: ["ProgramStarted", "ProgramCompleted", "ProgramFailed"],
+        },
+      });
+    }
+    const producer = new ProducerClient({
+      ...{ address: { path: service.cellSocketPath }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
+    });
+    t.teardown(() => producer.destroy());
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await producer.deliver({ type: "program.put", program });
+
+    const ended = new Map<string, string>();
+    let isOver = false;
+    const working = (async () => {
+      while (!isOver) {
+        const id = producer.nextRunId();
+        await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+        await producer.deliver({ type: "run.start", id });
+        const fails = random.chance(0.3);
+        await producer.deliver(
+          fails ? { type: "run.fail", id, error_message: "collision" } : { type: "run.finish", id },
+        );
+        ended.set(id, fails ? "ProgramFailed" : "ProgramCompleted");
+      }
+    })();
+    for (let kill = 0; kill < KILLS; kill++) {
+      const target = arrivals + random.integer(1, 40);
+      await new Promise<void>((resolve) => {
+        onProgress = () => {
+          // With a read at least, that there is something to be judged.
+          if (arrivals >= target && life.answered + life.unanswered > 0) resolve();
+        };
+      });
+      life.isKilled = true;
+      await service.end("SIGKILL");
+      service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
+      const killed = life;
+      life = newLife();
+      lives.push(life);
+      killed.end();
+    }
+    isOver = true;
+    await working;
+    await producer.close();
+
+    // Nothing pending is left, and every end has its event at every receiver.
+    const last = new ContractClient(t, service.port);
+    const newest = [...ended.keys()].at(-1);
+    const hasEnded = ({ status }: { status: string }): boolean => status === "completed" || status === "failed";
+    if (newest !== undefined) await last.until("/runs/{run_id}", hasEnded, { path: { run_id: newest } });
+    const hooks = await last.get("/webhooks");
+    let deliveries = 0;
+    for (const { id } of hooks) {
+      for (let query: { limit: number; before?: string } = { limit: 200 }; ; ) {
+        const page = await last.until(
+          "/webhooks/{webhook_id}/deliveries",
+          (listed) => listed.every(({ status }) => status !== "pending"),
+          { path: { webhook_id: id }, query },
+        );
+        const oldest = page.at(-1);
+        if (oldest === undefined) break;
+        query = { limit: 200, before: oldest.created_at };
+        deliveries += page.length;
+        t.same(
+          page.filter(({ status }) => status !== "delivered"),
+          [],
+        );
+      }
+    }
+    t.equal(deliveries, ledger.size, "what is listed is what arrived");
+    await Promise.all(reads);
+    const found = new Map<string, number>();
+    for (const [key, { eventName, runId }] of ledger) {
+      const at = `${key.split(" ")[0]} ${eventName} ${runId}`;
+      found.set(at, (found.get(at) ?? 0) + 1);
+    }
+    let missing = 0;
+    for (const [runId, eventName] of ended) {
+      for (let nth = 0; nth < WEBHOOKS; nth++) {
+        for (const name of ["ProgramStarted", eventName]) if (found.get(`/${nth} ${name} ${runId}`) !== 1) missing++;
+      }
+    }
+    t.same(faults, []);
+    t.equal(lives.length, KILLS + 1);
+    t.notOk(
+      lives.some(({ answered }) => answered === 0),
+      "in every life runs were read on their events",
+    );
+    const sum = (of: (one: Life) => number): number => lives.reduce((total, one) => total + of(one), 0);
+    const [answered, unanswered] = [sum((one) => one.answered), sum((one) => one.unanswered)];
+    t.equal(answered, arrivals, "on every event that came");
+    t.equal(missing, 0, "each event arrived under one id");
+    t.same(
+      [...found.values()].filter((count) => count !== 1),
+      [],
+      "no event has two ids",
+    );
+    const repeats = [...ledger.values()].reduce((sum, { count }) => sum + count - 1, 0);
+    t.comment(
+      `${KILLS} kills, ${ended.size} runs, ${ledger.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
+        `${answered} runs read on their events, at least ${Math.min(...lives.map((one) => one.answered))} in each life, ${unanswered} again after a kill`,
+    );
+    t.equal((await service.end()).code, 0);
+    const checked = execFileSync(process.execPath, ["dist/http/main.js", "check", "--data", directory]).toString();
+    t.match(checked, /^ok$/m);
+  },
+);

@@ -1,0 +1,213 @@
+import pino from "pino";
+import type { ComponentRow } from "../../../core/health.js";
+import type { Change, RunChange, RunEnded } from "../../../core/link/change.js";
+import { endRun, type RunEnding } from "../../../core/run/run-end.js";
+import { foldRun } from "../../../core/run/run-fold.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import { LargeDocuments } from "../../../http/documents/large-documents.js";
+import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
+import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
+import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
+import { serviceRoutes } from "../../../http/routes/service-routes.js";
+import type { Request } from "../../../http/routes/webhook-routes.js";
+import { startFront } from "../../../http/server/front.js";
+import type { FrontChoice } from "../../../http/server/front-name.js";
+import type { HttpServer } from "../../../http/server/http-server.js";
+import { Metrics } from "../../../http/service/metrics.js";
+import { RequestDurations } from "../../../http/service/request-durations.js";
+import { CaptureReader } from "../../../storage/captures/capture-reader.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/log-batch.js";
+import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
+import { encodeChanges } from "../../../storage/records/change-record.js";
+import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
+import { View } from "../../../storage/view/view.js";
+import { inputOf } from "../../../workers/artefacts/pool/artefact-pool.js";
+import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
+import { memoryFile } from "../disk/memory-file.js";
+import { newWork } from "../http/patient-client.js";
+
+/** The release that the fixture says it is. */
+export const FIXTURE_VERSION = "1.2.3-test";
+/** Small frames have several. */
+const PIECE_BYTES = 1024 * 1024;
+const LARGE_DOCUMENT_BYTES = 64 * 1024 * 1024;
+
+export interface ListenOptions {
+  baseUrl?: string;
+  /** Default: that of the variable TEST_FRONT, else auto. */
+  front?: FrontChoice;
+  uwsPackage?: string;
+  keptBytes?: number;
+}
+
+/**
+ * The front over a view, fed with changes as the recorder would write them, at times that the test chooses, and without a disk: every
+ * state of the interface can be put before a client, also those that only time or retention brings about.
+ */
+export class RecordedCell {
+  readonly view: View;
+  /** The service's own rows of health. */
+  healthRows: ComponentRow[] = [];
+  /** Stored bytes by `<run id>/capture` and `<run id>/report`. */
+  readonly files = new Map<string, Uint8Array>();
+  openFiles = 0;
+  /** Records that were read. */
+  reads = 0;
+  /** Where what makes pieces finds the stored bytes: with a slash at its end, or empty. */
+  folder = "";
+  /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
+  make: MakeArtefact;
+  /** What takes writes by HTTP. */
+  request: Request = () => Promise.reject(new Error("there is no recorder"));
+  readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
+  readonly #runs = new Map<string, RunState>();
+  readonly #servers: HttpServer[] = [];
+  readonly #large: LargeDocuments[] = [];
+
+  constructor() {
+    const read = async ({ offset }: RecordLocation) => {
+      const batch = this.#batches.find((one) => one.offset === offset);
+      let found: LogRecord | undefined;
+      this.reads++;
+      // Copied, as a read has memory of its own, which may be given away.
+      if (batch !== undefined) forEachRecord({ ...batch, bytes: batch.bytes.slice() }, (record) => (found = record));
+      if (found === undefined) throw new Error(`no record at ${offset}`);
+      return found;
+    };
+    const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
+    this.view = new View({ reader: { read, readMany } });
+    this.view.finishOpening();
+    const tasks = artefactTasks(this.#storedFiles());
+    // They share a memory: one at a time.
+    let last: Promise<unknown> = Promise.resolve();
+    this.make = (name, input) => {
+      const done = last.then(() => tasks[name](inputOf(input)));
+      last = done.catch(() => {});
+      return done;
+    };
+  }
+
+  /** One record of these changes, at `timeUs`. */
+  apply(timeUs: number, ...changes: Change[]): void {
+    let run: RunState | undefined;
+    for (const change of changes) {
+      if (!("runId" in change)) continue;
+      run = foldRun(this.#runs.get(change.runId), change as RunChange | RunEnded, timeUs);
+      this.#runs.set(change.runId, run);
+    }
+    this.#record(timeUs, encodeChanges(null, changes, run));
+  }
+
+  /** One record of a webhook or a delivery. */
+  applyWebhook(timeUs: number, change: WebhookChange): void {
+    this.#record(timeUs, encodeWebhookChange(change));
+  }
+
+  #record(timeUs: number, { type, index, body }: { type: number; index: Uint8Array; body: Uint8Array }): void {
+    const last = this.#batches.at(-1);
+    const offset = last === undefined ? 0 : last.offset + last.bytes.length;
+    const sequence = this.#batches.length + 1;
+    const bytes = new Uint8Array(recordLength(index.length, body.length));
+    bytes.set(index, RECORD_HEADER_BYTES);
+    bytes.set(body, RECORD_HEADER_BYTES + index.length);
+    const lengths = { indexLength: index.length, bodyLength: body.length };
+    const header = { type, flags: 1, sequence, durableUpTo: 0, timeUs, ...lengths };
+    writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, 0, offset);
+    const batch = { bytes, segmentBase: 1, offset, lastSequence: sequence };
+    this.#batches.push(batch);
+    this.view.applyBatch(batch);
+  }
+
+  /** Ends the run; `change` can alter what its consolidated record holds. */
+  end(timeUs: number, runId: string, ending: RunEnding, change: Partial<RunState> = {}): void {
+    const run = { ...endRun(this.state(runId), ending, timeUs), ...change };
+    this.apply(timeUs, { kind: "run_ended", runId, run });
+  }
+
+  state(runId: string): RunState {
+    const run = this.#runs.get(runId);
+    if (run === undefined) throw new Error(`no run ${runId}`);
+    return run;
+  }
+
+  async listen(options: ListenOptions = {}): Promise<number> {
+    const log = pino({ level: "silent" });
+    const metrics = new Metrics({
+      requests: new RequestDurations(),
+      recorder: async () => undefined,
+      front: () => ({ openRequests: 0, heldBytes: 0 }),
+      logBytes: async () => 0,
+      freeBytes: async () => 0,
+      runs: () => this.view.runCount,
+      artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
+      madeBytes: () => 0,
+    });
+    const fileSystem = this.#storedFiles();
+    const open: OpenStoredSlices = async (runId, kind, slices) => {
+      // One for each reader: nothing stays open, and a test that changes bytes sees them verified again.
+      const captures = new CaptureReader({ fileSystem });
+      const reader = await captures.openSlices(`${runId}/${kind}`, slices);
+      captures.close();
+      return reader;
+    };
+    const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
+    const make: MakeArtefact = (name, input, request) => this.make(name, input, request);
+    const { work, turns } = newWork();
+    const onStrayError = (error: Error): void => {
+      throw error;
+    };
+    const kept = { keptBytes: LARGE_DOCUMENT_BYTES, keptRunBytes: LARGE_DOCUMENT_BYTES };
+    const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError });
+    this.#large.push(large);
+    const routes = serviceRoutes({
+      metrics,
+      large,
+      turns,
+      view: this.view,
+      openStoredSlices: open,
+      // Nothing is kept: a test sees what is made.
+      madeFiles: new MadeFiles({
+        make,
+        open,
+        capturePathOf,
+        keptBytes: options.keptBytes ?? 1,
+        pieceBytes: PIECE_BYTES,
+      }),
+      health: () => [...this.healthRows, ...this.view.components()],
+      serviceVersion: FIXTURE_VERSION,
+      baseUrl: options.baseUrl,
+      receiverPolicy: () => ({ allow: null, deny: [], own: [], ownPort: null }),
+      request: (request, gone) => this.request(request, gone),
+    });
+    const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
+    const front = options.front ?? (process.env.TEST_FRONT as FrontChoice | undefined) ?? "auto";
+    const { uwsPackage } = options;
+    const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, uwsPackage });
+    this.#servers.push(server);
+    return server.port;
+  }
+
+  #storedFiles(): FileSystem {
+    return {
+      open: async (path: string) => this.#openStored(path),
+      openSync: (path: string) => this.#openStored(path),
+    } as unknown as FileSystem;
+  }
+
+  #openStored(path: string): StoreFile {
+    const file = this.files.get(path);
+    if (file === undefined) throw new FileSystemError("ENOENT", "open", path);
+    this.openFiles++;
+    return memoryFile(file, () => {
+      this.openFiles--;
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.close(0)));
+    await Promise.all(this.#large.map((large) => large.close()));
+  }
+}

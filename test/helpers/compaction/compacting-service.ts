@@ -1,0 +1,33 @@
+/**
+ * A service with small segments, for tests of what clients see of compaction: `node compacting-service.js --data <directory>`. Prints where
+ * it listens; its log goes to stderr. SIGTERM stops it.
+ */
+
+import { createServiceLog } from "../../../http/log/service-log.js";
+import { startService } from "../../../http/service/service.js";
+
+const data = process.argv[process.argv.indexOf("--data") + 1];
+if (data === undefined) throw new Error("which data directory?");
+const service = await startService({
+  recorder: {
+    dataDirectory: data,
+    durability: "full",
+    serviceVersion: "1.2.3",
+    cellSocketPath: null,
+    cellListen: null,
+    cellToken: null,
+    finalizeTimeoutMs: 30_000,
+    orphanTimeoutMs: null,
+    retention: { days: null, bytes: 4_000 },
+    segmentBytes: 32 * 1024,
+  },
+  artefactThreads: 1,
+  front: "auto",
+  tls: undefined,
+  host: "127.0.0.1",
+  port: 0,
+  baseUrl: undefined,
+  log: createServiceLog("info", "1.2.3"),
+});
+console.log(`listening on ${service.url}`);
+process.once("SIGTERM", () => void service.stop(1_000));

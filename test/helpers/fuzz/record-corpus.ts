@@ -1,0 +1,290 @@
+/** Contents of records to fuzz from: one of each kind of change, as the product encodes it, and what no release writes. */
+import { encode } from "@msgpack/msgpack";
+import type { Change, RunChange } from "../../../core/link/change.js";
+import { foldRun } from "../../../core/run/run-fold.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../../storage/records/change-record.js";
+import { RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
+import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { EVENT, webhookChanges } from "../webhooks/webhook-fixtures.js";
+import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
+
+export const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
+export const RUN_ID = "019bb000-0000-7000-8000-000000000002";
+export const FRAME_ID = "019bb000-0000-7000-8000-000000000003";
+const TIME_US = 1_780_000_000_000_000;
+const ORIGIN = { producer: "cell-1", sequence: 7 };
+
+const CREATED: RunChange = {
+  ...{ kind: "run_created", runId: RUN_ID, programId: PROGRAM_ID, programName: "Weld seam", robotId: "r1" },
+  ...{ serialNumber: "SN 1", revision: 2, metadata: { lot: "µ" }, traceId: null },
+  steps: [{ type: "capture_frame", name: "top" }, { type: "wait" }],
+};
+const FRAME = {
+  ...{ id: FRAME_ID, stepIndex: 1, sessionId: "s", frameType: "profile", width: 4, declaredLines: 0 },
+  planes: { height: { dtype: "u16" as const, scale_mm: 0.001, offset_mm: 0, invalid: [0] } },
+  ...{ xPitchMm: 0.1, yPitchMm: 0.2, xOriginMm: 0, yOriginMm: 0, sequenceNumber: 1, sensorId: null },
+  ...{ jointPositions: null, tcpPosition: null, captureTimestampUs: TIME_US - 5, metadata: null },
+};
+const EXTENT = { offset: 0, lengthBytes: 16, crc32: 0x8000_0001 };
+
+/** A run's whole life, in an order that the fold takes. */
+const RUN_CHANGES: RunChange[] = [
+  CREATED,
+  { kind: "run_started", runId: RUN_ID },
+  { kind: "step_started", runId: RUN_ID, index: 1 },
+  { kind: "frame_begun", runId: RUN_ID, frame: FRAME },
+  {
+    ...{ kind: "frame_lines_stored", runId: RUN_ID, frameId: FRAME_ID },
+    batch: { ...EXTENT, lineCount: 2, heightCrc32: 5 },
+  },
+  { kind: "frame_ended", runId: RUN_ID, frameId: FRAME_ID },
+  {
+    ...{ kind: "series_appended", runId: RUN_ID, stepIndex: 1, channels: 2 },
+    append: {
+      ...{ ...EXTENT, offset: 16, rows: 2, firstTimestampUs: TIME_US, samplePeriodUs: 12.5, dtype: "f32" },
+      ...{ valueScale: null, valueOffset: null, invalid: [] },
+    },
+  },
+  { kind: "check_added", runId: RUN_ID, check: { name: "gap", status: "failed", value: 1.5 } },
+  { kind: "defect_added", runId: RUN_ID, defect: { type: "dent", region_2d: { bbox: [1, 2] } } },
+  { kind: "job_started", runId: RUN_ID, jobId: FRAME_ID, name: "judge" },
+  {
+    ...{ kind: "job_finished", runId: RUN_ID, jobId: FRAME_ID, status: "completed", error: null },
+    ...{ checks: [{ name: "c", status: "passed" }], defects: [] },
+  },
+  {
+    kind: "file_stored",
+    runId: RUN_ID,
+    file: {
+      ...{ name: "report.pdf", type: "report", contentType: "application/pdf", description: "\ufeffé" },
+      ...{ stepIndex: null, frameId: null, ...EXTENT },
+    },
+  },
+  { kind: "event_added", runId: RUN_ID, entry: { eventType: "note", data: { deep: [[[1]]] }, timestampUs: null } },
+  {
+    ...{ kind: "step_finished", runId: RUN_ID, index: 1, status: "completed", error: null },
+    result: { checks: [{ name: "width", status: "passed" }] },
+  },
+  { kind: "run_finalizing", runId: RUN_ID, summary: "done", results: { mean: 0.25 } },
+];
+
+/** What processing makes of it; something is left open. */
+const ARTEFACT_CHANGES: RunChange[] = [
+  {
+    ...{ kind: "artefact_stored", runId: RUN_ID, of: { frameId: FRAME_ID, format: "ply" } },
+    artefact: {
+      ...{ kind: "cloud", points: 7 },
+      lineCounts: { ...EXTENT, offset: 33 },
+      mask: { ...EXTENT, offset: 32 },
+    },
+  },
+  {
+    ...{ kind: "artefact_failed", runId: RUN_ID, of: { frameId: FRAME_ID, format: "png" } },
+    ...{ code: "capture_damaged", message: "the bytes do not match" },
+  },
+];
+
+const CELL_CHANGES: Change[] = [
+  { kind: "cell_put", cell: { kioskSerialNumber: "K1", unitSystem: "imperial" } },
+  {
+    kind: "component_put",
+    row: { key: "camera", id: "c1", status: "degraded", detail: "warm", enabled: null, required: true },
+  },
+  { kind: "component_deleted", key: "camera" },
+  {
+    kind: "program_put",
+    program: { id: PROGRAM_ID, name: "Weld seam", status: "active", robot_ids: ["r1"], steps: [{ type: "wait" }] },
+  },
+  { kind: "program_deleted", id: PROGRAM_ID },
+];
+
+/** Parts `type` (one byte), `index`, `body`. */
+function recordEntry(name: string, about: string, type: number, index: Uint8Array, body: Uint8Array): CorpusEntry {
+  return corpusEntry(name, about, { type: Uint8Array.of(type), index, body });
+}
+
+export function recordCorpus(): CorpusEntry[] {
+  const entries: CorpusEntry[] = [];
+  const add = (kind: string, about: string, { type, index, body }: EncodedRecord): void => {
+    entries.push(recordEntry(`${type}-${kind.replaceAll("_", "-")}`, about, type, index, body));
+  };
+  for (const change of CELL_CHANGES) add(change.kind, `a ${change.kind}`, encodeChanges(ORIGIN, [change], undefined));
+  add("two-changes", "two changes of one message", encodeChanges(ORIGIN, CELL_CHANGES.slice(0, 2), undefined));
+  let run: RunState | undefined;
+  let unprocessed: RunState | undefined;
+  for (const [at, change] of [...RUN_CHANGES, ...ARTEFACT_CHANGES].entries()) {
+    if (at === RUN_CHANGES.length) unprocessed = structuredClone(run);
+    run = foldRun(run, structuredClone(change), TIME_US + at);
+    add(change.kind, `a ${change.kind}`, encodeChanges(at % 2 === 0 ? ORIGIN : null, [change], run));
+  }
+  const end = { status: "completed", completedAtUs: TIME_US + 20, documentBytes: 900 } as const;
+  const ended: RunState = { ...(run as RunState), ...end };
+  const endOf = (state: RunState) => encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run: state }], undefined);
+  add("run_ended", "a consolidated record", endOf(ended));
+  add(
+    "tombstone",
+    "a consolidated record that says its captures to be removed",
+    endOf({ ...ended, capturesRemovedAtUs: TIME_US + 30 }),
+  );
+  const started: RunChange = { kind: "run_started", runId: RUN_ID, event: { ...EVENT, name: "ProgramStarted" } };
+  add("run_started_event", "a run_started that webhooks are told of", encodeChanges(null, [started], run));
+  add("run_ended_events", "a consolidated record with events", endOf({ ...ended, emitted: [EVENT, EVENT] }));
+  for (const change of webhookChanges(RUN_ID)) add(change.kind, `a ${change.kind}`, encodeWebhookChange(change));
+  const before = endOf({ ...(unprocessed as RunState), ...end });
+  // Such a one says nothing of processing.
+  before.index[before.index.length - 9] = 0;
+  const unsaid = endOf({ ...(unprocessed as RunState), ...end });
+  unsaid.index[9 + (unsaid.index[0] as number) + 32]! &= 15;
+  add("before-quality", "a consolidated record that does not say what the quality report says", unsaid);
+  add("before-processing", "a consolidated record of before processing", before);
+  add("before-retention", "a consolidated record of before retention", {
+    ...before,
+    index: before.index.slice(0, -16),
+  });
+  add("refusal", "a refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }));
+  const opening = new RecorderState();
+  opening.apply(ORIGIN, [CREATED], TIME_US);
+  opening.applyRefusal({ producer: "cell-2", sequence: 3 }, { code: "too_large", message: "m", params: {} }, TIME_US);
+  const state = opening.openingState();
+  entries.push(recordEntry("01-opening-state", "an opening state", 1, state.index, state.body));
+  return [...entries, ...evilRecords(encodeChanges(ORIGIN, [CREATED], foldRun(undefined, CREATED, TIME_US)).index)];
+}
+
+/** Contents that a right CRC can stand over and that no release wrote. */
+function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
+  const { cellChanges, runCreated, runDelta, runEnded, refusal } = RECORD_TYPE;
+  const origin = new Uint8Array(9);
+  const delta = Buffer.concat([origin, Buffer.from(RUN_ID.replaceAll("-", ""), "hex"), new Uint8Array(18)]);
+  const bodies = (name: string, about: string, type: number, body: Uint8Array): CorpusEntry =>
+    recordEntry(
+      `evil-${name}`,
+      about,
+      type,
+      type === cellChanges ? origin : type === runDelta ? delta : createdIndex,
+      body,
+    );
+  const indexes = (name: string, about: string, type: number, index: Uint8Array): CorpusEntry =>
+    recordEntry(`evil-${name}`, about, type, index, encode({ changes: [{ kind: "run_started", runId: RUN_ID }] }));
+  const set = (bytes: Uint8Array, at: number, ...values: number[]): Uint8Array => {
+    const copy = bytes.slice();
+    copy.set(values, at);
+    return copy;
+  };
+  const texts = origin.length + 6 + 81;
+  return [
+    indexes("index-empty", "no byte of an index section", runDelta, new Uint8Array(0)),
+    indexes("index-short", "an index section that ends early", runDelta, delta.subarray(0, 20)),
+    indexes("index-long", "bytes behind an index section", runDelta, Buffer.concat([delta, origin])),
+    indexes(
+      "index-events",
+      "four thousand million events",
+      runDelta,
+      Buffer.concat([delta, Uint8Array.of(255, 255, 255, 255)]),
+    ),
+    indexes("index-webhook", "a webhook that is not JSON", 21, set(createdIndex, 9, 0x7b)),
+    indexes("index-webhook-bare", "a webhook of nothing", 21, Buffer.concat([origin, Buffer.from('{"webhook":{}}')])),
+    indexes("index-delivery-short", "a delivery that ends early", 22, createdIndex.subarray(0, 9 + 119)),
+    indexes("index-delivery-text", "an error text of other length", 22, createdIndex),
+    indexes("index-name", "a producer's name longer than the section", cellChanges, set(origin, 0, 255)),
+    indexes("index-status", "a status that there is not", runDelta, set(delta, 9 + 16, 6)),
+    indexes("index-change", "a change that there is not", runDelta, set(delta, 9 + 17, 200)),
+    indexes(
+      "index-text-length",
+      "a program name of 4 GiB",
+      runCreated,
+      set(createdIndex, texts, 0xfe, 0xff, 0xff, 0xff),
+    ),
+    indexes("index-null-name", "a program name of null", runCreated, set(createdIndex, texts, 0xff, 0xff, 0xff, 0xff)),
+    indexes(
+      "index-frames",
+      "four thousand million frames",
+      runCreated,
+      set(createdIndex, texts + 16, 0xff, 0xff, 0xff, 0xff),
+    ),
+    indexes("index-utf8", "a program name that is not UTF-8", runCreated, set(createdIndex, texts + 20, 0xff)),
+    indexes(
+      "index-metadata",
+      "metadata that is not JSON",
+      runCreated,
+      set(createdIndex, createdIndex.length - 1, 0x7b),
+    ),
+    bodies("body-empty", "no byte of a body", runDelta, new Uint8Array(0)),
+    bodies(
+      "body-array-of-4-gib",
+      "an array that claims 2^32 - 1 values",
+      runDelta,
+      Uint8Array.of(0xdd, 255, 255, 255, 255),
+    ),
+    bodies(
+      "body-text-of-4-gib",
+      "a text that claims 2^32 - 1 bytes",
+      runDelta,
+      Uint8Array.of(0x81, 0xdb, 255, 255, 255, 255),
+    ),
+    bodies(
+      "body-nested-claims",
+      "arrays within arrays, each of which claims as many values as there are bytes",
+      runDelta,
+      nestedClaims(60),
+    ),
+    bodies("body-deep", "a thousand arrays within each other", runDelta, new Uint8Array(1000).fill(0x91)),
+    bodies("body-behind", "bytes behind the value", runDelta, Buffer.concat([encode({ changes: [] }), encode(1)])),
+    bodies(
+      "body-proto",
+      "a key __proto__",
+      runDelta,
+      Buffer.concat([Uint8Array.of(0x81, 0xa9), Buffer.from("__proto__"), Uint8Array.of(0x80)]),
+    ),
+    bodies("body-none", "no change", runDelta, encode({ changes: [] })),
+    bodies(
+      "body-other-kind",
+      "a change of another type of record",
+      runDelta,
+      encode({ changes: [{ kind: "cell_put", cell: {} }] }),
+    ),
+    bodies("body-no-run", "a change of no run", runDelta, encode({ changes: [{ kind: "run_started" }] })),
+    bodies(
+      "body-path",
+      "a run whose id is a path",
+      runDelta,
+      encode({ changes: [{ kind: "run_started", runId: "../../../../../../../../etc/passwd/xx" }] }),
+    ),
+    bodies("body-cell-nothing", "a cell_put of nothing", cellChanges, encode({ changes: [{ kind: "cell_put" }] })),
+    bodies(
+      "body-component-nothing",
+      "a component_put of nothing",
+      cellChanges,
+      encode({ changes: [{ kind: "component_put", row: null }] }),
+    ),
+    bodies(
+      "body-program-nothing",
+      "a program_put without steps",
+      cellChanges,
+      encode({ changes: [{ kind: "program_put", program: { id: PROGRAM_ID } }] }),
+    ),
+    bodies("body-ended-bare", "a run's end with nothing but its id", runEnded, encode({ run: { id: RUN_ID } })),
+    bodies("body-refusal-bare", "a refusal without code", refusal, encode({ refusal: {} })),
+    recordEntry("evil-opening-null", "an opening state of null", 1, new Uint8Array(0), encode(null)),
+    recordEntry("evil-opening-version", "an opening state of version 2", 1, new Uint8Array(0), encode({ version: 2 })),
+    recordEntry(
+      "evil-opening-producers",
+      "an opening state whose producers are none",
+      1,
+      new Uint8Array(0),
+      encode({ version: 1, lastTimeUs: 1, lastRunId: null, producers: [null] }),
+    ),
+  ];
+}
+
+/** `depth` array heads, each of which claims as many values as there are bytes in all: quadratic, if room is made for each claim. */
+export function nestedClaims(depth: number): Uint8Array {
+  const bytes = new Uint8Array(5 * depth);
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < bytes.length; at += 5) {
+    bytes[at] = 0xdd;
+    view.setUint32(at + 1, bytes.length);
+  }
+  return bytes;
+}

@@ -1,0 +1,39 @@
+import type { Test } from "tap";
+import type { Front } from "../../../http/server/front-name.js";
+import { allUws } from "../../../http/server/uws-binary.js";
+
+/** A front that can be had on this machine and Node. */
+export interface FrontHere {
+  /** `uws 20.56.0`, `node`. */
+  name: string;
+  front: Front;
+  uwsPackage?: string;
+  uwsVersion?: string;
+  /** Of a process: what makes it serve on this one. */
+  environment: Record<string, string>;
+}
+
+/** Every build of uWebSockets.js that loads, the preferred one first; then node:http. */
+export const FRONTS_HERE: readonly FrontHere[] = [
+  ...allUws().map(({ packageName, version }) => ({
+    name: `uws ${version}`,
+    front: "uws" as const,
+    uwsPackage: packageName,
+    uwsVersion: version,
+    environment: { INSPECTION_FRONT: "uws", UWS_PACKAGE: packageName },
+  })),
+  { name: "node", front: "node", environment: { INSPECTION_FRONT: "node" } },
+];
+
+export const HAS_UWS = FRONTS_HERE.length > 1;
+
+const told = new WeakSet<Test>();
+
+/** Every front that can be had here; a test file in which uWebSockets.js is missing says so once, as a test that skips. */
+export function frontsHere(t: Test): readonly FrontHere[] {
+  if (!HAS_UWS && !told.has(t)) {
+    told.add(t);
+    t.test("on uWebSockets.js", { skip: "no build of it loads here" }, () => {});
+  }
+  return FRONTS_HERE;
+}

@@ -1,0 +1,115 @@
+import type { RunState } from "../../../core/run/run-state.js";
+import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
+import { type FileSystem, FileSystemError } from "../../../storage/disk/file-system.js";
+import { LogReader } from "../../../storage/log/log-reader.js";
+import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
+import { View } from "../../../storage/view/view.js";
+import type { FrontToRecorder, RecorderToFront } from "../../../workers/recorder/recorder-messages.js";
+import { turns } from "../disk/slow-disk.js";
+
+/** What the front does with the recorder's messages, as http/service/service.ts and recorder-handle.ts have it, in one thread and without a clock. */
+export class SimulatedFront {
+  readonly #fileSystem: FileSystem;
+  readonly #reader: LogReader;
+  readonly #answer: (message: FrontToRecorder) => void;
+  #view: View;
+  /** One thing after the other, in the order of the messages. */
+  #taken: Promise<void> = Promise.resolve();
+  /** What it could not do. */
+  readonly faults: string[] = [];
+
+  constructor(fileSystem: FileSystem, metaPath: string, answer: (message: FrontToRecorder) => void) {
+    this.#fileSystem = fileSystem;
+    this.#answer = answer;
+    this.#reader = new LogReader({ fileSystem, directory: metaPath, nowMs: () => 0 });
+    this.#view = this.#newView();
+  }
+
+  /** With caches that hold next to nothing: what is asked for is read. */
+  #newView(): View {
+    return new View({ reader: this.#reader, summaryCacheBytes: 1, runCacheBytes: 1 });
+  }
+
+  take(message: RecorderToFront): void {
+    switch (message.kind) {
+      case "snapshot":
+        void this.#load(message.path, message.sequence, message.moves).then(
+          () => this.#answer({ kind: "snapshot_taken" }),
+          (error: Error) =>
+            this.#answer({
+              ...{ kind: "snapshot_refused", reason: error.message },
+              isUnread: error instanceof FileSystemError,
+            }),
+        );
+        return;
+      case "snapshot_discarded":
+        this.#view = this.#newView();
+        return;
+      case "batch":
+        this.#then(() => {
+          this.#view.applyBatch(message.batch);
+          this.#answer({ kind: "batch_taken", memory: message.batch.bytes.buffer as ArrayBuffer });
+        });
+        return;
+      case "let_go_of_captures":
+        this.#then(() => this.#answer({ kind: "captures_let_go" }));
+        return;
+      case "hold_segment":
+        this.#then(() =>
+          this.#reader.hold(message.segmentBase).then(
+            () => this.#answer({ kind: "segment_held", isHeld: true }),
+            () => this.#answer({ kind: "segment_held", isHeld: false }),
+          ),
+        );
+        return;
+      case "segment_moved":
+        this.#then(async () => {
+          this.#reader.replaced(message.moves.segmentBase);
+          await this.#view.applyMoves(message.moves, () => turns(1), 0);
+          this.#reader.letGo(message.moves.segmentBase);
+        });
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** The recorder has opened the store: resolves when the view shows all of it. */
+  async opened(): Promise<void> {
+    await this.#taken;
+    this.#view.finishOpening();
+  }
+
+  /** These runs as the view shows them once it has taken in what it was sent; undefined for one that it does not know. */
+  async runs(ids: Iterable<string>): Promise<Map<string, RunState | undefined>> {
+    await this.#taken;
+    const runs = new Map<string, RunState | undefined>();
+    for (const id of ids) {
+      try {
+        runs.set(id, await this.#view.run(id));
+      } catch (error) {
+        this.faults.push(`run ${id} cannot be read: ${(error as Error).message}`);
+      }
+    }
+    return runs;
+  }
+
+  get runCount(): number {
+    return this.#view.runCount;
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  async #load(path: string, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
+    const reader = await SnapshotReader.open(this.#fileSystem, path);
+    await this.#view.loadSnapshot(reader, sequence, moves).finally(() => reader.close());
+  }
+
+  #then(step: () => Promise<void> | void): void {
+    this.#taken = this.#taken.then(step).catch((error: Error) => {
+      this.faults.push(`the front: ${error.stack}`);
+    });
+  }
+}

@@ -1,0 +1,291 @@
+import { isDeepStrictEqual } from "node:util";
+import { crc32 } from "node:zlib";
+import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellChange, Change } from "../../../core/link/change.js";
+import { storedEnd } from "../../../core/run/run-files.js";
+import type { RunState, StoredKind } from "../../../core/run/run-state.js";
+import { capturePath, FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
+import { decodeDroppedOrigins } from "../../../storage/compaction/dropped-origins.js";
+import { droppedFrom } from "../../../storage/compaction/dropped-record.js";
+import type { LogRecord } from "../../../storage/log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
+import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
+import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { asModel, CellLinkModel, type ModelRun } from "../link/cell-link-model.js";
+import type { MessageAnswer, SimulatedProducer } from "../link/simulated-producer.js";
+
+/** A committed record: its content, who sent it, and what would make it needless. */
+interface Entry {
+  digest: number;
+  origin: Origin | null;
+  needlessBy:
+    | { kind: "nothing" }
+    /** A mark is needless from the start. */
+    | { kind: "itself" }
+    | { kind: "end"; runId: string }
+    | { kind: "laterEnd"; runId: string }
+    | { kind: "laterChanges"; subjects: string[] };
+}
+
+/**
+ * What the store must hold: every record that was ever committed, and beside it what the producers' messages, in the order of these
+ * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same, or in
+ * their place what compaction left, where it may have dropped them.
+ */
+export class StoreLedger {
+  readonly faults: string[] = [];
+  readonly #producers: readonly SimulatedProducer[];
+  readonly #model = new CellLinkModel();
+  /** By sequence number less one. */
+  readonly #entries: Entry[] = [];
+  readonly #lastEnds = new Map<string, number>();
+  /** Of what cell changes are about: the last record. */
+  readonly #lastChanges = new Map<string, number>();
+  readonly #outcomes = new Map<string, MessageAnswer[]>();
+  /** Payloads that were taken, in order: `<run id> <kind>`. */
+  readonly #stored = new Map<string, Uint8Array[]>();
+  readonly #removed = new Set<string>();
+
+  constructor(producers: readonly SimulatedProducer[]) {
+    this.#producers = producers;
+    for (const { name } of producers) this.#outcomes.set(name, []);
+  }
+
+  get records(): number {
+    return this.#entries.length;
+  }
+
+  /** Of all runs. */
+  get runIds(): Iterable<string> {
+    return this.#model.runs.keys();
+  }
+
+  get removedRuns(): number {
+    return this.#removed.size;
+  }
+
+  /** A committed record, shown for the first time or again. */
+  take(record: LogRecord): void {
+    if (record.type === LOG_RECORD_TYPE.openingState || this.compare(record)) return;
+    const { sequence } = record;
+    if (sequence !== this.#entries.length + 1) {
+      this.faults.push(`record ${sequence} comes behind ${this.#entries.length}`);
+      return;
+    }
+    const origin = isChangeRecordType(record.type) ? decodeIndex(record.type, record.index).origin : null;
+    this.#entries.push({ digest: digestOf(record), origin, needlessBy: this.#needlessBy(record) });
+    if (!isChangeRecordType(record.type)) return;
+    if (origin === null) {
+      for (const change of decodeChanges(record.type, record.body)) this.#takeOwnChange(change);
+      return;
+    }
+    const refusal = record.type === RECORD_TYPE.refusal ? decodeRefusal(record.body).code : null;
+    this.#takeMessage(origin.producer, origin.sequence, refusal);
+  }
+
+  /** An opening that failed has shown marks before it made them durable: nobody has built on them, and their numbers may be used again. */
+  forgetMarksBehind(sequence: number): void {
+    while (this.#entries.length > sequence && this.#entries.at(-1)?.needlessBy.kind === "itself") this.#entries.pop();
+  }
+
+  /** Whether the record is of those that were committed before, and then, that it is the same or stands for what may be dropped. */
+  compare(record: LogRecord): boolean {
+    if (record.type === LOG_RECORD_TYPE.openingState) return true;
+    const known = this.#entries[record.sequence - 1];
+    if (known === undefined) return false;
+    if (record.type === LOG_RECORD_TYPE.dropped) this.#compareDropped(record);
+    else if (known.digest !== digestOf(record))
+      this.faults.push(`record ${record.sequence} is another one than it was`);
+    return true;
+  }
+
+  #compareDropped(record: LogRecord): void {
+    const reached = new Map<string, number>();
+    const first = droppedFrom(record.index) ?? 0;
+    for (let sequence = first; sequence <= record.sequence; sequence++) {
+      const entry = this.#entries[sequence - 1];
+      if (entry === undefined || !this.#isNeedless(entry, sequence)) {
+        this.faults.push(`record ${sequence} was dropped: ${JSON.stringify(entry)}`);
+      }
+      if (entry?.origin) reached.set(`${entry.origin.producer} ${entry.origin.instance}`, entry.origin.sequence);
+    }
+    const left = new Map(
+      decodeDroppedOrigins(record.body).map(({ producer, instance, sequence }) => [
+        `${producer} ${instance}`,
+        sequence,
+      ]),
+    );
+    if (!isDeepStrictEqual(left, reached)) {
+      this.faults.push(
+        `records ${first} to ${record.sequence} left ${[...left].join("; ")}, not ${[...reached].join("; ")}`,
+      );
+    }
+  }
+
+  #isNeedless({ needlessBy }: Entry, sequence: number): boolean {
+    switch (needlessBy.kind) {
+      case "nothing":
+        return false;
+      case "itself":
+        return true;
+      case "end":
+        return this.#lastEnds.has(needlessBy.runId);
+      case "laterEnd":
+        return (this.#lastEnds.get(needlessBy.runId) ?? 0) > sequence;
+      case "laterChanges":
+        return needlessBy.subjects.every((subject) => (this.#lastChanges.get(subject) ?? 0) > sequence);
+    }
+  }
+
+  #needlessBy({ type, index, body, sequence }: LogRecord): Entry["needlessBy"] {
+    if (type === LOG_RECORD_TYPE.mark) return { kind: "itself" };
+    if (!isChangeRecordType(type)) return { kind: "nothing" };
+    const decoded = decodeIndex(type, index);
+    switch (decoded.type) {
+      case RECORD_TYPE.runCreated:
+        return { kind: "end", runId: decoded.summary.id };
+      case RECORD_TYPE.runDelta:
+        return { kind: "end", runId: decoded.runId };
+      case RECORD_TYPE.runEnded:
+        this.#lastEnds.set(decoded.summary.id, sequence);
+        return { kind: "laterEnd", runId: decoded.summary.id };
+      case RECORD_TYPE.cellChanges: {
+        const changes = decodeChanges(type, body) as CellChange[];
+        const subjects = changes.map(subjectOf);
+        for (const subject of subjects) if (subject !== null) this.#lastChanges.set(subject, sequence);
+        const isOnlyPuts = changes.every(({ kind }) => kind === "cell_put" || kind === "component_put");
+        return isOnlyPuts ? { kind: "laterChanges", subjects: subjects as string[] } : { kind: "nothing" };
+      }
+      default:
+        // No producer of a simulation has more refusals than are kept.
+        return { kind: "nothing" };
+    }
+  }
+
+  #takeMessage(name: string, number: number, refusal: string | null): void {
+    const outcomes = this.#outcomes.get(name) as MessageAnswer[];
+    const producer = this.#producers.find((one) => one.name === name) as SimulatedProducer;
+    const sent = producer.messages[number - 1];
+    if (number !== outcomes.length + 1 || sent === undefined) {
+      this.faults.push(`message ${number} of ${name} is recorded behind ${outcomes.length}`);
+      return;
+    }
+    outcomes.push(refusal);
+    const reasons = this.#model.take(sent.message, sent.payload.length);
+    if (refusal === null ? reasons.length > 0 : !reasons.includes(refusal)) {
+      this.faults.push(
+        `message ${number} of ${name}: ${refusal ?? "taken"}, the model says ${reasons.join() || "taken"}`,
+      );
+    }
+    if (refusal === null && sent.payload.length > 0) this.#store(sent.message, sent.payload);
+  }
+
+  #store(message: CellMessage, payload: Uint8Array): void {
+    const isReport = message.type === "file.put" && message.content_type === "application/pdf";
+    let runId: string | undefined;
+    if (message.type === "frame.lines") runId = this.#model.frames.get(message.id);
+    else if ("run_id" in message) runId = message.run_id;
+    const key = `${runId} ${isReport ? "reports" : "captures"}`;
+    const stored = this.#stored.get(key);
+    if (stored === undefined) this.#stored.set(key, [payload]);
+    else stored.push(payload);
+  }
+
+  /** The service itself ends runs, and removes the captures of ended ones. */
+  #takeOwnChange(change: Change): void {
+    if (change.kind !== "run_ended") {
+      this.faults.push(`the service made a ${change.kind} by itself`);
+      return;
+    }
+    const { run } = change;
+    const known = this.#model.runs.get(run.id) as ModelRun;
+    if (run.capturesRemovedAtUs !== null) {
+      if (/pending|running|finalizing/.test(known.status)) this.faults.push(`captures of active run ${run.id} removed`);
+      this.#removed.add(run.id);
+    } else if (known.status === "finalizing" && run.status === "completed") {
+      this.#model.end(known, "completed", null);
+      // What a time-out says of itself.
+      known.events = run.eventLog.map(({ eventType }) => eventType);
+    } else {
+      this.faults.push(`the service ended run ${run.id}, which was ${known.status}, as ${run.status}`);
+    }
+  }
+
+  /** What a log that was read whole must have shown: its last sequence number is given. Nothing that a producer heard may be missing. */
+  judgeAnswers(): void {
+    for (const { name, answers, faults } of this.#producers) {
+      const outcomes = this.#outcomes.get(name) as MessageAnswer[];
+      for (const [at, answer] of answers.entries()) {
+        if (at >= outcomes.length)
+          this.faults.push(`message ${at + 1} of ${name} was answered (${answer}) and is lost`);
+        else if (outcomes[at] !== answer)
+          this.faults.push(`message ${at + 1} of ${name}: ${answer}, but ${outcomes[at]}`);
+      }
+      this.faults.push(...faults.splice(0));
+    }
+  }
+
+  /** Capture files that retention has removed, or still has to. */
+  removedPaths(): string[] {
+    return [...this.#removed].map((id) => capturePath(id, "capture"));
+  }
+
+  /** How many bytes at the start of each capture file records name; of those that retention has removed none. */
+  storedLengths(): Map<string, number> {
+    const lengths = new Map<string, number>();
+    for (const [key, payloads] of this.#stored) {
+      const [runId, kind] = key.split(" ") as [string, StoredKind];
+      if (kind === "captures" && this.#removed.has(runId)) continue;
+      const length = payloads.reduce((sum, payload) => sum + payload.length, 0);
+      lengths.set(capturePath(runId, FILE_OF_KIND[kind]), length);
+    }
+    return lengths;
+  }
+
+  /** Compares those runs that could be read back with the model. */
+  judgeShown(runs: ReadonlyMap<string, RunState | undefined>): void {
+    for (const [id, run] of runs) if (run !== undefined) this.#judgeRun(id, run);
+  }
+
+  #judgeRun(id: string, run: RunState): void {
+    const wanted = this.#model.runs.get(id);
+    if (!isDeepStrictEqual(asModel(run), wanted)) {
+      this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(wanted)}`);
+    }
+    if ((run.capturesRemovedAtUs !== null) !== this.#removed.has(id)) this.faults.push(`tombstone of ${id}`);
+  }
+
+  /** Compares runs as they were read back, and their stored bytes, with the model. */
+  judgeRuns(runs: ReadonlyMap<string, RunState | undefined>, bytesOf: (path: string) => Uint8Array | undefined): void {
+    for (const id of this.#model.runs.keys()) {
+      const run = runs.get(id);
+      if (run === undefined) {
+        this.faults.push(`run ${id} is not there`);
+        continue;
+      }
+      this.#judgeRun(id, run);
+      for (const kind of ["captures", "reports"] as const) this.#judgeStored(run, kind, bytesOf);
+    }
+  }
+
+  #judgeStored(run: RunState, kind: StoredKind, bytesOf: (path: string) => Uint8Array | undefined): void {
+    if (kind === "captures" && this.#removed.has(run.id)) return;
+    const wanted = Buffer.concat(this.#stored.get(`${run.id} ${kind}`) ?? []);
+    const end = storedEnd(run, kind);
+    if (end !== wanted.length) this.faults.push(`${kind} of ${run.id}: ${end} bytes named, ${wanted.length} stored`);
+    if (wanted.length === 0) return;
+    const found = bytesOf(capturePath(run.id, FILE_OF_KIND[kind]))?.subarray(0, wanted.length);
+    if (found === undefined || !wanted.equals(found))
+      this.faults.push(`${kind} of ${run.id}: other bytes than were sent`);
+  }
+}
+
+function digestOf({ type, timeUs, index, body }: LogRecord): number {
+  return crc32(body, crc32(index, (type + timeUs) >>> 0));
+}
+
+function subjectOf(change: CellChange): string | null {
+  if (change.kind === "cell_put") return "cell";
+  if (change.kind === "component_put") return change.row.key;
+  return change.kind === "component_deleted" ? change.key : null;
+}

@@ -1,0 +1,275 @@
+import type { Random } from "../../../core/random.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { droppedFrom } from "../../../storage/compaction/dropped-record.js";
+import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../storage/log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
+import type { LinkServer } from "../../../workers/cell-link/link-server.js";
+import { Recorder } from "../../../workers/recorder/recorder.js";
+import type {
+  FrontToRecorder,
+  LogLine,
+  RecorderOptions,
+  RecorderReady,
+  RecorderToFront,
+} from "../../../workers/recorder/recorder-messages.js";
+import { type DiskPlace, DiskPlaces } from "../disk/disk-place.js";
+import type { DiskFault, DiskOperation, SimulatedDisk } from "../disk/simulated-disk.js";
+import { slowDisk } from "../disk/slow-disk.js";
+import type { SimulatedProducer } from "../link/simulated-producer.js";
+import { ManualTimers } from "../recorder/manual-timers.js";
+import { SimulatedFront } from "../recorder/simulated-front.js";
+import { snapshotsOn } from "../snapshot/simulated-snapshots.js";
+
+export const CRASH_MODES = ["drop", "keep", "tear"] as const;
+
+/** What befalls a life, when it comes to that place. */
+export interface Strike {
+  place: DiskPlace | "any";
+  /** So many operations that it could strike go by before. */
+  after: number;
+  /** The machine or the process ends; a sync fails; anything that writes fails; the disk is full from here on. */
+  kind: "crash" | "kill" | "sync" | "write" | "full";
+}
+
+/** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
+function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
+  return place === "snapshot" || (place === "compaction" && kind === "datasync");
+}
+
+const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
+  "write",
+  "truncate",
+  "create",
+  "rename",
+  "unlink",
+  "mkdir",
+]);
+
+/** Lines that a full disk brings. */
+const MEANT_TROUBLE: ReadonlySet<string> = new Set(["the disk is full: all messages wait"]);
+
+export interface LifeOptions {
+  disk: SimulatedDisk;
+  random: Random;
+  wallUs(): number;
+  strike: Strike | null;
+  /** Every record that the recorder shows the front: those that the log held, or those behind a snapshot, first. */
+  onRecord(record: LogRecord): void;
+  /** False for a store that damage has taken records from. */
+  isWhole: boolean;
+}
+
+/** One recorder on a simulated disk from its opening to its end, with the front that it serves. */
+export class StoreLife {
+  readonly disk: SimulatedDisk;
+  readonly timers = new ManualTimers();
+  readonly faults: string[] = [];
+  /** What the strike hit, once it did. */
+  struck: DiskPlace | null = null;
+  /** Of the records that were shown, or are in the snapshot that the front has taken. */
+  lastSequence = 0;
+  /** Whether it began from a snapshot. */
+  beganFromSnapshot = false;
+  compactions = 0;
+  snapshots = 0;
+  ready: RecorderReady | null = null;
+  /** What health says of the log. */
+  logDetail: string | null = null;
+  /** The recorder has said that it takes nothing any more, or did not start. */
+  hasFailed = false;
+  isOpening = true;
+  /** The machine or the process has ended. */
+  isDead = false;
+  readonly #options: LifeOptions;
+  readonly #places = new DiskPlaces();
+  #recorder: Recorder | null = null;
+  #link: LinkServer | null = null;
+  #receive: (message: FrontToRecorder) => void = () => {};
+  #front: SimulatedFront | null = null;
+  #countdown: number;
+  /** A sync failed that the store depends on. */
+  #hasFailedSync = false;
+  #isEnded = false;
+  /** No record has been shown since the front took a snapshot. */
+  #isBehindSnapshot = false;
+  /** What the recorder said of itself that it should not without a strike. */
+  readonly #trouble: string[] = [];
+
+  constructor(options: LifeOptions) {
+    this.#options = options;
+    this.disk = options.disk;
+    this.#countdown = options.strike?.after ?? 0;
+    this.disk.onOperation = (operation) => this.#befall(operation);
+  }
+
+  /** Where its strike is to fall. */
+  get place(): Strike["place"] | null {
+    return this.#options.strike?.place ?? null;
+  }
+
+  /** Its strike has filled the disk. */
+  get isFull(): boolean {
+    return this.struck !== null && this.#options.strike?.kind === "full";
+  }
+
+  /** Nothing more can come of it. */
+  get isOver(): boolean {
+    return this.isDead || this.hasFailed;
+  }
+
+  /** @throws what the recorder's start does; a life that its strike ended on the way only is over */
+  async start(options: RecorderOptions): Promise<void> {
+    const { random, wallUs } = this.#options;
+    const fileSystem = slowDisk(this.disk, random);
+    const front = new SimulatedFront(fileSystem, `${options.dataDirectory}/meta`, (answer) => {
+      setImmediate(() => this.#receive(answer));
+    });
+    this.#front = front;
+    try {
+      this.#recorder = await Recorder.start(options, {
+        fileSystem,
+        timers: this.timers,
+        wallUs,
+        send: (message) => this.#take(message),
+        onMessage: (receive) => {
+          this.#receive = receive;
+        },
+        makeSnapshot: snapshotsOn(fileSystem),
+        sockets: {
+          lock: async () => ({ release: async () => {}, isIntact: async () => true }),
+          listen: (link) => {
+            this.#link = link;
+          },
+        },
+      });
+    } catch (error) {
+      this.hasFailed = true;
+      if (this.struck === null) throw error;
+      return;
+    }
+    this.isOpening = false;
+    if (this.#hasFailedSync) this.faults.push("opened in spite of a failed sync");
+    if (this.#options.isWhole) await front.opened();
+  }
+
+  connect(producer: SimulatedProducer): void {
+    producer.onAnswerWritten = () => {
+      if (this.#hasFailedSync && !this.#isEnded) this.faults.push(`${producer.name}: answered after a failed sync`);
+    };
+    if (this.#link !== null) producer.connect(this.#link);
+  }
+
+  /** These runs, as the front shows them. */
+  async runs(ids: Iterable<string>): Promise<Map<string, RunState | undefined>> {
+    return (await this.#front?.runs(ids)) ?? new Map();
+  }
+
+  async stop(): Promise<void> {
+    await this.#recorder?.stop();
+  }
+
+  /**
+   * The disk as the next life finds it: as a power cut leaves it in this mode; with "restart", as a process that had failed leaves it, whose machine goes
+   * on. Then the next life reads what a failed sync left in memory alone, and a later power cut takes it.
+   */
+  end(mode: (typeof CRASH_MODES)[number] | "restart"): SimulatedDisk {
+    this.#isEnded = true;
+    this.#front?.close();
+    if (this.ready !== null && (this.struck === null || this.isFull) && this.#options.isWhole) {
+      this.faults.push(...(this.#front?.faults ?? []), ...this.#trouble);
+    }
+    if (this.ready !== null && this.hasFailed && (this.struck === null || this.isFull))
+      this.faults.push("the recorder failed, and nothing befell it");
+    if (this.#hasFailedSync && !this.hasFailed) this.faults.push("a failed sync did not end the recorder");
+    const isRestart = mode === "restart" || this.#options.strike?.kind === "kill";
+    return isRestart ? this.disk.kill() : this.disk.crash(mode, this.#options.random);
+  }
+
+  #befall(operation: DiskOperation): DiskFault | undefined {
+    const { strike, random } = this.#options;
+    const place = this.#places.placeOf(operation, this.isOpening, this.disk);
+    if (strike === null || this.struck !== null) return undefined;
+    // Where the opening did too little for it, it strikes later.
+    if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.isOpening)) {
+      return undefined;
+    }
+    const isSync = operation.kind === "datasync" || operation.kind === "syncDirectory";
+    if (strike.kind === "sync" && !isSync) return undefined;
+    if (strike.kind === "write" && !WRITING.has(operation.kind)) return undefined;
+    if (this.#countdown-- > 0) return undefined;
+    this.struck = place;
+    if (strike.kind === "sync") {
+      this.#hasFailedSync = !isHarmless(operation, place) && !this.#isOfBallast(operation);
+      return { error: random.pick(["EIO", "ENOSPC"]) };
+    }
+    if (strike.kind === "write") return { error: "EIO" };
+    if (strike.kind === "full") {
+      this.disk.limitBytes = this.disk.usedBytes + random.integer(0, 600);
+      return undefined;
+    }
+    this.isDead = true;
+    return operation.kind === "write" ? { dies: true, short: random.integer(0, 300) } : { dies: true };
+  }
+
+  /** Once the store is open, nothing else syncs names in the data directory itself. */
+  #isOfBallast({ kind, path }: DiskOperation): boolean {
+    if (path.includes("/ballast")) return true;
+    return !this.isOpening && kind === "syncDirectory" && !path.includes("/", 1);
+  }
+
+  #take(message: RecorderToFront): void {
+    if (this.#isEnded || this.isDead) return;
+    switch (message.kind) {
+      case "batch":
+        this.#takeBatch(message.batch);
+        break;
+      case "snapshot":
+        this.lastSequence = message.sequence;
+        this.beganFromSnapshot = true;
+        this.#isBehindSnapshot = true;
+        break;
+      case "snapshot_discarded":
+        this.lastSequence = 0;
+        this.beganFromSnapshot = false;
+        this.#isBehindSnapshot = false;
+        break;
+      case "ready":
+        this.ready = message;
+        break;
+      case "health":
+        this.logDetail = message.rows.find(({ key }) => key === "log")?.detail ?? null;
+        break;
+      case "log":
+        this.#read(message.line);
+        break;
+      default:
+        break;
+    }
+    this.#front?.take(message);
+  }
+
+  #read({ level, message, fields }: LogLine): void {
+    if (message === "the recorder takes no more messages") this.hasFailed = true;
+    const isTrouble = level === "error" || message === "no snapshot is made until the next start";
+    if (isTrouble && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
+    if (message === "compacted a segment of the log") this.compactions++;
+    if (message === "made a snapshot") this.snapshots++;
+  }
+
+  #takeBatch(batch: CommittedBatch): void {
+    forEachRecord(batch, (record) => {
+      this.#options.onRecord(record);
+      if (record.type === LOG_RECORD_TYPE.openingState) return;
+      const first =
+        record.type === LOG_RECORD_TYPE.dropped ? (droppedFrom(record.index) ?? record.sequence) : record.sequence;
+      // A stretch that was dropped across a snapshot's position is shown whole.
+      const isAcross = first <= this.lastSequence && record.sequence > this.lastSequence;
+      const isNext = first === this.lastSequence + 1 || (isAcross && this.#isBehindSnapshot);
+      if (!isNext && this.#options.isWhole) {
+        this.faults.push(`a hole: record ${first} (type ${record.type}) is shown behind ${this.lastSequence}`);
+      }
+      this.#isBehindSnapshot = false;
+      this.lastSequence = record.sequence;
+    });
+  }
+}

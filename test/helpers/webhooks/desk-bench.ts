@@ -1,0 +1,254 @@
+import type { Random } from "../../../core/random.js";
+import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
+import { newDelivery } from "../../../core/webhook/emit-run-event.js";
+import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import type { Webhook } from "../../../core/webhook/webhook.js";
+import type { DeliveryPut, WebhookChange } from "../../../core/webhook/webhook-change.js";
+import type { DeliveryContent } from "../../../storage/records/delivery-records.js";
+import { DeliveryDesk, type DeliveryDeskOptions } from "../../../workers/webhooks/deliveries/delivery-desk.js";
+import type { InlineAnswer, InlineWant } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
+import { WebhookState } from "../../../workers/webhooks/deliveries/webhook-state.js";
+import type { DispatcherHandle } from "../../../workers/webhooks/dispatcher-handle.js";
+import type { DeliveryJob, DeliveryReport } from "../../../workers/webhooks/dispatcher-messages.js";
+import { ManualTimers } from "../recorder/manual-timers.js";
+import { WEBHOOK } from "./webhook-fixtures.js";
+
+/** What one record of the log says. */
+export type DeskRecord = { event: EmittedEvent; runId: string } | { change: WebhookChange };
+
+export const RUN_ID = "019bb000-0000-7000-8000-0000000000b1";
+const START_US = 1_800_000_000_000_000;
+/** What the dispatcher tells of a delivery that it was asked to break off. */
+export const BEGUN_WINDOW = { endMs: 10_000, nextAttemptMs: 3_000 } as const;
+
+/** A UUIDv7 that counts. */
+export function countedId(n: number): string {
+  return `019bb000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`;
+}
+
+export function webhookOf(n: number, more: Partial<Webhook> = {}): Webhook {
+  return { ...WEBHOOK, id: countedId(n), name: `w${n}`, url: `http://r${n}/`, onFailureMode: "IGNORE", ...more };
+}
+
+/**
+ * A delivery desk whose log, view and dispatcher are the test's: records are appended, committed and seen when it says so, and attempts
+ * end as it says. What is under way elsewhere (the front's answers, the dispatcher's reports) waits in `pending`.
+ */
+export class DeskBench {
+  readonly state = new WebhookState();
+  readonly timers = new ManualTimers();
+  readonly tick: () => number;
+  readonly desk: DeliveryDesk;
+  readonly records: DeskRecord[];
+  isDispatcherStopped = false;
+  /** Jobs that the dispatcher has. */
+  readonly jobs = new Map<string, DeliveryJob>();
+  readonly released = new Set<string>();
+  /** Content that the front was asked for. */
+  readonly wanted: string[] = [];
+  committed: number;
+  viewed: number;
+  /** The next append throws. */
+  isFull = false;
+  /** What the front cannot read. */
+  isUnreadable: (deliveryId: string) => boolean = () => false;
+  #timeUs: number;
+  #ids: number;
+
+  /** @param records the durable ones, at a start */
+  constructor(records: DeskRecord[] = [], options: Partial<DeliveryDeskOptions> = {}) {
+    this.records = [...records];
+    this.committed = this.viewed = records.length;
+    this.#timeUs = START_US + records.length * 1000;
+    this.tick = options.tick ?? (() => ++this.#timeUs);
+    this.#ids = 1000 + records.length * 100;
+    for (const record of records) this.#apply(record);
+    const dispatcher: DispatcherHandle = {
+      serving: () => {},
+      deliver: (jobs) => {
+        for (const job of jobs) {
+          if (this.jobs.has(job.deliveryId)) throw new Error(`${job.deliveryId} is being made already`);
+          this.jobs.set(job.deliveryId, job);
+        }
+      },
+      begin: (id) => {
+        const job = this.jobs.get(id);
+        if (job !== undefined) this.jobs.set(id, { ...job, afterId: null });
+      },
+      release: (id) => {
+        if (this.jobs.has(id)) this.released.add(id);
+      },
+      stop: () => {
+        this.isDispatcherStopped = true;
+        return Promise.resolve();
+      },
+    };
+    this.desk = new DeliveryDesk({
+      ...{ state: this.state, dispatcher, timers: this.timers, tick: this.tick },
+      newId: () => countedId(this.#ids++),
+      source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
+      append: (change) => {
+        if (this.isFull) throw new Error("the log is full");
+        return this.put(change);
+      },
+      askForContent: (id) => this.wanted.push(id),
+      report: () => {},
+      onFaultChange: () => {},
+      ...options,
+    });
+  }
+
+  #apply(record: DeskRecord): void {
+    if ("event" in record) this.state.begin(record.runId, [record.event]);
+    else this.state.apply(record.change);
+  }
+
+  /** Appends a record; gives its sequence number. */
+  put(change: WebhookChange): number {
+    this.records.push({ change });
+    this.state.apply(change);
+    return this.records.length;
+  }
+
+  putWebhook(webhook: Webhook, secret: string | null = null): void {
+    this.put({ kind: "webhook_put", webhook, secret });
+  }
+
+  emit(webhooks: readonly Webhook[]): EmittedEvent {
+    const id = countedId(this.#ids++);
+    const event: EmittedEvent = {
+      ...{ id, name: "ProgramCompleted", timeUs: this.tick(), payload: `{"event_id":"${id}"}` },
+      deliveries: webhooks.map((webhook) => ({
+        ...{ id: countedId(this.#ids++), webhookId: webhook.id, onFailureMode: webhook.onFailureMode },
+      })),
+    };
+    this.emitted(event, RUN_ID);
+    return event;
+  }
+
+  /** A record of the run holds this event. */
+  emitted(event: EmittedEvent, runId: string): void {
+    this.records.push({ event, runId });
+    this.state.begin(runId, [event]);
+    this.desk.emitted(event, runId, this.records.length);
+  }
+
+  /** All that is appended becomes durable and is seen. */
+  settle(): void {
+    this.commit(this.records.length);
+    this.view(this.records.length);
+  }
+
+  commit(sequence: number): void {
+    this.committed = sequence;
+    this.desk.committed(sequence);
+  }
+
+  view(sequence: number): void {
+    this.viewed = sequence;
+    this.desk.viewed(sequence);
+  }
+
+  /** The delivery as the first `count` records have it. */
+  stored(deliveryId: string, count = this.records.length): DeliveryContent | undefined {
+    let content: DeliveryContent | undefined;
+    const payloads = new Map<string, string>();
+    for (const record of this.records.slice(0, count)) {
+      if ("event" in record) {
+        const { event, runId } = record;
+        payloads.set(event.id, event.payload);
+        const begun = event.deliveries.find(({ id }) => id === deliveryId);
+        if (begun !== undefined) {
+          content = { delivery: newDelivery(begun, event, runId), history: [], payload: event.payload };
+        }
+      } else if (record.change.kind === "delivery_put" && record.change.delivery.id === deliveryId) {
+        const { delivery, history, payload } = record.change as DeliveryPut;
+        content = { delivery, history: [...history], payload: payload ?? (payloads.get(delivery.eventId) as string) };
+      }
+    }
+    return content;
+  }
+
+  /** The front answers what it was asked for first. */
+  answerContent(): void {
+    const id = this.wanted.shift() as string;
+    const content = this.stored(id, this.viewed);
+    if (this.isUnreadable(id)) this.desk.content(id, { kind: "unreadable", reason: "EIO" });
+    else this.desk.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
+  }
+
+  /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
+  attempt(deliveryId: string, isTaken: boolean, isLast: boolean, answer: Partial<DeliveryAttempt> = {}): void {
+    const job = this.jobs.get(deliveryId) as DeliveryJob;
+    const startedAtUs = this.tick();
+    const error = isTaken ? null : "the receiver answered 500";
+    const attempt: DeliveryAttempt = {
+      ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: this.tick(), error },
+      ...{
+        statusCode: isTaken ? 204 : 500,
+        responseHeaders: {},
+        responseBody: "",
+        responseTruncated: false,
+        ...answer,
+      },
+    };
+    const isRetried = !isTaken && !isLast && job.attempts > 1;
+    const next: DeliveryReport["next"] = isTaken
+      ? { kind: "delivered" }
+      : !isRetried
+        ? { kind: "failed" }
+        : this.released.has(deliveryId)
+          ? { kind: "released", window: BEGUN_WINDOW }
+          : { kind: "retry", atUs: startedAtUs + 1_000_000 };
+    this.jobs.delete(deliveryId);
+    this.released.delete(deliveryId);
+    if (next.kind === "retry") {
+      const [firstAttemptNumber, attempts] = [job.firstAttemptNumber + 1, job.attempts - 1];
+      this.jobs.set(deliveryId, { ...job, firstAttemptNumber, attempts });
+    }
+    this.desk.reports([{ deliveryId, attempt, next }]);
+  }
+
+  /** The pause of a delivery is over: its next attempt begins. */
+  beginAttempt(deliveryId: string): void {
+    if (!this.jobs.has(deliveryId)) throw new Error(`${deliveryId} is not being made`);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "attempt" } }]);
+  }
+
+  /** A manual retry, as the front asks for it. */
+  retry(deliveryId: string, answer: InlineAnswer): InlineWant | undefined {
+    const { webhookId } = this.stored(deliveryId)?.delivery ?? { webhookId: countedId(0) };
+    return this.desk.retry(deliveryId, webhookId, answer);
+  }
+
+  /** One that follows another and was released before its turn. */
+  endBehind(deliveryId: string): void {
+    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
+    const { window } = this.jobs.get(deliveryId) as DeliveryJob;
+    this.jobs.delete(deliveryId);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window } }]);
+  }
+
+  /** A pause that was released ends without an attempt. */
+  endPause(deliveryId: string): void {
+    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
+    this.jobs.delete(deliveryId);
+    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window: BEGUN_WINDOW } }]);
+  }
+
+  /** One thing that may happen next, chosen at random; false when there is none. `onAttempt` decides whether the receiver takes it. */
+  step(random: Random, onAttempt: (job: DeliveryJob) => boolean): boolean {
+    const options: (() => void)[] = [];
+    if (this.committed < this.records.length) {
+      options.push(() => this.commit(random.integer(this.committed + 1, this.records.length)));
+    }
+    if (this.viewed < this.committed) options.push(() => this.view(random.integer(this.viewed + 1, this.committed)));
+    if (this.wanted.length > 0) options.push(() => this.answerContent());
+    for (const job of this.jobs.values()) {
+      options.push(() => this.attempt(job.deliveryId, onAttempt(job), random.chance(0.3)));
+    }
+    if (options.length === 0) return false;
+    random.pick(options)();
+    return true;
+  }
+}

@@ -1,0 +1,142 @@
+import type { RunState } from "../../../core/run/run-state.js";
+import { emitRunEvent } from "../../../core/webhook/emit-run-event.js";
+import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import type { RunEventName } from "../../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import type { EventSource } from "../../../core/webhook/webhook-event.js";
+import type { InlineAnswer } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
+import { WebhookDesk } from "../../../workers/webhooks/deliveries/webhook-desk.js";
+import type { WebhookRequest } from "../../../workers/webhooks/deliveries/webhook-requests.js";
+import type { DeliveryJob } from "../../../workers/webhooks/dispatcher-messages.js";
+import { FIXTURE_VERSION, type RecordedCell } from "../captures/recorded-cell.js";
+import { DeskBench } from "./desk-bench.js";
+
+/** Between two things that happen one after the other. */
+const STEP_US = 1_000;
+/** What the example's events say of the cell. */
+export const EXAMPLE_SOURCE: EventSource = {
+  serviceVersion: FIXTURE_VERSION,
+  cell: { kioskSerialNumber: "K-7", unitSystem: "metric" },
+};
+const TAKEN = { statusCode: 204, responseHeaders: { server: "mes/4.2" } };
+const REFUSED = {
+  statusCode: 503,
+  error: "the receiver answered 503",
+  responseHeaders: { server: "mes/4.2", "content-type": "text/plain" },
+  responseBody: "starting",
+};
+
+/** The `n`th UUIDv7 of the example cell, made at `timeUs`. */
+export function exampleId(timeUs: number, n: number): string {
+  const hex = Math.floor(timeUs / 1000)
+    .toString(16)
+    .padStart(12, "0");
+  const count = n.toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${count.padStart(3, "0")}-8000-${count.padStart(12, "0")}`;
+}
+
+/**
+ * What the recorder does about webhooks in a `RecordedCell`, with its own desks: whatever is to follow has happened when a call
+ * returns, at the times that the example chooses. Receivers take what comes, but for the next `refusals` attempts.
+ */
+export class ExampleWebhooks {
+  refusals = 0;
+  /** Of what happened last, in microseconds since the Unix epoch. */
+  timeUs = 0;
+  readonly #cell: RecordedCell;
+  readonly #bench: DeskBench;
+  readonly #webhooks: WebhookDesk;
+  #ids: number;
+
+  /** @param firstId number of the first id that is made here */
+  constructor(cell: RecordedCell, firstId: number) {
+    this.#cell = cell;
+    this.#ids = firstId;
+    const tick = (): number => {
+      this.timeUs += STEP_US;
+      return this.timeUs;
+    };
+    const newId = (timeUs: number): string => this.#newId(timeUs);
+    const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
+    this.#bench = new DeskBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
+    this.#webhooks = new WebhookDesk({ state: this.#bench.state, tick, newId });
+    this.#bench.desk.serving(1);
+    cell.request = (request) => this.request(request);
+  }
+
+  #newId(timeUs: number): string {
+    return exampleId(timeUs, this.#ids++);
+  }
+
+  #append(change: WebhookChange, timeUs: number): number {
+    this.#cell.applyWebhook(timeUs, change);
+    return this.#bench.put(change);
+  }
+
+  /** As the recorder takes it. */
+  request(request: WebhookRequest): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const answer: InlineAnswer = (outcome) => {
+        if ("error" in outcome) reject(outcome.error);
+        else resolve(outcome.deliveryId);
+      };
+      switch (request.op) {
+        case "create": {
+          const change = this.#webhooks.create(request.webhook);
+          this.#append(change, this.timeUs);
+          resolve(change.webhook.id);
+          break;
+        }
+        case "update":
+        case "delete": {
+          const { op, webhookId: id } = request;
+          const change = op === "update" ? this.#webhooks.update(id, request.change) : this.#webhooks.delete(id);
+          if (change !== undefined) this.#append(change, this.timeUs);
+          resolve(id);
+          break;
+        }
+        case "test":
+          this.#bench.desk.test(request.webhookId, answer);
+          break;
+        case "retry":
+          this.#bench.desk.retry(request.deliveryId, request.webhookId, answer);
+          break;
+      }
+      this.#settle();
+    });
+  }
+
+  /** What a transition of the run at `timeUs` tells the webhooks of: it goes into the run's record. */
+  emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent {
+    this.timeUs = timeUs;
+    const newId = (): string => this.#newId(timeUs);
+    const event = emitRunEvent(EXAMPLE_SOURCE, this.#bench.state.webhooks(), name, run, true, timeUs, newId);
+    if (event === undefined) throw new Error(`no webhook of the example subscribes to ${name}`);
+    return event;
+  }
+
+  /** The run's record with the event is written: it is delivered. */
+  emitted(event: EmittedEvent, runId: string): void {
+    this.#bench.emitted(event, runId);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const bench = this.#bench;
+    for (;;) {
+      bench.settle();
+      const [job] = bench.jobs.values();
+      if (bench.wanted.length > 0) bench.answerContent();
+      else if (job !== undefined) this.#attempt(job);
+      else return;
+    }
+  }
+
+  #attempt({ deliveryId, backoffMs }: DeliveryJob): void {
+    const isTaken = this.refusals === 0;
+    if (!isTaken) this.refusals--;
+    this.#bench.attempt(deliveryId, isTaken, false, isTaken ? TAKEN : REFUSED);
+    // Another attempt follows by itself.
+    if (this.#bench.jobs.has(deliveryId)) this.timeUs += backoffMs * 1000;
+  }
+}

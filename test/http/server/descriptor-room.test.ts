@@ -1,0 +1,26 @@
+import { spawnSync } from "node:child_process";
+import t from "tap";
+import { connectionBounds, roomForConnections } from "../../../http/server/descriptor-room.js";
+
+t.test("the store's descriptors are kept from clients, whatever the limit", async (t) => {
+  t.same(
+    [64, 256, 1_024, 1_025, 524_288].map((limit) => roomForConnections(limit)),
+    [24, 96, 384, 385, 523_648],
+  );
+  for (let limit = 1; limit < 3_000; limit++) {
+    const room = roomForConnections(limit);
+    if (room < 1 || (limit > 2 && limit - room < Math.min(640, limit / 2))) t.fail(`${room} of ${limit}`);
+  }
+  t.equal(roomForConnections(null), 10_000);
+  t.same(connectionBounds(96), { total: 96, ofOneAddress: 72 });
+  t.same(connectionBounds(1), { total: 1, ofOneAddress: 1 });
+});
+
+t.test("the limit is the one that the process was started with", (t) => {
+  const print = 'import("./dist/storage/disk/file-system.js").then(({ descriptorLimit }) => console.log(descriptorLimit()))';
+  const [command, ...args] = ["prlimit", "--nofile=777", process.execPath, "-e", print];
+  const said = spawnSync(command as string, args, { encoding: "utf8" });
+  if (said.error !== undefined) t.pass("", { skip: "there is no prlimit here" });
+  else t.equal(said.stdout, "777\n");
+  t.end();
+});

@@ -1,0 +1,107 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import t from "tap";
+import { generateUuidV7 } from "../../../core/identifiers.js";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
+import { resetConnection } from "../../helpers/http/reset-connection.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { sized } from "../../helpers/test-size.js";
+
+const IDLE = sized(200, 5_000);
+const SLOW = sized(20, 200);
+const FILE_BYTES = 20_000_000;
+/** Of every slow reader, twice a second. */
+const SIP_BYTES = 10_000;
+/** What 200 slow readers may cost: two slices of 256 KiB each, as much again of the runtime's, and the sockets. */
+const GROWTH_LIMIT_BYTES = 400_000_000;
+/** What 5,000 idle connections may cost: 20 KB each. */
+const IDLE_GROWTH_LIMIT_BYTES = 100_000_000;
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n\r\n`;
+
+function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
+}
+
+/** One connection, one request after the other. */
+async function latencies(port: number, path: string, count: number): Promise<string> {
+  const connection = await RawConnection.open(port);
+  const tookMs: number[] = [];
+  for (let n = 0; n < count; n++) {
+    const startedMs = performance.now();
+    connection.send(get(path));
+    if ((await connection.response())?.status !== 200) throw new Error(`${path} was not answered`);
+    tookMs.push(performance.now() - startedMs);
+  }
+  connection.close();
+  tookMs.sort((a, b) => a - b);
+  const at = (share: number) => (tookMs[Math.floor(share * (count - 1))] as number).toFixed(2);
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+}
+
+async function storeFile(service: ServiceProcess): Promise<string> {
+  const client = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "test" });
+  await client.welcomed();
+  const program = generateUuidV7(Date.now(), Buffer.alloc(10, 7), null);
+  await client.send({
+    type: "program.put",
+    program: { id: program, name: "P", status: "active", steps: [{ type: "wait" }] },
+  });
+  const id = client.nextRunId();
+  await client.send({ type: "run.create", id, program_id: program });
+  const file = { type: "file.put", run_id: id, name: "large.bin", content_type: "application/octet-stream" };
+  await client.send(file, Buffer.alloc(FILE_BYTES, "x"));
+  await client.close();
+  return `/runs/${id}/files/large.bin`;
+}
+
+for (const { name, environment } of frontsHere(t)) {
+  t.test(`${IDLE} idle connections and ${SLOW} slow readers of 20 MB hold bounded memory (${name})`, async (t) => {
+    const service = await ServiceProcess.start({ args: ["serve"], environment });
+    t.teardown(() => service.dispose());
+    const path = await storeFile(service);
+    const count = sized(50, 500);
+    await latencies(service.port, "/runs", count);
+    const before = residentBytes(service.pid);
+    const mb = () => `${Math.round(residentBytes(service.pid) / 1e6)} MB`;
+    t.comment(`${name}, before: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+
+    const idle: RawConnection[] = [];
+    while (idle.length < IDLE) idle.push(await RawConnection.open(service.port));
+    const idleGrowth = residentBytes(service.pid) - before;
+    t.ok(idleGrowth < IDLE_GROWTH_LIMIT_BYTES, `grew by ${Math.round(idleGrowth / 1e6)} MB`);
+    t.comment(`${name}, ${IDLE} idle: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    for (const connection of idle) connection.close();
+
+    const slow: RawConnection[] = [];
+    for (let n = 0; n < SLOW; n++) {
+      const connection = await RawConnection.open(service.port);
+      connection.socket.on("readable", () => {});
+      connection.socket.pause();
+      connection.send(get(path));
+      slow.push(connection);
+    }
+    const sips = setInterval(() => {
+      for (const { socket } of slow) socket.read(SIP_BYTES);
+    }, 500);
+    let most = 0;
+    for (let look = sized(4, 24); look > 0; look--) {
+      await sleep(500);
+      most = Math.max(most, residentBytes(service.pid));
+    }
+    t.comment(`${name}, ${SLOW} slow: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    clearInterval(sips);
+    t.ok(most - before < GROWTH_LIMIT_BYTES, `grew by ${Math.round((most - before) / 1e6)} MB`);
+    for (const connection of slow) resetConnection(connection.socket);
+    const open = async () => {
+      const metrics = (await rawRequest(service.port, get("/metrics")))?.body.toString() ?? "";
+      return Number(/^inspection_http_open_requests (\d+)$/m.exec(metrics)?.[1]);
+    };
+    // The one that asks is open too.
+    while ((await open()) > 1) await sleep(50);
+    t.comment(`${name}, after: ${mb()}, ${await latencies(service.port, "/runs", count)}`);
+    t.equal((await service.end()).code, 0);
+  });
+}

@@ -1,0 +1,75 @@
+import { setImmediate as turn } from "node:timers/promises";
+import t from "tap";
+import { jsonReply } from "../../../http/replies/reply.js";
+import { declaredBody } from "../../helpers/http/declared-body.js";
+import { onEveryFront } from "../../helpers/http/handler-server.js";
+import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
+import { columnOf, type Outcome, RAW_CASES, type RawCase } from "../../helpers/http/raw-request-table.js";
+import { resetConnection } from "../../helpers/http/reset-connection.js";
+
+const THING = declaredBody({
+  type: "object",
+  properties: { name: { type: "string" } },
+  required: ["name"],
+  additionalProperties: false,
+});
+
+/** Plays a case that should have this outcome. @returns the outcome it had */
+async function play({ pieces }: RawCase, wanted: Outcome, port: number): Promise<Outcome> {
+  const connection = await RawConnection.open(port);
+  connection.socket.setNoDelay(true);
+  try {
+    for (const piece of pieces) {
+      if (piece === "end") connection.socket.end();
+      else if (piece === "reset") resetConnection(connection.socket);
+      else connection.send(piece);
+      await turn();
+    }
+    const seen: string[] = [];
+    let method = pieces[0]?.startsWith("HEAD") ? "HEAD" : "GET";
+    const end = wanted.split(" ").at(-1) as string;
+    for (let count = wanted.split(" ").length - 1; count > 0; count--) {
+      const response = await connection.response(method);
+      if (response === undefined) return [...seen, "closed too early"].join(" ");
+      seen.push(String(response.status));
+      method = "GET";
+    }
+    if (end === "open") connection.send("GET /probe HTTP/1.1\r\nHost: x\r\n\r\n");
+    const last = await connection.response();
+    if (last === undefined) return [...seen, end === "open" ? "closed" : end].join(" ");
+    return [...seen, last.status === 200 && last.json() === "probe" ? "open" : last.status].join(" ");
+  } finally {
+    connection.close();
+  }
+}
+
+onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, async (t, serve, front, here) => {
+  let smuggled = 0;
+  const { port, lines } = await serve(t, {
+    "/a": () => jsonReply(1),
+    "/probe": () => jsonReply("probe"),
+    "/until-gone": async (request) => {
+      while (!request.isAborted()) await turn();
+      return jsonReply(1);
+    },
+    "POST /act": () => jsonReply(1),
+    "DELETE /act": () => jsonReply(1),
+    "POST /things": { body: THING, handle: (request) => jsonReply(request.body, 201) },
+    "/smuggled": () => {
+      smuggled++;
+      return jsonReply(2);
+    },
+  });
+  // Side by side: what a front leaves in silence takes as long as its time limit for idle connections.
+  await Promise.all(
+    RAW_CASES.map(async (one) => {
+      const { outcome } = one;
+      const wanted = typeof outcome === "string" ? outcome : outcome[columnOf(here)];
+      t.equal(await play(one, wanted, port), wanted, one.name);
+    }),
+  );
+  // uWebSockets.js takes an empty header name for the end of the head: what stands behind it, a Content-Length, it shows to nobody.
+  t.equal(smuggled, front === "uws" ? 1 : 0, "no request ran out of another one, but where the README says so");
+  t.same(lines, [], "no failure of the service");
+  t.equal((await rawRequest(port, "GET /probe HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200, "it lives");
+});

@@ -1,0 +1,634 @@
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import t from "tap";
+import { readUuid } from "../../../core/identifiers.js";
+import { LIMITS } from "../../../core/limits.js";
+import { endRun } from "../../../core/run/run-end.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { summarizeRun } from "../../../core/run/run-state.js";
+import { DELIVERY_STATUSES, type Delivery } from "../../../core/webhook/delivery.js";
+import { newDelivery } from "../../../core/webhook/emit-run-event.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import { failureNote } from "../../../core/webhook/webhook-response.js";
+import { MovesCollector } from "../../../storage/compaction/segment-moves.js";
+import type { RecordLocation } from "../../../storage/log/log-batch.js";
+import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
+import { encodeChanges } from "../../../storage/records/change-record.js";
+import { MessagePackEncoder } from "../../../storage/records/message-pack-encoder.js";
+import { decodeIndex, deliveryPart, RecordDecodeError } from "../../../storage/records/record-index.js";
+import {
+  decodeDelivery,
+  decodeDeliveryBody,
+  decodeWebhookSecret,
+  deliveryPlaces,
+  encodeEvents,
+  encodeWebhookChange,
+  IndexedEvents,
+} from "../../../storage/records/webhook-record.js";
+import { MemorySnapshot } from "../../../storage/snapshot/memory-snapshot.js";
+import { RunRecords } from "../../../storage/view/run-records.js";
+import { View } from "../../../storage/view/view.js";
+import { ViewDeliveries } from "../../../storage/view/view-deliveries.js";
+import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { foldTables } from "../../../workers/snapshot/fold-rows.js";
+import { idOf, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import {
+  ATTEMPT,
+  DELIVERY_ID,
+  EVENT,
+  failedDelivery,
+  SECRET,
+  WEBHOOK,
+  WEBHOOK_ID,
+  webhookChanges,
+} from "../../helpers/webhooks/webhook-fixtures.js";
+
+type Encoded = { type: number; index: Uint8Array; body: Uint8Array };
+
+function endedRun(emitted?: RunState["emitted"]): RunState {
+  const run = worldWithRun("running").runs.get(RUN_ID) as RunState;
+  const ended = endRun(run, { status: "completed", errorMessage: null, notes: [] }, EVENT.timeUs);
+  return emitted === undefined ? ended : { ...ended, emitted };
+}
+
+/** Of its record what stands behind the origin. */
+const stored = (delivery: Delivery): Uint8Array =>
+  deliveryPart(encodeWebhookChange({ kind: "delivery_put", delivery, history: [], payload: null }).index);
+
+const recordOfEnd = (run: RunState): Encoded =>
+  encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run }], undefined);
+
+/** A page as it is shown: each delivery with its payload. */
+async function listed(view: View, beforeUs: number | null, limit: number): Promise<[Delivery, string][]> {
+  const toBytes = (delivery: Delivery, payload: string) => Buffer.from(JSON.stringify([delivery, payload]));
+  const items = await view.listDeliveries(WEBHOOK_ID, beforeUs, limit, toBytes);
+  return items.map((item) => JSON.parse(Buffer.from(item).toString()));
+}
+
+/** A log of these records in memory, for the view and for reading back. */
+class RecordsInMemory {
+  readonly view: View;
+  readonly state = new RecorderState();
+  readonly #records = new Map<number, Encoded>();
+  #offset = 0;
+  #sequence = 0;
+  #openReads = 0;
+  mostOpenReads = 0;
+
+  constructor() {
+    const read = async ({ offset }: RecordLocation) => {
+      this.mostOpenReads = Math.max(this.mostOpenReads, ++this.#openReads);
+      await eventLoopTurn();
+      this.#openReads--;
+      const record = this.#records.get(offset);
+      if (record === undefined) throw new Error(`no record at ${offset}`);
+      return record as Encoded & { flags: number; sequence: number; timeUs: number };
+    };
+    const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
+    this.view = new View({ reader: { read, readMany, readSync: () => undefined } as never });
+  }
+
+  add(record: Encoded): void {
+    this.view.applyBatch(this.append(record));
+  }
+
+  /** The record's batch, of which the view does not know yet. */
+  append(record: Encoded): Parameters<View["applyBatch"]>[0] {
+    const { type, index, body } = record;
+    const length = recordLength(index.length, body.length);
+    const bytes = new Uint8Array(length);
+    bytes.set(index, RECORD_HEADER_BYTES);
+    bytes.set(body, RECORD_HEADER_BYTES + index.length);
+    const sequence = ++this.#sequence;
+    const header = { type, flags: 0, sequence, timeUs: EVENT.timeUs + sequence, durableUpTo: 0 };
+    const lengths = { indexLength: index.length, bodyLength: body.length };
+    writeRecordHeader(bytes, new DataView(bytes.buffer), 0, { ...header, ...lengths }, 0, this.#offset);
+    const offset = this.#offset;
+    this.state.replay({ ...header, index, body }, { segmentBase: 1, offset, length });
+    this.#records.set(offset, record);
+    this.#offset += length;
+    return { bytes, segmentBase: 1, offset, lastSequence: sequence };
+  }
+
+  put(change: WebhookChange): void {
+    this.add(encodeWebhookChange(change));
+  }
+}
+
+t.test("index sections and bodies come back as they were", async (t) => {
+  const [put, deleted, delivery] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  t.strictSame(decodeIndex(21, put.index), { type: 21, origin: null, shown: { webhook: WEBHOOK } });
+  t.equal(decodeWebhookSecret(put.body), SECRET);
+  t.notOk(Buffer.from(put.index).includes(SECRET), "the secret is not in what answers are made of");
+  t.strictSame(decodeIndex(21, deleted.index), {
+    ...{ type: 21, origin: null, shown: { deleted: { id: WEBHOOK_ID, name: WEBHOOK.name } } },
+  });
+  t.equal(decodeWebhookSecret(deleted.body), null);
+  t.strictSame(decodeIndex(22, delivery.index), { type: 22, origin: null, delivery: failedDelivery(RUN_ID) });
+  t.strictSame(decodeDeliveryBody(delivery.body), { history: [ATTEMPT], payload: null });
+  const fresh = newDelivery({ id: DELIVERY_ID, webhookId: WEBHOOK_ID, onFailureMode: "IGNORE" }, EVENT, null);
+  const alone = encodeWebhookChange({ kind: "delivery_put", delivery: fresh, history: [], payload: "{}" });
+  t.strictSame(decodeIndex(22, alone.index), { type: 22, origin: null, delivery: fresh });
+});
+
+t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
+  const [, , { index }] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  const hex = Buffer.from(index).toString("hex");
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  t.equal(
+    hex,
+    [
+      "00".repeat(9),
+      ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
+      ...["01", "01", "02", "01", "03000000", "f7010000"],
+      ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", "6b40b38be6520600"],
+      ...["0d000000", Buffer.from("the réceiver").toString("hex")],
+      ...["94010000", "06000000", Buffer.from("fírst").toString("hex"), "03000000", Buffer.from("MES").toString("hex")],
+    ].join(""),
+  );
+  t.equal(
+    Buffer.from(encodeEvents([EVENT])).toString("hex"),
+    [
+      ...["01000000", uuid(EVENT.id), "01000000", "6640b38be6520600", "02000000"],
+      ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), "01000000"],
+      ...[uuid(EVENT.id), uuid(EVENT.id), "00010000"],
+    ].join(""),
+  );
+});
+
+t.test("a record of a delivery as earlier releases wrote it: its first failure is told by its last one", async (t) => {
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  const older = (failedAt: string): Uint8Array =>
+    Buffer.from(
+      [
+        ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
+        ...["01", "01", "02", "00", "03000000", "f7010000"],
+        ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", failedAt],
+        ...["0d000000", Buffer.from("the réceiver").toString("hex")],
+      ].join(""),
+      "hex",
+    );
+  const atUs = failedDelivery(RUN_ID).updatedAtUs;
+  const told = { atUs, statusCode: 503, error: "the réceiver", webhookName: null };
+  t.strictSame(decodeDelivery(older("6d40b38be6520600")), { ...failedDelivery(RUN_ID), firstFailure: told });
+  t.strictSame(decodeDelivery(older("0000000000000000")), { ...failedDelivery(RUN_ID), firstFailure: null });
+});
+
+t.test("attempts as earlier releases wrote them: their texts told of what was truncated", async (t) => {
+  const { responseTruncated, ...older } = ATTEMPT;
+  const truncated = (more: object): unknown => {
+    const history = [{ ...older, ...more }];
+    return decodeDeliveryBody(new MessagePackEncoder().encode({ history, payload: null })).history[0]
+      ?.responseTruncated;
+  };
+  t.equal(truncated({}), false);
+  t.equal(truncated({ responseBody: null, responseHeaders: null }), false);
+  t.equal(truncated({ responseBody: "abc… [cut: 3 bytes kept]" }), true);
+  t.equal(truncated({ responseBody: "", responseHeaders: { a: "b", "…": "[cut: 16000 bytes kept]" } }), true);
+  t.equal(
+    truncated({ responseBody: "abc… [cut: 3 bytes kept]", responseTruncated: false }),
+    false,
+    "a receiver's own text",
+  );
+});
+
+t.test("the note of a delivery that failed says what it was then, whatever came later", async (t) => {
+  const name = "MES";
+  const failed: Delivery = {
+    ...failedDelivery(RUN_ID),
+    firstFailure: null,
+    lastStatusCode: null,
+    lastError: "refused",
+  };
+  const atUs = failed.updatedAtUs;
+  const firstFailure = { atUs, statusCode: null, error: "refused", webhookName: name };
+  const [before] = failureNote({ delivery: { ...failed, firstFailure }, webhookName: name });
+  const delivered: Delivery = { ...failed, status: "delivered", lastStatusCode: 200, lastError: null, firstFailure };
+  t.strictSame(failureNote({ delivery: delivered, webhookName: "renamed" }), [before]);
+  t.match(before, { timestampUs: atUs, data: { status: "failed", last_error: "refused", webhook_name: name } });
+  const { index } = encodeWebhookChange({ kind: "delivery_put", delivery: delivered, history: [], payload: null });
+  t.strictSame(decodeDelivery(index.subarray(9)), delivered);
+});
+
+t.test("every cut of a delivery and of events is refused", async (t) => {
+  const [, , { index }] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
+  const delivery = index.subarray(9);
+  for (let length = 0; length < delivery.length; length++) {
+    t.throws(() => decodeDelivery(delivery.subarray(0, length)), RecordDecodeError);
+    t.throws(() => deliveryPlaces(delivery.subarray(0, length)), RecordDecodeError);
+  }
+  const events = encodeEvents([EVENT, EVENT]);
+  for (let length = 1; length < events.length; length++) {
+    t.throws(() => new IndexedEvents(events.subarray(0, length)), RecordDecodeError);
+  }
+  t.equal(new IndexedEvents(events).list().length, 2);
+  t.throws(() => new IndexedEvents(Buffer.concat([events, Buffer.alloc(1)])), RecordDecodeError);
+});
+
+t.test("what the view takes of deliveries, without making texts of ids, is what decoding them gives", async (t) => {
+  const test = { ...failedDelivery(RUN_ID), id: idOf(7), runId: null, nextRetryAtUs: null };
+  for (const delivery of [
+    failedDelivery(RUN_ID),
+    { ...failedDelivery(RUN_ID), status: "delivered" } as Delivery,
+    test,
+  ]) {
+    const bytes = stored(delivery);
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    t.equal(readUuid(bytes, idAt), delivery.id);
+    t.equal(readUuid(bytes, webhookIdAt), delivery.webhookId);
+    t.equal(runIdAt < 0 ? null : readUuid(bytes, runIdAt), delivery.runId);
+    t.equal(DELIVERY_STATUSES[status], delivery.status);
+    t.equal(createdAtUs, delivery.createdAtUs);
+    t.equal(isPaused, delivery.nextRetryAtUs !== null);
+  }
+  const other = stored(test);
+  other[66] = DELIVERY_STATUSES.length;
+  t.throws(() => deliveryPlaces(other), RecordDecodeError, "no status of a delivery");
+  const events = new IndexedEvents(encodeEvents([EVENT, { ...EVENT, timeUs: EVENT.timeUs + 1 }]));
+  const told: unknown[] = [];
+  events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) =>
+    told.push([readUuid(bytes, idAt), readUuid(bytes, webhookIdAt), timeUs]),
+  );
+  const listed = events.list();
+  t.same(JSON.parse(JSON.stringify({ events })), { events: listed }, "as JSON");
+  t.equal(listed.length, 2);
+  t.same(
+    told,
+    listed.flatMap(({ timeUs, deliveries }) => deliveries.map(({ id, webhookId }) => [id, webhookId, timeUs])),
+  );
+  const unknown = encodeEvents([EVENT]);
+  unknown[4 + 32 + 32] = 9;
+  t.throws(() => new IndexedEvents(unknown), RecordDecodeError, "no failure mode");
+});
+
+t.test("a delivery begins in its run's record, and is read from there until it has its own", async (t) => {
+  const log = new RecordsInMemory();
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const begun = newDelivery(EVENT.deliveries[0]!, EVENT, RUN_ID);
+  t.strictSame(await log.view.delivery(DELIVERY_ID), { delivery: begun, history: [], payload: EVENT.payload });
+  t.strictSame([...log.state.webhooks.pending()], [begun], "the settled one is not made again");
+  log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
+  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload };
+  t.strictSame(await log.view.delivery(DELIVERY_ID), content);
+  t.strictSame([...log.state.webhooks.pending()], []);
+  t.strictSame(await listed(log.view, null, 10), [[content.delivery, content.payload]]);
+  t.strictSame(await log.view.deliveriesOfRun(endedRun([EVENT])), [
+    failedDelivery(RUN_ID),
+    newDelivery(EVENT.deliveries[1]!, EVENT, RUN_ID),
+  ]);
+  // The tombstone of its captures says the same events again.
+  log.add(recordOfEnd({ ...endedRun([EVENT]), capturesRemovedAtUs: EVENT.timeUs + 9 }));
+  t.strictSame(await log.view.delivery(DELIVERY_ID), content, "what is known stays");
+});
+
+t.test("the pause of a delivery that the store held when it was opened is over; one told since is shown", async (t) => {
+  const log = new RecordsInMemory();
+  const nextRetryAtUs = EVENT.timeUs + 1_000_000;
+  const paused = { ...failedDelivery(RUN_ID), status: "pending" as const, firstFailure: null, nextRetryAtUs };
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const put = (delivery = paused) =>
+    log.put({ kind: "delivery_put", delivery, history: [ATTEMPT], payload: EVENT.payload });
+  const shown = async () => {
+    const [[inList]] = (await listed(log.view, null, 10)) as [[Delivery, string]];
+    const ofRun = (await log.view.deliveriesOfRun(endedRun([EVENT])))[0];
+    return [(await log.view.delivery(DELIVERY_ID))?.delivery, inList, ofRun].map((one) => one?.nextRetryAtUs);
+  };
+  put();
+  log.view.finishOpening();
+  t.same(await shown(), [null, null, null]);
+  put();
+  t.same(await shown(), [nextRetryAtUs, nextRetryAtUs, nextRetryAtUs]);
+  put({ ...paused, nextRetryAtUs: null } as never);
+  t.same(await shown(), [null, null, null]);
+  put();
+  log.view.endPausesForGood();
+  t.same(await shown(), [null, null, null], "nor when whoever waits for it has ended");
+  put();
+  t.same(await shown(), [null, null, null], "nor in a record that was on its way then");
+});
+
+t.test("a delivery whose record comes before its run's, as compaction leaves them", async (t) => {
+  const settled = { ...EVENT, deliveries: EVENT.deliveries.map((one) => ({ ...one, settled: true as const })) };
+  const log = new RecordsInMemory();
+  log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
+  log.add(recordOfEnd(endedRun([settled])));
+  t.strictSame([...log.state.webhooks.pending()], [], "nothing that has come to its end goes out again");
+  t.equal((await log.view.delivery(DELIVERY_ID))?.delivery.status, "failed");
+});
+
+t.test("webhooks and deliveries through a snapshot", async (t) => {
+  const log = new RecordsInMemory();
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(900), createdAtUs: 1 }, secret: null });
+  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(901) }, secret: null });
+  log.put({ kind: "webhook_deleted", webhook: { id: idOf(901), name: "gone" } });
+  log.add(recordOfEnd(endedRun([EVENT])));
+  const test = { ...failedDelivery(null), id: idOf(902), status: "pending" as const };
+  log.put({ kind: "delivery_put", delivery: test, history: [], payload: '{"a":1}' });
+  const snapshot = new MemorySnapshot();
+  await log.view.writeSnapshot(snapshot);
+  await log.state.writeSnapshot(snapshot);
+  const loaded = new RecordsInMemory();
+  await loaded.view.loadSnapshot(snapshot, 6, []);
+  await loaded.state.loadSnapshot(snapshot, []);
+  for (const { view } of [log, loaded]) {
+    t.strictSame(
+      view.listWebhooks().map(({ id }) => id),
+      [idOf(900), WEBHOOK_ID],
+      "oldest first",
+    );
+    t.equal(view.webhook(idOf(901)), undefined);
+    t.ok(view.webhookEverExisted(idOf(901)));
+    t.equal(view.webhookName(idOf(901)), "gone");
+  }
+  t.strictSame([...loaded.state.webhooks.pending()], [...log.state.webhooks.pending()]);
+  t.equal([...loaded.state.webhooks.pending()].length, 2);
+  t.strictSame(loaded.state.webhooks.get(WEBHOOK_ID), { webhook: WEBHOOK, secret: SECRET });
+  t.ok(loaded.state.webhooks.isDeleted(idOf(901)));
+  const again = new MemorySnapshot();
+  await loaded.view.writeSnapshot(again);
+  await loaded.state.writeSnapshot(again);
+  const [left, right] = [foldTables(snapshot), foldTables(again)];
+  const rows: string[] = [];
+  for await (const table of left) {
+    t.strictSame((await right.next()).value, table, table.name);
+    rows.push(...table.rows);
+  }
+  t.notMatch(rows.join("\n"), SECRET.slice(6), "no secret in what check may print");
+  t.match(rows.join("\n"), DELIVERY_ID);
+});
+
+t.test(
+  "a page of deliveries reads a few records at a time, holds no more than it may, and leaves none out",
+  async (t) => {
+    const log = new RecordsInMemory();
+    log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+    const [begun] = EVENT.deliveries;
+    const ids: string[] = [];
+    for (let nth = 0; nth < 100; nth++) {
+      const [runId, timeUs] = [idOf(10_000 + nth), EVENT.timeUs + nth];
+      // Mostly of half a megabyte; the second of more than a page may have.
+      const payload = JSON.stringify({
+        event_id: nth,
+        fill: "x".repeat(nth === 1 ? LIMITS.deliveriesPageBytes : 512 * 1024),
+      });
+      const event = {
+        ...EVENT,
+        id: idOf(20_000 + nth),
+        timeUs,
+        payload,
+        deliveries: [{ ...begun!, id: idOf(30_000 + nth) }],
+      };
+      const run = { ...endedRun([event]), id: runId };
+      log.add(encodeChanges(null, [{ kind: "run_ended", runId, run }], undefined));
+      ids.push(event.deliveries[0]!.id);
+    }
+    const pages: number[] = [];
+    const seen: string[] = [];
+    for (let beforeUs: number | null = null; ; ) {
+      const page: [Delivery, string][] = await listed(log.view, beforeUs, 200);
+      if (page.length === 0) break;
+      pages.push(page.length);
+      for (const [{ id }, payload] of page) {
+        t.equal(JSON.parse(payload).event_id, ids.indexOf(id));
+        seen.push(id);
+      }
+      beforeUs = page.at(-1)?.[0].createdAtUs ?? 0;
+    }
+    t.same(seen, ids.toReversed(), "each once");
+    t.same(pages, [63, 35, 1, 1], "of 32 MiB, and one that is larger alone");
+    t.equal(log.mostOpenReads, 4);
+    log.mostOpenReads = 0;
+    await Promise.all(Array.from({ length: 20 }, () => listed(log.view, null, 10)));
+    t.ok(log.mostOpenReads <= 16, `${log.mostOpenReads} of all clients`);
+  },
+);
+
+t.test("deliveries of a webhook: newest first, paged by time, whatever order they came in", async (t) => {
+  const deliveries = new ViewDeliveries();
+  const at = (nth: number) => ({ ...failedDelivery(RUN_ID), id: idOf(1000 + nth), createdAtUs: 1000 + nth });
+  const order = [0, 1, 2, 7, 8, 3, 4, 5, 6, 9];
+  for (const nth of order) deliveries.put(stored(at(nth)), { segmentBase: 1, offset: nth, length: 1 });
+  deliveries.put(stored({ ...at(0), id: idOf(2000), webhookId: idOf(2) }), { segmentBase: 1, offset: 0, length: 1 });
+  const page = (beforeUs: number | null, limit: number) =>
+    deliveries.ofWebhook(WEBHOOK_ID, beforeUs, limit).map(({ createdAtUs }) => createdAtUs - 1000);
+  t.same(page(null, 100), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+  t.same(page(null, 3), [9, 8, 7]);
+  t.same(page(1007, 3), [6, 5, 4], "strictly before");
+  t.same(page(1000, 3), []);
+  t.same(deliveries.ofWebhook(idOf(3), null, 3), []);
+  t.equal(deliveries.size, 11);
+  const changes = deliveries.changesOf(RUN_ID);
+  deliveries.put(stored(at(3)), { segmentBase: 1, offset: 99, length: 1 });
+  t.equal(deliveries.changesOf(RUN_ID), changes + 1);
+  t.equal(deliveries.row(idOf(1003))?.location?.offset, 99);
+});
+
+/** An event with as many deliveries, each to a webhook of its own. */
+function eventOfMany(count: number): typeof EVENT {
+  const [begun] = EVENT.deliveries;
+  const deliveries = Array.from({ length: count }, (_, nth) => ({
+    ...begun!,
+    id: idOf(50_000 + nth),
+    webhookId: idOf(60_000 + nth),
+  }));
+  return { ...EVENT, deliveries };
+}
+
+t.test("the deliveries of two events begin a few at a time, and all of them for whoever asks meanwhile", async (t) => {
+  const [first, second] = [eventOfMany(90), { ...EVENT, timeUs: EVENT.timeUs + 5 }];
+  const events = new IndexedEvents(encodeEvents([first, second]));
+  t.equal(events.deliveryCount, 90 + second.deliveries.length);
+  const parts: number[] = [];
+  for (let start = 0; start < 92; start += 7) {
+    events.forEachDelivery(
+      (_, __, ___, timeUs) => parts.push(timeUs),
+      start,
+      Math.min(start + 7, events.deliveryCount),
+    );
+  }
+  t.same(
+    parts,
+    [...Array(90).fill(first.timeUs), ...second.deliveries.map(() => second.timeUs)],
+    "each once, in order",
+  );
+
+  const steps = new ViewDeliveries();
+  t.notOk(steps.beginSome(), "nothing to begin");
+  const changes = steps.changesOf(RUN_ID);
+  steps.begin(RUN_ID, events);
+  t.equal(steps.changesOf(RUN_ID), changes + 1, "an answer made from here on has another name at once");
+  let taken = 0;
+  while (steps.beginSome()) taken++;
+  t.equal(taken, 3, "of 32 at most");
+  t.equal(steps.size, events.deliveryCount);
+
+  const last = { ...newDelivery(first.deliveries[89]!, first, RUN_ID), status: "delivered" as const };
+  const readers: [string, (deliveries: ViewDeliveries) => unknown, unknown][] = [
+    ["row", (all) => all.row(last.id)?.runId, RUN_ID],
+    ["ofWebhook", (all) => all.ofWebhook(last.webhookId, null, 10).map(({ id }) => id), [last.id]],
+    ["size", (all) => all.size, events.deliveryCount],
+    [
+      "put",
+      (all) => {
+        all.put(stored(last), { segmentBase: 1, offset: 7, length: 1 });
+        return [all.size, all.row(last.id)?.status];
+      },
+      [events.deliveryCount, "delivered"],
+    ],
+    [
+      "another event",
+      (all) => {
+        const other = { ...EVENT, deliveries: [{ ...EVENT.deliveries[0]!, id: idOf(70_000) }] };
+        all.begin(idOf(9), new IndexedEvents(encodeEvents([other])));
+        return [all.size, all.row(idOf(70_000))?.runId];
+      },
+      [events.deliveryCount + 1, idOf(9)],
+    ],
+  ];
+  for (const [name, read, expected] of readers) {
+    for (const taken of [0, 1]) {
+      const deliveries = new ViewDeliveries();
+      deliveries.begin(RUN_ID, events);
+      for (let nth = 0; nth < taken; nth++) t.ok(deliveries.beginSome());
+      t.same(read(deliveries), expected, `${name}, after ${taken} steps`);
+      t.notOk(deliveries.beginSome());
+    }
+  }
+});
+
+t.test(
+  "a live record whose event has many deliveries gives way among them, and readers find all the same",
+  async (t) => {
+    const log = new RecordsInMemory();
+    log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+    log.view.finishOpening();
+    const event = eventOfMany(200);
+    let turns = 0;
+    await log.view.applyBatchInSlices(
+      log.append(recordOfEnd(endedRun([event]))),
+      async () => {
+        turns++;
+        if (turns === 3) t.equal(log.view.deliveryRow(event.deliveries[199]!.id)?.runId, RUN_ID, "found in between");
+      },
+      0,
+    );
+    t.equal(turns, 3, "the reader of the third turn has had the rest begin");
+
+    const undisturbed = new RecordsInMemory();
+    undisturbed.view.finishOpening();
+    turns = 0;
+    const batch = undisturbed.append(recordOfEnd(endedRun([event])));
+    await undisturbed.view.applyBatchInSlices(batch, async () => void turns++, 0);
+    t.equal(turns, 1 + Math.ceil(200 / 32), "after the record, and after each 32");
+    const run = await undisturbed.view.run(RUN_ID);
+    t.same(
+      (await undisturbed.view.deliveriesOfRun(run!)).map(({ id }) => id),
+      event.deliveries.map(({ id }) => id),
+    );
+  },
+);
+
+t.test(
+  "an event half begun is whole in a snapshot, and needs no bytes of its batch once that is applied",
+  async (t) => {
+    const event = eventOfMany(100);
+    const deliveries = new ViewDeliveries();
+    deliveries.begin(RUN_ID, new IndexedEvents(encodeEvents([event])));
+    t.ok(deliveries.beginSome());
+    const snapshot = new MemorySnapshot();
+    await deliveries.writeSnapshot(snapshot);
+    t.equal((await snapshot.read("viewDeliveryIds")).length, 4 * 100);
+    t.equal((await snapshot.read("viewDeliveryStatuses")).length, 100);
+
+    for (const isSliced of [false, true]) {
+      const log = new RecordsInMemory();
+      log.view.finishOpening();
+      const batch = log.append(recordOfEnd(endedRun([event])));
+      const applied = { ...batch, bytes: batch.bytes.slice() };
+      if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
+      else log.view.applyBatch(applied);
+      // Others write to that memory next.
+      applied.bytes.fill(0xff);
+      t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
+    }
+  },
+);
+
+t.test("kept list entries: under eight addresses, and a read that was overtaken takes the place of none", async (t) => {
+  let release = () => {};
+  const older = { ...endedRun(), updatedAtUs: 1000 };
+  const newer = summarizeRun({ ...older, updatedAtUs: 2000 });
+  const record = { ...encodeChanges(null, [{ kind: "run_ended", runId: RUN_ID, run: older }], undefined), flags: 0 };
+  const readMany = async () => {
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    return [record];
+  };
+  const location = { segmentBase: 1, offset: 0, length: 100 };
+  const records = new RunRecords({ reader: { readMany } as never }, () => location);
+  const bases = Array.from({ length: 8 }, (_, nth) => `http://cell-${nth}`);
+  const stored = { id: RUN_ID, ordinal: 5, updatedAtUs: 1000, location };
+  const readUnder = async (baseUrl: string) => {
+    const read = records.readSummariesJson([stored], baseUrl);
+    await eventLoopTurn();
+    release();
+    return read;
+  };
+  for (const base of bases) await readUnder(base);
+  for (const base of bases) t.ok(records.cachedSummaryJson(5, 1000, base), base);
+  t.equal(records.cachedSummaryJson(5, 2000, bases[0]!), undefined, "of another state of the run");
+  t.equal(records.cachedSummaryJson(6, 1000, bases[0]!), undefined, "of another run");
+  const overtaken = records.readSummariesJson([stored], bases[0]!);
+  await eventLoopTurn();
+  records.ended(5, newer);
+  release();
+  t.equal((await overtaken).length, 1);
+  const asked = bases[0]!;
+  t.equal(records.cachedSummaryJson(5, 1000, asked), undefined);
+  t.same(JSON.parse(`${Buffer.from(records.cachedSummaryJson(5, 2000, asked)!)}`).id, RUN_ID);
+});
+
+t.test("list entries that were asked for while a store was read are not taken for those of other runs", async (t) => {
+  const log = new RecordsInMemory();
+  const [older, younger] = [idOf(1), idOf(2)].map((id) => ({ ...endedRun(), id })) as [RunState, RunState];
+  const add = (run: RunState) => log.add(encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined));
+  const listedIds = async () =>
+    (await log.view.listRuns({ offset: 0, limit: 10 }, "http://cell")).runs.map(
+      (json) => JSON.parse(`${Buffer.from(json)}`).id,
+    );
+  add(younger);
+  t.same(await listedIds(), [younger.id]);
+  // Its first records are gone, as after compaction: it has its place among the runs when all has been read.
+  add(older);
+  log.view.finishOpening();
+  t.same(await listedIds(), [younger.id, older.id], "though both were updated at the same microsecond");
+});
+
+t.test(
+  "compaction: a delivery's later record takes the place of its earlier ones, and the view follows where it moves",
+  async (t) => {
+    const state = new RecorderState();
+    const judged = (change: WebhookChange) => {
+      const record = { ...encodeWebhookChange(change), flags: 0, sequence: 1, timeUs: 1 };
+      return state.places.judge(1, record);
+    };
+    const [put, deleted, delivery] = webhookChanges(RUN_ID) as [WebhookChange, WebhookChange, WebhookChange];
+    t.same(judged(delivery), { subjects: [`delivery ${DELIVERY_ID}`], mayGo: true });
+    t.same(judged(put), judged(deleted), "a deletion takes the place of what it deletes, its secret with it");
+
+    const deliveries = new ViewDeliveries();
+    deliveries.put(stored(failedDelivery(RUN_ID)), { segmentBase: 7, offset: 500, length: 80 });
+    deliveries.put(stored({ ...failedDelivery(RUN_ID), id: idOf(1) }), { segmentBase: 8, offset: 500, length: 80 });
+    const collector = new MovesCollector();
+    collector.addRun({ id: RUN_ID, createdAtUs: 1 }, { segmentBase: 7, offset: 64, length: 200 });
+    collector.addDelivery(failedDelivery(RUN_ID), { segmentBase: 7, offset: 264, length: 80 });
+    collector.addDelivery({ id: idOf(1), createdAtUs: 3 }, { segmentBase: 7, offset: 344, length: 80 });
+    const steps = [...deliveries.stepThroughMoves(collector.finish(7))];
+    t.equal(steps.length, 2, "gives way after each");
+    t.same(deliveries.row(DELIVERY_ID)?.location, { segmentBase: 7, offset: 264, length: 80 });
+    t.same(deliveries.row(idOf(1))?.location, { segmentBase: 8, offset: 500, length: 80 }, "its latest lies elsewhere");
+  },
+);

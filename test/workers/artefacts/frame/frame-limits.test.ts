@@ -1,0 +1,306 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import t from "tap";
+import { type FileSystem, nodeFileSystem, type StoreFile } from "../../../../storage/disk/file-system.js";
+import { FilterStages } from "../../../../workers/artefacts/filter/filter-parts.js";
+import {
+  filterOutliers,
+  planAgain,
+  planFilter,
+  scratchBytes,
+} from "../../../../workers/artefacts/filter/outlier-filter.js";
+import { SplitFilter } from "../../../../workers/artefacts/filter/split-filter.js";
+import { FILTER_BYTES, PICTURE_BYTES } from "../../../../workers/artefacts/frame/frame-limits.js";
+import { newSharedMemory, type SharedMemory, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import type { RunOptions } from "../../../../workers/artefacts/pool/artefact-pool.js";
+import {
+  type ArtefactTasks,
+  artefactTasks,
+  type TaskInput,
+  type TaskName,
+  type TaskOutput,
+} from "../../../../workers/artefacts/pool/artefact-tasks.js";
+import { MemoryNeed } from "../../../../workers/artefacts/pool/memory-need.js";
+import { csvRoomBytes } from "../../../../workers/artefacts/series/csv-encoder.js";
+import { ROWS_PER_STRETCH } from "../../../../workers/artefacts/series/series-source.js";
+import { frameOf, loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
+import { storedFrame } from "../../../helpers/captures/stored-frame.js";
+import { collectGarbage } from "../../../helpers/process/held-memory.js";
+
+const KIB = 1024;
+/** Of the filter, whatever the frame: raw lines, scratch, the table of neighbours. */
+const FIXED_BYTES = 256 * KIB;
+
+const SURFACE = surfaceFrame(4, 1_200, 1_000);
+
+/** Keeps what tasks have used: each is noted when the next begins. */
+class ToldNeed extends MemoryNeed {
+  usedBytes = 0;
+
+  override note(usedBytes: number): void {
+    this.usedBytes = usedBytes;
+    super.note(usedBytes);
+  }
+}
+
+/** What a task has used at its end, which is its peak: nothing is freed before. */
+function peaks(folder: string) {
+  const need = new ToldNeed();
+  const tasks = artefactTasks(nodeFileSystem, need);
+  const { source: next } = storedFrame(join(folder, "next.cap"), surfaceFrame(1, 20, 20));
+  return async <N extends "countPoints" | "filter" | "heightMap" | "luminance">(
+    name: N,
+    input: ArtefactTasks[N]["input"],
+  ): Promise<number> => {
+    await (tasks[name] as (one: typeof input) => Promise<unknown>)(input);
+    await tasks.countPoints(next);
+    return need.usedBytes;
+  };
+}
+
+/** The file system of a task: at the first read into a buffer it looks at what the task holds of those that it read into. */
+function heldAtReads(): { fileSystem: FileSystem; most(): number } {
+  let most = 0;
+  const seen = new WeakSet<ArrayBufferLike>();
+  const buffers: WeakRef<ArrayBufferLike>[] = [];
+  const look = ({ buffer }: Uint8Array): void => {
+    // The kernels' memory, which others measure, is shared.
+    if (seen.has(buffer) || buffer instanceof SharedArrayBuffer) return;
+    seen.add(buffer);
+    buffers.push(new WeakRef(buffer));
+    collectGarbage();
+    most = Math.max(
+      most,
+      buffers.reduce((sum, one) => sum + (one.deref()?.byteLength ?? 0), 0),
+    );
+  };
+  const looked = (file: StoreFile): StoreFile =>
+    ({
+      close: () => file.close(),
+      closeSync: () => file.closeSync(),
+      read: (into: Uint8Array, position: number) => {
+        look(into);
+        return file.read(into, position);
+      },
+      readSync: (into: Uint8Array, position: number) => {
+        look(into);
+        return file.readSync(into, position);
+      },
+    }) as StoreFile;
+  const fileSystem: FileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => looked(await nodeFileSystem.open(path, mode)),
+    openSync: (path) => looked(nodeFileSystem.openSync(path)),
+  };
+  return { fileSystem, most: () => most };
+}
+
+/** What a frame takes for its edges: 16 positions on every side, and a table of 33 lines. */
+function edgeBytes({ geometry: { width, lines } }: MadeFrame): number {
+  return 4 * ((width + 32) * (lines + 32) - width * lines) + 4 * 33 * (width + 32) + 8 * (width + lines);
+}
+
+t.test("the filter takes as many bytes a position as the limits say, and not far less", async (t) => {
+  const judge = (name: keyof typeof FILTER_BYTES, frame: MadeFrame, usedBytes: number): void => {
+    const { width, lines } = frame.geometry;
+    const bytes = (usedBytes - edgeBytes(frame)) / (width * lines);
+    const most = FILTER_BYTES[name] + FIXED_BYTES / (width * lines);
+    t.ok(bytes <= most && bytes > 0.95 * FILTER_BYTES[name], `${name}: ${bytes.toFixed(3)} of ${most.toFixed(3)}`);
+  };
+  const folder = t.testdir();
+  const stored = storedFrame(join(folder, "run.cap"), SURFACE);
+  judge("lanes", SURFACE, await peaks(folder)("filter", stored.source));
+  const memory = await wasmKernels();
+  const noise = noiseFrame(5, 600, 600);
+  filterOutliers(memory, await loadFrame(memory, noise));
+  judge("noise", noise, memory.usedBytes);
+  const grid = await loadFrame(memory, SURFACE);
+  planAgain(memory, { ...planFilter(memory, grid), way: "lanes" });
+  // And the mask, which comes behind.
+  judge("again", SURFACE, memory.usedBytes + (1_200 * 1_000) / 8);
+});
+
+t.test("pictures and counts take no more than the table says", async (t) => {
+  const positions = 1_200 * 1_000;
+  const folder = t.testdir();
+  const { source } = storedFrame(join(folder, "run.cap"), SURFACE);
+  const peak = peaks(folder);
+  const noInvalid = { ...source, planes: { ...source.planes, height: { ...source.planes.height, invalid: [] } } };
+  const strips = 2.5 * KIB * KIB;
+  t.ok((await peak("heightMap", source)) <= PICTURE_BYTES.heightMap * positions + strips, "raw values as they are");
+  t.ok((await peak("heightMap", noInvalid)) <= PICTURE_BYTES.heightMap * positions + strips, "from z");
+  t.ok((await peak("luminance", source)) <= PICTURE_BYTES.luminance * positions + strips);
+  t.ok((await peak("heightMap", source)) > 2 * positions, "the room that the picture can need");
+  t.ok((await peak("countPoints", source)) <= (256 + 8) * KIB + 4 * 1_200);
+});
+
+/** Rows of 64 channels for two stretches, as one append. */
+function storedSeries(path: string) {
+  const rows = 2 * ROWS_PER_STRETCH;
+  const values = Buffer.alloc(4 * 64 * rows, 1);
+  writeFileSync(path, values);
+  const append = {
+    ...{ offset: 0, lengthBytes: values.length, crc32: crc32(values), rows, firstTimestampUs: 0 },
+    ...{ samplePeriodUs: 1, dtype: "i32" as const, valueScale: 0.001, valueOffset: null, invalid: [] },
+  };
+  return { path, channels: 64, appends: [append] };
+}
+
+t.test("a stretch of rows is held raw, as f64, and as text, and twice where it is written", async (t) => {
+  const source = storedSeries(join(t.testdir(), "series.cap"));
+  const rawBytes = 4 * 64 * ROWS_PER_STRETCH;
+  const roomBytes = csvRoomBytes(64, ROWS_PER_STRETCH);
+  for (const name of ["indexSeries", "writeSeries"] as const) {
+    const need = new ToldNeed();
+    const { fileSystem, most } = heldAtReads();
+    const tasks = artefactTasks(fileSystem, need);
+    const output = await tasks[name]({ ...source, stretch: 1 });
+    const besideBytes = most();
+    await tasks.writeSeries({ ...source, stretch: 1 });
+    const inMemory = roomBytes + 8 * 64 * ROWS_PER_STRETCH;
+    t.ok(need.usedBytes <= inMemory + 32 * KIB && need.usedBytes > inMemory, `${name}: ${need.usedBytes} bytes`);
+    t.ok(besideBytes <= rawBytes && besideBytes >= rawBytes, `${name}: ${besideBytes} beside it`);
+    if (!(output instanceof Uint8Array)) continue;
+    t.ok(output.length <= roomBytes && output.buffer.byteLength === output.length, "and the text, no more");
+  }
+});
+
+t.test("to verify takes 1 MiB, and once more where a long extent is behind a short one", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const bytes = Buffer.alloc(7 * KIB * KIB, 3);
+  writeFileSync(path, bytes);
+  const extentOf = (offset: number, end: number) => {
+    return { offset, lengthBytes: end - offset, crc32: crc32(bytes.subarray(offset, end)) };
+  };
+  const small = Array.from({ length: 10 }, (_, nth) => extentOf(1000 * nth, 1000 * nth + 900));
+  for (const [extents, mostBytes] of [
+    [[extentOf(0, bytes.length), ...small, extentOf(10_000, 700_000)], KIB * KIB],
+    [[...small, extentOf(10_000, 700_000), extentOf(0, bytes.length)], 2 * KIB * KIB],
+  ] as const) {
+    const { fileSystem, most } = heldAtReads();
+    const { verifiedBytes } = await artefactTasks(fileSystem).verify({ path, extents });
+    t.equal(verifiedBytes, 10 * 900 + 690_000 + bytes.length);
+    t.ok(most() <= mostBytes && most() >= KIB * KIB, `${most()} bytes`);
+  }
+});
+
+t.test("packing takes the vertices' room, their luminance, a block of heights, and its part of the mask", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const deep = { ...SURFACE, planes: { ...SURFACE.planes, luminance: { dtype: "u16" as const, bits: 10 } } };
+  deep.luminance = new Uint8Array(2 * 1_200_000).fill(1);
+  const dark = { ...SURFACE, planes: { height: SURFACE.planes.height }, luminance: null };
+  for (const [name, made, vertexBytes, lightBytes] of [
+    ["u8", SURFACE, 13, 1],
+    ["u16", deep, 13, 2],
+    ["no luminance", dark, 12, 0],
+  ] as const) {
+    const { source } = storedFrame(path, made);
+    const bits = Buffer.alloc(150_000, 0xff);
+    const stored = readFileSync(path);
+    writeFileSync(path, Buffer.concat([stored, bits]));
+    const mask = { offset: stored.length, lengthBytes: bits.length, crc32: crc32(bits) };
+    for (const [firstLine, endLine, of] of [
+      [0, 1_000, null],
+      [100, 500, mask],
+    ] as const) {
+      const { fileSystem, most } = heldAtReads();
+      const lent = newSharedMemory();
+      const { bytes, memory } = await artefactTasks(fileSystem).packPoints({
+        frame: source,
+        mask: of,
+        firstLine,
+        endLine,
+        lent,
+      });
+      const positions = 1_200 * (endLine - firstLine);
+      const maskBytes = of === null ? 0 : positions / 8;
+      const room = (vertexBytes + lightBytes) * positions;
+      const usedBytes = lent.buffer.byteLength;
+      const text = `${name}: ${usedBytes} bytes for ${positions} positions`;
+      // A page, and the coordinates and heights of a line.
+      const mostBytes = room + 256 * KIB + maskBytes + 64 * KIB + 10 * 1_200;
+      t.ok(usedBytes <= mostBytes && usedBytes > room, `${text}, at most ${mostBytes}`);
+      t.ok(memory === lent && bytes.buffer === lent.buffer, "nothing is copied");
+      t.ok(most() <= maskBytes, `${text}, ${most()} beside it`);
+    }
+  }
+});
+
+/** The pool of a filter by several threads, whose turns are taken here, one after the other; it tells how large the memory becomes that they share. */
+class NearPool {
+  readonly threads = 2;
+  readonly names: TaskName[] = [];
+  usedBytes = 0;
+  /** Beside the memory. */
+  most = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<N extends TaskName>(name: N, input: TaskInput<N>, _options: RunOptions): Promise<TaskOutput<N>> {
+    const done = this.#last.then(async () => {
+      const held = heldAtReads();
+      const task = artefactTasks(held.fileSystem)[name] as (one: TaskInput<N>) => Promise<TaskOutput<N>>;
+      const output = await task(input);
+      this.usedBytes = (input as { memory: SharedMemory }).memory.buffer.byteLength;
+      this.most = Math.max(this.most, held.most());
+      return output;
+    });
+    this.#last = done.catch(() => {});
+    return done;
+  }
+}
+
+t.test("threads that filter together take the filter's memory, and what each reads and measures with", async (t) => {
+  const path = join(t.testdir(), "run.cap");
+  const { next } = FilterStages.prototype;
+  t.teardown(() => Object.assign(FilterStages.prototype, { next }));
+  for (const [name, frame] of [
+    ["lanes", SURFACE],
+    ["again", SURFACE],
+    ["noise", noiseFrame(5, 600, 600)],
+  ] as const) {
+    const stages: string[] = [];
+    FilterStages.prototype.next = function (stage) {
+      const isInDoubt = name === "again" && stage.kind === "mark" && !stage.isAgain;
+      const following = isInDoubt ? { stage: this.planAgain(stage) } : next.call(this, stage);
+      stages.push("alone" in following ? "alone" : following.stage.kind);
+      return following;
+    };
+    const { source } = storedFrame(path, frame);
+    const { width, lines } = frame.geometry;
+    const pool = new NearPool();
+    await new SplitFilter(pool, 1).run(source, { priority: "background" });
+    const again = name === "again" ? ["measure", "mark"] : [];
+    const marked = name === "noise" ? [] : ["mark", ...again];
+    t.same(stages, ["load", "measure", ...marked, "alone"], name);
+    const measuring = 2 * (name === "again" ? 2 + 44 + 4 : 4) * KIB;
+    const ofThreads = 2 * 65 * KIB + measuring + 4 * lines;
+    const most = FILTER_BYTES[name] * width * lines + edgeBytes(frame) + ofThreads + 64 * KIB;
+    t.ok(pool.usedBytes <= most && pool.usedBytes > 0.9 * most, `${name}: ${pool.usedBytes} bytes of ${most}`);
+    t.ok(pool.most <= 256 * KIB, `${name}: ${pool.most} beside it`);
+  }
+});
+
+t.test(
+  "a part measures with 2 KiB, 44 or 84 KiB, or up to 124 or 164 where lines lie far closer together than columns",
+  async (t) => {
+    const memory = await wasmKernels();
+    const scratch = async (way: "lanes" | "near" | "exactLanes", yPitchMm: number): Promise<number> => {
+      const size = { width: 60, lines: 50, xPitchMm: 0.1, yPitchMm };
+      const grid = await loadFrame(memory, frameOf("flat", "f32", size, new Float32Array(3_000)));
+      return scratchBytes(memory, { grid, way, distances: 0 });
+    };
+    t.ok((await scratch("lanes", 0.1)) <= 2 * KIB);
+    for (const [way, usually, atMost] of [
+      ["exactLanes", 44, 124],
+      ["near", 84, 164],
+    ] as const) {
+      const usual = await scratch(way, 0.1);
+      t.ok(usual <= usually * KIB && usual > (usually - 4) * KIB, `${way}: ${usual}`);
+      const all: number[] = [];
+      for (const pitch of [1, 0.05, 0.02, 0.01, 1e-3, 1e-6]) all.push(await scratch(way, pitch));
+      const most = Math.max(...all);
+      t.ok(most <= atMost * KIB && most > (atMost - 4) * KIB, `${way}: ${all}`);
+    }
+  },
+);

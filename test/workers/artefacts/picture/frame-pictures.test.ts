@@ -1,0 +1,442 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import t, { type Test } from "tap";
+import { itemBytes } from "../../../../core/capture/capture.js";
+import { createRandom, type Random } from "../../../../core/random.js";
+import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import { encodeHeightMap, encodeLuminance } from "../../../../workers/artefacts/picture/frame-pictures.js";
+import {
+  frameOf,
+  heightSource,
+  type MadeFrame,
+  noiseFrame,
+  plainHeights,
+  planeSource,
+  rawHeights,
+  realFrames,
+  surfaceFrame,
+} from "../../../helpers/captures/made-frames.js";
+import { PngError, readGreyPng } from "../../../helpers/captures/png-reader.js";
+import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
+
+const kernels: [name: string, memory: KernelMemory][] = [
+  ["TypeScript", typeScriptKernels()],
+  ["WebAssembly", await wasmKernels()],
+];
+
+function heightMap(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
+  memory.reset();
+  return encodeHeightMap(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
+}
+
+function luminance(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
+  const plane = frame.planes.luminance;
+  if (plane === undefined || frame.luminance === null) throw new Error(`${frame.name} has no luminance`);
+  memory.reset();
+  const lines = planeSource(memory, frame.luminance, frame.geometry.width * itemBytes(plane.dtype));
+  return encodeLuminance(memory, plane, frame.geometry, lines);
+}
+
+/** What decisions.md says of the samples. */
+function wantedSamples(frame: MadeFrame): Uint16Array {
+  const zs = plainHeights(frame);
+  const { dtype, invalid } = frame.planes.height;
+  if (dtype === "u16" && invalid.includes(0)) {
+    const raw = new Uint16Array(frame.height.buffer, frame.height.byteOffset, zs.length);
+    return Uint16Array.from(raw, (value, at) => (zs[at] === Number.POSITIVE_INFINITY ? 0 : value));
+  }
+  const { scale_mm: scale, offset_mm: offset } = frame.planes.height;
+  const exact = Array.from(rawHeights(frame), (raw) => raw * scale + offset);
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const [at, z] of exact.entries()) {
+    if (zs[at] === Number.POSITIVE_INFINITY) continue;
+    lowest = Math.min(lowest, z);
+    highest = Math.max(highest, z);
+  }
+  const steps = highest > lowest ? 65_534 / (highest - lowest) : 0;
+  return Uint16Array.from(exact, (z, at) =>
+    zs[at] === Number.POSITIVE_INFINITY ? 0 : 1 + Math.round((z - lowest) * steps),
+  );
+}
+
+function smallFrames(): MadeFrame[] {
+  const random = createRandom(5);
+  const frames: MadeFrame[] = [];
+  for (const dtype of ["u16", "i16", "i32", "f32"] as const) {
+    for (const [width, lines] of [
+      [1, 1],
+      [1, 50],
+      [37, 1],
+      [16, 16],
+      [301, 223],
+    ] as const) {
+      const code = dtype === "u16" ? 0 : -32_768;
+      const values = Array.from({ length: width * lines }, (_, at) =>
+        random.chance(0.1) ? code : 20_000 + Math.round(3000 * Math.sin(at / 90)) + random.integer(-3, 3),
+      );
+      const height = { scale_mm: 0.01, offset_mm: -20, invalid: [code, 7] };
+      frames.push(frameOf(`${dtype} ${width} x ${lines}`, dtype, { width, lines }, values, height));
+    }
+  }
+  const size = { width: 300, lines: 200 };
+  const all = (value: number) => new Array<number>(60_000).fill(value);
+  frames.push(frameOf("no point at all", "u16", size, all(0), { invalid: [0] }));
+  frames.push(frameOf("no point at all, f32", "f32", size, all(Number.NaN)));
+  frames.push(frameOf("one height", "f32", size, all(2.5)));
+  frames.push(frameOf("0 is a height", "u16", size, all(0), { invalid: [65_535] }));
+  frames.push(
+    frameOf(
+      "what deflate cannot make smaller",
+      "u16",
+      size,
+      all(0).map(() => random.integer(1, 65_535)),
+      { invalid: [0] },
+    ),
+  );
+  const overflowing = all(0).map((_, at) => at);
+  frames.push(
+    frameOf("heights that are no f32", "u16", size, overflowing, { scale_mm: 1e34, invalid: [0, 70_000, 1.5] }),
+  );
+  // Of 200 lines in one strip every eighth tells what the code is made for.
+  const rare = all(0).map((_, at) => 30_000 + (Math.floor(at / 300) % 8 === 4 ? 0 : random.integer(-9_000, 9_000)));
+  frames.push(frameOf("values that the lines looked at have not", "u16", size, rare, { invalid: [0] }));
+  // The last has strips between the first and the last one.
+  frames.push(noiseFrame(1, 260, 170), surfaceFrame(2, 700, 1_000));
+  return frames;
+}
+
+/** What decisions.md says of the luminance: more bits than 8 are shifted down; and what has more than it is said to have is as bright as can be. */
+function wantedLuminance({ planes, luminance }: MadeFrame): Uint16Array {
+  const raw = Uint8Array.from(luminance ?? []);
+  if (planes.luminance?.dtype === "u8") return Uint16Array.from(raw);
+  const bits = planes.luminance?.bits ?? 8;
+  return new Uint16Array(raw.buffer).map((value) => Math.min(255, Math.floor(value / 2 ** (bits - 8))));
+}
+
+/** Luminance of 16 bits, of which so many carry signal. */
+function deepFrames(): MadeFrame[] {
+  const random = createRandom(6);
+  return [8, 10, 12, 16].map((bits) => {
+    const frame = surfaceFrame(bits, 333, 100);
+    // Also more bits than are said to carry signal.
+    const light = Uint16Array.from({ length: 33_300 }, () => random.integer(0, 2 ** random.integer(0, 16) - 1));
+    frame.luminance = new Uint8Array(light.buffer);
+    frame.planes.luminance = { dtype: "u16", bits };
+    return frame;
+  });
+}
+
+t.test("height maps hold the samples that they should", async (t) => {
+  for (const frame of smallFrames()) {
+    const wanted = wantedSamples(frame);
+    for (const [name, memory] of kernels) {
+      const picture = readGreyPng(await heightMap(memory, frame));
+      t.same(
+        [picture.width, picture.height, picture.bitDepth],
+        [frame.geometry.width, frame.geometry.lines, 16],
+        `${name}: ${frame.name}`,
+      );
+      t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}: samples`);
+    }
+  }
+});
+
+t.test("millimetres can be had back from the texts", async (t) => {
+  for (const [, memory] of kernels) {
+    const kept = surfaceFrame(2, 40, 30);
+    t.same(readGreyPng(await heightMap(memory, kept)).texts, {
+      z_scale_mm: "0.002",
+      z_offset_mm: "0",
+      x_pitch_mm: "0.1",
+      y_pitch_mm: "0.1",
+    });
+    const scaled = frameOf("scaled", "f32", { width: 3, lines: 1 }, [1.5, 2.25, Number.NaN]);
+    t.match(readGreyPng(await heightMap(memory, scaled)), { texts: { z_min_mm: "1.5", z_max_mm: "2.25" } });
+    const empty = readGreyPng(await heightMap(memory, frameOf("empty", "f32", { width: 1, lines: 1 }, [Number.NaN])));
+    t.same(Object.keys(empty.texts), ["x_pitch_mm", "y_pitch_mm"], "no bounds without a point");
+  }
+});
+
+/** Planes far from zero, whose steps an f32 does not tell apart there. */
+function farFrames(random: Random): MadeFrame[] {
+  return (["u16", "i16", "i32", "f32"] as const).flatMap((dtype) =>
+    [1e6, -3.7e7, 0.25].flatMap((offset_mm) =>
+      [1e-5, -2e-4, 0.0031].map((scale_mm) => {
+        // i32 beyond what an f32 holds; f32 whose own steps are finer than that.
+        const base = { u16: 9_000, i16: -20_000, i32: 2_000_000_007, f32: random.integer(0, 30) }[dtype];
+        const size = { width: random.integer(1, 90), lines: random.integer(1, 60) };
+        const values = Array.from({ length: size.width * size.lines }, () => {
+          if (random.chance(0.05)) return base;
+          return base + (dtype === "f32" ? random.next() : random.integer(1, 40_000));
+        });
+        const name = `${dtype} x ${scale_mm} + ${offset_mm}, ${size.width} x ${size.lines}`;
+        return frameOf(name, dtype, size, values, { scale_mm, offset_mm, invalid: [base, 12.5] });
+      }),
+    ),
+  );
+}
+
+t.test("heights far from zero keep their steps: half a step of the picture at most is lost", async (t) => {
+  const seed = Number(process.env.TEST_SEED ?? 20_261_126);
+  t.comment(`seed ${seed}`);
+  for (const frame of farFrames(createRandom(seed))) {
+    const { scale_mm, offset_mm, invalid } = frame.planes.height;
+    const wanted = wantedSamples(frame);
+    for (const [name, memory] of kernels) {
+      const { samples, texts } = readGreyPng(await heightMap(memory, frame));
+      t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}`);
+      const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
+      const step = (highest - lowest) / 65_534;
+      // What f64 has of such a height.
+      const slack = 4 * Number.EPSILON * Math.max(Math.abs(lowest), Math.abs(highest));
+      let worst = 0;
+      for (const [at, raw] of [...rawHeights(frame)].entries()) {
+        const sample = samples[at] as number;
+        if ((sample === 0) !== (raw === invalid[0])) t.fail(`${name}: ${frame.name}: ${raw} is ${sample}`);
+        if (sample > 0) worst = Math.max(worst, Math.abs(lowest + (sample - 1) * step - (raw * scale_mm + offset_mm)));
+      }
+      if (worst > step / 2 + slack) t.fail(`${name}: ${frame.name}: ${worst / step} steps (TEST_SEED=${seed})`);
+    }
+  }
+});
+
+t.test("luminance is shifted down to 8 bits", async (t) => {
+  for (const frame of [surfaceFrame(4, 333, 100), ...deepFrames()]) {
+    const wanted = wantedLuminance(frame);
+    for (const [name, memory] of kernels) {
+      const { samples } = readGreyPng(await luminance(memory, frame));
+      t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.planes.luminance?.bits}`);
+    }
+  }
+});
+
+t.test("pictures of any width, with runs of any length", async (t) => {
+  const seed = Number(process.env.TEST_SEED ?? 8);
+  const random = createRandom(seed);
+  t.comment(`seed ${seed}`);
+  for (let nth = 0; nth < 150; nth++) {
+    const size = { width: random.integer(1, 60), lines: random.pick([1, 3, 50, 700]) };
+    const spread = random.pick([0, 1, 40, 30_000]);
+    const stay = random.pick([0, 0.5, 0.97]);
+    let value = 30_000;
+    let slope = 0;
+    const values = Array.from({ length: size.width * size.lines }, () => {
+      if (random.chance(0.02)) slope = random.integer(0, 3);
+      if (!random.chance(stay)) value = 30_000 + random.integer(-spread, spread);
+      value = Math.min(65_535, value + slope);
+      return random.chance(0.02) ? 0 : value;
+    });
+    const frame = frameOf(`${nth}: ${JSON.stringify({ ...size, spread, stay })}`, "u16", size, values, {
+      invalid: [0],
+    });
+    frame.luminance = Uint8Array.from(values, (one) => one & 255);
+    frame.planes.luminance = { dtype: "u8", bits: 8 };
+    for (const [name, memory] of kernels) {
+      const heights = readGreyPng(await heightMap(memory, frame)).samples;
+      const lights = readGreyPng(await luminance(memory, frame)).samples;
+      const areEqual = values.every((one, at) => heights[at] === one && lights[at] === (one & 255));
+      if (!areEqual) t.fail(`${name}: ${frame.name}`);
+    }
+  }
+});
+
+const SUITE = "../shared/data/formats/png";
+const suiteNames = existsSync(SUITE) ? readdirSync(SUITE).filter((name) => name.endsWith(".png")) : [];
+/** By the suite's names: not interlaced, greyscale, 8 or 16 bits; those that begin with x are damaged. */
+const readableNames = suiteNames.filter((name) => /^[^x]\w*n0g(08|16)\.png$/.test(name));
+
+/** What is wrong with each of the suite's damaged pictures, as its author says (PngSuite, Corrupted files). */
+const DAMAGES: Record<string, string> = {
+  "xs1n0g01.png": "no PNG signature",
+  "xs2n0g01.png": "no PNG signature",
+  "xs4n0g01.png": "no PNG signature",
+  "xs7n0g01.png": "no PNG signature",
+  "xcrn0g04.png": "no PNG signature",
+  "xlfn0g04.png": "no PNG signature",
+  "xhdn0g08.png": "IHDR does not match its CRC",
+  "xc1n0g08.png": "no picture has bit depth 8 with colour type 1",
+  "xc9n2c08.png": "no picture has bit depth 8 with colour type 9",
+  "xd0n2c08.png": "no picture has bit depth 0 with colour type 2",
+  "xd3n2c08.png": "no picture has bit depth 3 with colour type 2",
+  "xd9n2c08.png": "no picture has bit depth 99 with colour type 2",
+  "xdtn0g01.png": "no IDAT",
+  "xcsn0g01.png": "IDAT does not match its CRC",
+};
+
+/** What a picture of the suite that is not read has, by its name: `basi3p02` is interlaced, of colour type 3 and 2 bits. */
+function sortOf(name: string): string {
+  const [, interlace, colourType, bits] = /([ni])(\d)[a-z](\d\d)\.png$/.exec(name) ?? [];
+  // The suite's own logo, whose name tells nothing.
+  if (bits === undefined) return "bit depth 8 with colour type 2";
+  return `bit depth ${Number(bits)} with colour type ${colourType}${interlace === "i" ? ", interlaced" : ""}`;
+}
+
+t.test(
+  "the reader of these tests says of every picture of PngSuite what it is",
+  { skip: suiteNames.length > 0 ? false : "PngSuite is not there" },
+  (t) => {
+    const counts = { read: 0, unsupported: 0, damaged: 0 };
+    for (const name of suiteNames) {
+      const bytes = readFileSync(join(SUITE, name));
+      if (readableNames.includes(name)) {
+        counts.read++;
+        const { width, height, bitDepth, samples } = readGreyPng(bytes);
+        t.same([width, height, bitDepth], [32, 32, Number(name.slice(-6, -4))], name);
+        t.ok(new Set(samples).size > 1, `${name} shows something`);
+        continue;
+      }
+      const kind = name.startsWith("x") ? "damaged" : "unsupported";
+      counts[kind]++;
+      t.throws(() => readGreyPng(bytes), { kind, message: DAMAGES[name] ?? sortOf(name) }, name);
+    }
+    t.same(counts, { read: 21, unsupported: 140, damaged: 14 });
+    t.end();
+  },
+);
+
+/** What the reader says of a picture: its samples in hex, or why it is refused. */
+function readOrRefused(bytes: Uint8Array): string {
+  try {
+    return Buffer.from(readGreyPng(bytes).samples.buffer).toString("hex");
+  } catch (error) {
+    return error instanceof PngError ? `${error.kind}: ${error.message}` : `${error}`;
+  }
+}
+
+t.test("the reader of these tests refuses what is cut, and what is damaged behind CRCs that match", async (t) => {
+  const whole = Buffer.from(await heightMap(kernels[0]?.[1] as KernelMemory, surfaceFrame(1, 30, 20)));
+  const cut = /^damaged: (no PNG signature|the file ends within .*|no (IHDR|IDAT|IEND))$/;
+  const wrong: string[] = [];
+  for (let length = 0; length < whole.length; length++) {
+    const said = readOrRefused(whole.subarray(0, length));
+    if (!cut.test(said)) wrong.push(`${length} bytes: ${said}`);
+  }
+  // As a writer that is wrong would have it: another byte in the only IDAT, and the CRC of it.
+  const [samples, from] = [readOrRefused(whole), whole.indexOf("IDAT") + 4];
+  const length = whole.readUInt32BE(from - 8);
+  let same = 0;
+  for (let at = from; at < from + length; at++) {
+    const other = Buffer.from(whole);
+    other[at] = (other[at] as number) ^ 0x10;
+    other.writeUInt32BE(crc32(other.subarray(from - 4, from + length)), from + length);
+    const said = readOrRefused(other);
+    // Bits that deflate passes over, before a stored block, are of no sample.
+    if (said === samples) same++;
+    else if (!said.startsWith("damaged: ")) wrong.push(`byte ${at - from}: ${said}`);
+  }
+  t.same(wrong, []);
+  t.ok(length > 500 && same < 5, `${same} of ${length} bytes have a bit that means nothing`);
+  t.equal(readOrRefused(Buffer.concat([whole, Buffer.of(0)])), "damaged: bytes behind IEND");
+});
+
+const pil = pythonWith("PIL", "numpy");
+const PIL = `
+import sys, numpy
+from PIL import Image
+for name in sys.argv[1:]:
+    samples = numpy.array(Image.open(name)).astype("<u2")
+    wanted = numpy.fromfile(name + ".raw", dtype="<u2").reshape(samples.shape)
+    print(name, bool(numpy.array_equal(samples, wanted)))
+`;
+const pngcheck = spawnSync("pngcheck", ["-h"]).error === undefined ? "pngcheck" : undefined;
+
+/** What decisions.md says of samples and texts, in numpy, of raw planes beside their pictures. */
+const FAR = `
+import json, sys, numpy as np
+from PIL import Image
+for name in sys.argv[1:]:
+    plane = json.load(open(name + ".json"))
+    picture = Image.open(name)
+    samples = np.array(picture).astype("i8")
+    raw = np.fromfile(name + ".raw", dtype=plane["dtype"]).reshape(samples.shape)
+    z = raw.astype("f8") * plane["scale_mm"] + plane["offset_mm"]
+    valid = ~np.isin(raw.astype("f8"), plane["invalid"])
+    bounds = [float(picture.text[key]) for key in ("z_min_mm", "z_max_mm")] if valid.any() else [0, 0]
+    wanted = np.where(valid, np.floor((z - bounds[0]) * (65534 / max(bounds[1] - bounds[0], 1e-300)) + 1.5), 0)
+    exact = not valid.any() or bounds == [z[valid].min(), z[valid].max()]
+    print(name, bool(exact and np.array_equal(samples, wanted)))
+`;
+
+t.test("numpy finds the same samples and bounds far from zero", { skip: skipWithout(pil, "PIL") }, async (t) => {
+  const folder = t.testdir();
+  const files: string[] = [];
+  for (const frame of farFrames(createRandom(77))) {
+    for (const [, memory] of kernels) {
+      const file = join(folder, `${files.length}.png`);
+      files.push(file);
+      writeFileSync(file, await heightMap(memory, frame));
+      writeFileSync(`${file}.raw`, frame.height);
+      const dtype = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" }[frame.planes.height.dtype];
+      writeFileSync(`${file}.json`, JSON.stringify({ ...frame.planes.height, dtype }));
+    }
+  }
+  const answers = runPython(pil as string, FAR, ...files)
+    .trim()
+    .split("\n");
+  t.equal(answers.length, files.length);
+  t.same(
+    answers.filter((answer) => !answer.endsWith("True")),
+    [],
+  );
+});
+
+/** Of the pictures whose samples PIL reads as they stand in `<name>.raw`. */
+function pilDiffers(t: Test, files: readonly string[]): void {
+  const answers = runPython(pil as string, PIL, ...files)
+    .trim()
+    .split("\n");
+  t.equal(answers.length, files.length);
+  t.same(
+    answers.filter((answer) => !answer.endsWith("True")),
+    [],
+  );
+}
+
+const withoutSuite = suiteNames.length > 0 ? false : "PngSuite is not there";
+t.test("the reader of these tests reads what PIL reads", { skip: withoutSuite || skipWithout(pil, "PIL") }, (t) => {
+  const folder = t.testdir();
+  const files = readableNames.map((name) => {
+    const file = join(folder, name);
+    const bytes = readFileSync(join(SUITE, name));
+    writeFileSync(file, bytes);
+    writeFileSync(`${file}.raw`, new Uint8Array(readGreyPng(bytes).samples.buffer));
+    return file;
+  });
+  pilDiffers(t, files);
+  t.comment(`${files.length} pictures of PngSuite are the same to PIL`);
+  t.end();
+});
+
+t.test("other decoders read the same samples", async (t) => {
+  const folder = t.testdir();
+  const files: string[] = [];
+  let deepLuminances = 0;
+  for (const frame of [...(await realFrames(t)), ...smallFrames(), ...deepFrames()]) {
+    const light = frame.planes.luminance;
+    if (light?.dtype === "u16") deepLuminances++;
+    for (const [, memory] of kernels) {
+      const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
+      if (light !== undefined) pictures.push([await luminance(memory, frame), wantedLuminance(frame)]);
+      for (const [png, samples] of pictures) {
+        const file = join(folder, `${files.length}.png`);
+        files.push(file);
+        writeFileSync(file, png);
+        writeFileSync(`${file}.raw`, new Uint8Array(samples.buffer));
+      }
+    }
+  }
+  t.ok(deepLuminances >= 4, `${deepLuminances} frames with luminance of 16 bits`);
+  t.test("PIL", { skip: skipWithout(pil, "PIL") }, (t) => {
+    pilDiffers(t, files);
+    t.comment(`${files.length} pictures read bit-exact by PIL, those of ${deepLuminances} u16 luminances among them`);
+    t.end();
+  });
+  t.test("pngcheck", { skip: skipWithout(pngcheck, "pngcheck") }, (t) => {
+    const { status, stdout } = spawnSync("pngcheck", ["-q", ...files], { encoding: "utf8" });
+    t.equal(status, 0, stdout);
+    t.comment(`${files.length} pictures pass pngcheck`);
+    t.end();
+  });
+});

@@ -1,0 +1,458 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
+import { crc32 } from "node:zlib";
+import t, { type Test } from "tap";
+import { failureMessage } from "../../../../core/capture/artefact.js";
+import { vertexBytes } from "../../../../core/capture/ply-header.js";
+import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { filterOutliers } from "../../../../workers/artefacts/filter/outlier-filter.js";
+import { SplitFilter } from "../../../../workers/artefacts/filter/split-filter.js";
+import {
+  giveBackMemory,
+  lendMemory,
+  newSharedMemory,
+  type SharedMemory,
+  takeMemory,
+  typeScriptKernels,
+} from "../../../../workers/artefacts/kernel-memory.js";
+import {
+  ArtefactPool,
+  type ArtefactPoolOptions,
+  inputOf,
+  poolSize,
+  type TaskError,
+} from "../../../../workers/artefacts/pool/artefact-pool.js";
+import type { TaskName } from "../../../../workers/artefacts/pool/artefact-tasks.js";
+import { indexSeries, writeStretch } from "../../../../workers/artefacts/series/series-source.js";
+import { loadFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
+import { readGreyPng } from "../../../helpers/captures/png-reader.js";
+import { storedFrame } from "../../../helpers/captures/stored-frame.js";
+import { plainBuffersIn } from "../../../helpers/plain-buffers.js";
+import { ArmedTimers } from "../../../helpers/recorder/armed-timers.js";
+
+const ODD_TASKS = new URL("../../../helpers/captures/odd-tasks-thread.js", import.meta.url);
+
+const TASK_TIMEOUT_MS = 59_000;
+
+function startPool(t: Test, options: Partial<ArtefactPoolOptions> = {}) {
+  const reports: unknown[] = [];
+  const outcomes: string[] = [];
+  const pool = new ArtefactPool({
+    threads: 1,
+    queueLimit: 100,
+    taskTimeoutMs: () => TASK_TIMEOUT_MS,
+    report: (_message, fields) => reports.push(fields.code ?? fields.message),
+    onOutcome: ({ error }) => outcomes.push(error?.code ?? "done"),
+    ...options,
+  });
+  t.teardown(() => pool.close());
+  return { pool, reports, outcomes };
+}
+
+const odd = (path: string) => ({ path, channels: 1, appends: [] });
+const background = { priority: "background" } as const;
+const client = { priority: "client" } as const;
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "done",
+    (error: TaskError) => error.code,
+  );
+
+t.test("every task gives what its function gives, from the stored bytes", async (t) => {
+  const { pool, reports } = startPool(t);
+  const folder = t.testdir();
+  const path = join(folder, "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 181, 120));
+  const memory = typeScriptKernels();
+  const { lineCounts, ...mask } = await pool.run("filter", source, background);
+  t.same(mask, filterOutliers(memory, await loadFrame(memory, frame)));
+  const picture = readGreyPng(await pool.run("heightMap", source, background));
+  t.ok(Buffer.from(picture.samples.buffer).equals(frame.height), "heights");
+  t.same([...readGreyPng(await pool.run("luminance", source, client)).samples], [...(frame.luminance ?? [])]);
+
+  const maskExtent = { offset: readFileSync(path).length, lengthBytes: mask.bits.length, crc32: crc32(mask.bits) };
+  writeFileSync(path, Buffer.concat([readFileSync(path), mask.bits]));
+  for (const [extent, points] of [
+    [null, mask.points],
+    [maskExtent, mask.inliers],
+  ] as const) {
+    const cloud = { frame: source, mask: extent };
+    const counts = extent === null ? await pool.run("countPoints", source, client) : lineCounts;
+    t.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      points,
+    );
+    const pack = (firstLine: number, endLine: number, lent = newSharedMemory()) =>
+      pool.run("packPoints", { ...cloud, firstLine, endLine, lent }, client);
+    const whole = await pack(0, 120);
+    const packed = Buffer.from(whole.bytes);
+    t.equal(packed.length, points * vertexBytes(frame.planes));
+    const [first, second] = await Promise.all([pack(0, 77), pack(77, 120)]);
+    t.ok(Buffer.concat([first.bytes, second.bytes]).equals(packed), "parts joined are the whole");
+    const memory = first.memory as SharedMemory;
+    const beside = await pack(77, 120, memory);
+    t.ok(Buffer.from(beside.bytes).equals(Buffer.from(second.bytes)));
+    t.ok(packed.subarray(0, first.bytes.length).equals(first.bytes), "a memory that somebody has is left alone");
+    t.equal(lendMemory(memory), "lost", "and it is not lent again");
+    t.equal(lendMemory(second.memory as SharedMemory), "ready");
+    const again = await pack(0, 77, second.memory as SharedMemory);
+    t.ok(Buffer.from(again.bytes).equals(Buffer.from(first.bytes)), "in a memory that was given back");
+    const fresh = newSharedMemory();
+    t.equal(lendMemory(fresh), "ready");
+    takeMemory(fresh);
+    t.equal(lendMemory(fresh), "taken");
+    giveBackMemory(fresh);
+    t.equal(lendMemory(fresh), "ready");
+    t.equal(takeMemory(fresh), fresh, "of two tasks that have it, one is the first");
+    t.not(takeMemory(fresh), fresh);
+    giveBackMemory(fresh);
+    t.equal(lendMemory(fresh), "lost");
+  }
+
+  const values = Float32Array.from({ length: 30_000 }, (_, at) => Math.sin(at));
+  const seriesPath = join(folder, "series.cap");
+  writeFileSync(seriesPath, new Uint8Array(values.buffer));
+  const append = (first: number, end: number) => ({
+    offset: 4 * first,
+    lengthBytes: 4 * (end - first),
+    crc32: crc32(new Uint8Array(values.buffer, 4 * first, 4 * (end - first))),
+    rows: (end - first) / 2,
+    firstTimestampUs: 1_700_000_000_000_000 + first,
+    samplePeriodUs: 10,
+    dtype: "f32" as const,
+    valueScale: null,
+    valueOffset: null,
+    invalid: [],
+  });
+  const series = { path: seriesPath, channels: 2, appends: [append(0, 9000), append(9000, 30_000)] };
+  const index = await pool.run("indexSeries", series, background);
+  t.same(index, await indexSeries(nodeFileSystem, typeScriptKernels(), series));
+  for (let stretch = 0; stretch < index.offsets.length - 1; stretch++) {
+    const rows = await pool.run("writeSeries", { ...series, stretch }, client);
+    t.equal(rows.length, (index.offsets[stretch + 1] as number) - (index.offsets[stretch] as number));
+    t.same(rows, await writeStretch(nodeFileSystem, typeScriptKernels(), series, stretch));
+  }
+  t.same(reports, []);
+});
+
+t.test(
+  "between threads bytes are moved or shared, never copied: of every task, in what goes in and in what comes back",
+  async (t) => {
+    const { pool, reports } = startPool(t, {
+      threadModule: new URL("../../../helpers/captures/watched-artefact-thread.js", import.meta.url),
+    });
+    const folder = t.testdir();
+    const path = join(folder, "run.cap");
+    // Large enough for parts, and for pieces in the memory that was lent.
+    const { source, frame } = storedFrame(path, surfaceFrame(4, 800, 520));
+    /** Tasks with the bytes that they answered. */
+    const answered = new Map<TaskName, number>();
+    const run: ArtefactPool["run"] = async (name, input, options) => {
+      t.same(plainBuffersIn(inputOf(input)), [], `${name}: what goes in`);
+      const output = await pool.run(name, input, options);
+      const { verifiedBytes } = await pool.run("verify", { path, extents: [] }, background);
+      t.equal(verifiedBytes, 0, `${name}: the thread has nothing left of what it answered`);
+      const lengthBytes = plainBuffersIn(output).reduce((sum, { byteLength }) => sum + byteLength, 0);
+      answered.set(name, (answered.get(name) ?? 0) + lengthBytes);
+      return output;
+    };
+    // One at a time: what a thread answered last is then of the task before.
+    let last: Promise<unknown> = Promise.resolve();
+    const inTurn: ArtefactPool["run"] = (name, input, options) => {
+      const done = last.then(() => run(name, input, options));
+      last = done.catch(() => {});
+      return done;
+    };
+    const { bits } = await run("filter", source, background);
+    const split = await new SplitFilter({ run: inTurn, threads: 2 }).run(source, background);
+    t.same(split.bits, bits, "in parts");
+    await run("heightMap", source, background);
+    await run("luminance", source, background);
+    await run("countPoints", source, background);
+    const lent = newSharedMemory();
+    const cloud = { frame: source, mask: null };
+    const piece = await run("packPoints", { ...cloud, firstLine: 0, endLine: 400, lent }, client);
+    t.ok(piece.bytes.length > 3_000_000);
+    const { byteOffset, length } = piece.bytes;
+    const inLent = new Uint8Array(lent.buffer, byteOffset, length);
+    inLent[0] = ~(inLent[0] as number);
+    t.equal(piece.bytes[0], inLent[0], "a piece is where it was packed, in the memory that was lent");
+    // A few points get a buffer of their own.
+    await run("packPoints", { ...cloud, firstLine: 0, endLine: 1, lent: newSharedMemory() }, client);
+
+    const values = Float32Array.from({ length: 40_000 }, (_, at) => Math.sin(at));
+    const seriesPath = join(folder, "series.cap");
+    writeFileSync(seriesPath, new Uint8Array(values.buffer));
+    const extent = { offset: 0, lengthBytes: 160_000, crc32: crc32(new Uint8Array(values.buffer)) };
+    const times = { rows: 40_000, firstTimestampUs: 0, samplePeriodUs: 10, dtype: "f32" as const };
+    const append = { ...extent, ...times, valueScale: null, valueOffset: null, invalid: [] };
+    const series = { path: seriesPath, channels: 1, appends: [append] };
+    await run("indexSeries", series, background);
+    await run("writeSeries", { ...series, stretch: 0 }, client);
+    const least: [TaskName, number][] = [
+      ["filter", frame.height.length / 16],
+      ["filterTogether", frame.height.length / 16],
+      ["heightMap", 10_000],
+      ["luminance", 10_000],
+      ["countPoints", 4 * 400],
+      ["packPoints", 100],
+      ["indexSeries", 8 * 3],
+      ["writeSeries", 100_000],
+    ];
+    for (const [name, lengthBytes] of least) t.ok((answered.get(name) ?? 0) >= lengthBytes, `${name} answered bytes`);
+    t.same(reports, []);
+  },
+);
+
+t.test("captures that are missing or damaged are errors by code, and the thread goes on", async (t) => {
+  const { pool, reports } = startPool(t);
+  const path = join(t.testdir(), "run.cap");
+  const { source } = storedFrame(path, surfaceFrame(4, 180, 120));
+  t.equal(await codeOf(pool.run("filter", { ...source, path: `${path}.gone` }, background)), "capture_missing");
+  const bytes = readFileSync(path);
+  bytes[20] = (bytes[20] as number) ^ 1;
+  writeFileSync(path, bytes);
+  t.equal(await codeOf(pool.run("filter", source, background)), "capture_damaged", "a flipped bit");
+  writeFileSync(path, bytes.subarray(0, 1000));
+  t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
+  const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
+  const has = "the frame has 4294967296 positions:";
+  for (const [name, message] of [
+    [
+      "filter",
+      `${has} the filter's 2 GiB of memory hold about 255 million, 128 million if measured again, 74 million of noise`,
+    ],
+    ["heightMap", `${has} 2 GiB of memory hold the picture of about 1071 million`],
+    ["luminance", `${has} 2 GiB of memory hold the picture of about 2143 million`],
+  ] as const) {
+    await t.rejects(pool.run(name, vast, background), { code: "too_large", message });
+    t.equal(failureMessage(message), message, "an event log has room for it");
+  }
+  storedFrame(path, surfaceFrame(4, 180, 120));
+  t.equal(await codeOf(pool.run("filter", source, background)), "done");
+  t.same(reports, []);
+});
+
+t.test("each task fails on damage in a plane that its format is of, and on no other", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "run.cap");
+  const { source, frame } = storedFrame(path, surfaceFrame(4, 181, 120));
+  const bytes = readFileSync(path);
+  const lineBytes = 181 * 2;
+  const { offset, lineCount } = source.batches[1] as (typeof source.batches)[number];
+  const lights = offset + lineCount * lineBytes;
+  t.equal(frame.luminance?.length, 181 * 120);
+  for (const [at, heights, luminance] of [
+    [offset, "capture_damaged", "done"],
+    [lights - 1, "capture_damaged", "done"],
+    [lights, "done", "capture_damaged"],
+    [lights + lineCount * 181 - 1, "done", "capture_damaged"],
+    [bytes.length - 1, "done", "capture_damaged"],
+  ] as const) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 8;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("heightMap", source, background)), heights, `height map, byte ${at}`);
+    t.equal(await codeOf(pool.run("luminance", source, background)), luminance, `luminance, byte ${at}`);
+    for (const name of ["countPoints", "filter"] as const) {
+      t.equal(await codeOf(pool.run(name, source, background)), "capture_damaged", `${name}, byte ${at}`);
+    }
+  }
+});
+
+t.test("an index is of rows that match their CRC, however many stretches an append has", async (t) => {
+  const { pool } = startPool(t);
+  const path = join(t.testdir(), "series.cap");
+  const values = Int32Array.from({ length: 20_000 }, (_, at) => at);
+  const bytes = Buffer.from(values.buffer);
+  // A long one between short ones, which begins and ends within stretches, and one that ends with its stretch.
+  const rows = [1_000, 12_000, 40, 3_344, 2_000];
+  let row = 0;
+  const appends = rows.map((count) => {
+    const [offset, lengthBytes] = [4 * row, 4 * count];
+    row += count;
+    return {
+      ...{ offset, lengthBytes, crc32: crc32(bytes.subarray(offset, offset + lengthBytes)), rows: count },
+      ...{ firstTimestampUs: 0, samplePeriodUs: 10, dtype: "i32" as const },
+      ...{ valueScale: null, valueOffset: null, invalid: [] },
+    };
+  });
+  const series = { path, channels: 1, appends };
+  writeFileSync(path, bytes);
+  const whole = await pool.run("indexSeries", series, background);
+  t.equal(whole.offsets.length, 6);
+  for (const at of [0, 3_999, 4_000, 4 * 9_000, 51_999, 52_000, 4 * 16_384 - 1, 4 * 16_384, 4 * row - 1]) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] as number) ^ 1;
+    writeFileSync(path, damaged);
+    t.equal(await codeOf(pool.run("indexSeries", series, background)), "capture_damaged", `byte ${at}`);
+  }
+  writeFileSync(path, bytes);
+  t.same(await pool.run("indexSeries", series, background), whole);
+});
+
+t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
+  const folder = t.testdir();
+  t.equal(await codeOf(pool.run("indexSeries", odd(`crash-once:${join(folder, "once")}`), background)), "done");
+  t.equal(readFileSync(join(folder, "once"), "utf8"), "xx", "two attempts");
+  t.equal(await codeOf(pool.run("indexSeries", odd(`crash:${join(folder, "always")}`), background)), "worker_crashed");
+  t.equal(readFileSync(join(folder, "always"), "utf8"), "xx");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
+  t.same(reports, ["worker_crashed", "worker_crashed", "worker_crashed"]);
+  t.equal(pool.running, 0);
+});
+
+t.test("a task that never ends loses its thread, goes again once, then fails; the next is served", async (t) => {
+  const limits = new ArmedTimers(TASK_TIMEOUT_MS);
+  const options = { threadModule: ODD_TASKS, timers: limits };
+  const { pool, reports, outcomes } = startPool(t, options);
+  const folder = t.testdir();
+  const once = codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background));
+  await limits.letOneRunOut();
+  t.equal(await once, "done");
+  const always = codeOf(pool.run("indexSeries", odd("spin"), background));
+  await limits.letOneRunOut();
+  await limits.letOneRunOut();
+  t.equal(await always, "worker_stuck");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
+  t.same(reports, ["worker_stuck", "worker_stuck", "worker_stuck"]);
+  t.same(outcomes, ["done", "worker_stuck", "done"]);
+  t.equal(limits.armed, 0, "no timer is left");
+});
+
+t.test("a thread that does not start in time is lost, and tells nothing of its task", async (t) => {
+  const limits = new ArmedTimers(60_000);
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS, timers: limits });
+  const code = codeOf(pool.run("indexSeries", odd("fine"), background));
+  await limits.letOneRunOut();
+  await limits.letOneRunOut();
+  t.equal(await code, "no_thread");
+  t.same(reports, ["no_thread", "no_thread"]);
+});
+
+/** A pool whose threads are up, in a process that has no descriptor left for one task, and has for the next. */
+const SHORT_OF_DESCRIPTORS = `
+import { closeSync, openSync } from "node:fs";
+import { ArtefactPool } from ${JSON.stringify(new URL("../../../../workers/artefacts/pool/artefact-pool.js", import.meta.url).href)};
+const pool = new ArtefactPool({ threads: 2, queueLimit: 9, taskTimeoutMs: () => 59_000, report() {} });
+const said = (input) => pool.run("verify", input, { priority: "background" }).then(JSON.stringify, ({ code }) => code);
+const input = { path: process.argv[1], extents: [] };
+console.log(await said(input), await said(input));
+const files = [];
+try {
+  for (;;) files.push(openSync("/dev/null"));
+} catch (error) {
+  console.log(error.code, await said(input));
+}
+for (const file of files) closeSync(file);
+console.log(await said(input));
+await pool.close();
+`;
+
+t.test("a task that finds no descriptor left says so, and can be done once there is one", async (t) => {
+  const path = join(t.testdir({ stored: "" }), "stored");
+  const script = [
+    "-c",
+    'ulimit -n 128; exec "$0" --input-type=module -e "$1" "$2"',
+    process.execPath,
+    SHORT_OF_DESCRIPTORS,
+    path,
+  ];
+  const { status, stdout, stderr } = spawnSync("sh", script, { encoding: "utf8" });
+  const done = '{"verifiedBytes":0}';
+  t.same([stdout, stderr, status], [`${done} ${done}\nEMFILE resource_shortage\n${done}\n`, "", 0]);
+});
+
+t.test("an error that a task leaves behind costs its thread, not the process", async (t) => {
+  const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
+  const file = join(t.testdir(), "stray");
+  t.equal(await codeOf(pool.run("indexSeries", odd(`stray:${file}`), background)), "done");
+  writeFileSync(`${file}.go`, "");
+  while (reports.length === 0) await turn();
+  t.same(reports, ["left behind"]);
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
+});
+
+t.test("a client has a thread at once, and clients leave one, whatever runs and however long", async (t) => {
+  for (const threads of [1, 3]) {
+    const { pool } = startPool(t, { threadModule: ODD_TASKS, threads });
+    const folder = t.testdir();
+    const hold = (name: string, options: Parameters<typeof pool.run>[2]) => {
+      const file = join(folder, name);
+      const ended = codeOf(pool.run("indexSeries", odd(`held:${file}`), options));
+      return { ended, letGo: () => writeFileSync(`${file}.go`, "") };
+    };
+    for (const [first, second] of [
+      [background, client],
+      [client, background],
+    ] as const) {
+      const held = Array.from({ length: threads + 1 }, (_, nth) => hold(`${first.priority}-${nth}`, first));
+      t.equal(pool.running, threads, "one is left");
+      t.equal(pool.waiting(first.priority), 1);
+      t.equal(await codeOf(pool.run("indexSeries", odd("fine"), second)), "done");
+      const other = hold(second.priority, second);
+      const next = codeOf(pool.run("indexSeries", odd("fine"), second));
+      t.equal(pool.running, threads + 1, "no more than that");
+      other.letGo();
+      t.same(await Promise.all([other.ended, next]), ["done", "done"]);
+      t.equal(pool.running, threads);
+      for (const { letGo } of held) letGo();
+      for (const { ended } of held) t.equal(await ended, "done");
+    }
+  }
+});
+
+t.test("clients go first, a full queue refuses, and what nobody waits for is dropped", async (t) => {
+  const { pool } = startPool(t, { threadModule: ODD_TASKS, threads: 2, queueLimit: 2 });
+  const folder = t.testdir();
+  const file = (name: string): string => join(folder, name);
+  const order: string[] = [];
+  const start = (name: string, options: Parameters<typeof pool.run>[2]) =>
+    codeOf(pool.run("indexSeries", odd(`task:${file(name)}`), options).finally(() => order.push(name)));
+  const hold = (name: string, options: Parameters<typeof pool.run>[2]) =>
+    codeOf(pool.run("indexSeries", odd(`held:${file(name)}`), options));
+  const held = hold("held", background);
+  const others = [hold("other", background), hold("other", client)];
+  const gone = new AbortController();
+  const tasks = [start("one", background), start("two", { ...background, signal: gone.signal })];
+  t.equal(await start("three", background), "queue_full");
+  t.equal(pool.waiting("background"), 2);
+  tasks.push(start("client", client));
+  gone.abort();
+  t.equal(await tasks[1], "cancelled");
+  tasks.push(start("four", background));
+  t.equal(await start("five", background), "queue_full");
+  tasks.push(start("six", { ...background, isContinued: true }));
+  writeFileSync(file("held.go"), "");
+  t.same(await Promise.all([held, ...tasks]), ["done", "done", "cancelled", "done", "done", "done"]);
+  writeFileSync(file("other.go"), "");
+  t.same(await Promise.all(others), ["done", "done"]);
+  t.same(order, ["three", "two", "five", "client", "one", "four", "six"]);
+  t.notOk(existsSync(file("two")), "what was dropped never ran");
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), { ...client, signal: gone.signal })), "cancelled");
+  t.equal(await codeOf(pool.run("indexSeries", odd("refuse"), client)), "capture_missing", "errors are data");
+});
+
+t.test("the end of the pool ends what waits and what runs", async (t) => {
+  const { pool } = startPool(t, { threadModule: ODD_TASKS });
+  const tasks = [pool.run("indexSeries", odd("spin"), background), pool.run("indexSeries", odd("fine"), client)];
+  const codes = Promise.all(tasks.map(codeOf));
+  await pool.close();
+  t.same(await codes, ["closed", "closed"]);
+  t.equal(await codeOf(pool.run("indexSeries", odd("fine"), client)), "closed");
+});
+
+t.test("a core is left for front and recorder", async (t) => {
+  t.same(
+    [1, 2, 3, 8].map((cores) => poolSize(cores, null)),
+    [1, 1, 2, 7],
+  );
+  t.same(
+    [16, 128, 1_024].map((descriptors) => poolSize(32, descriptors)),
+    [1, 4, 31],
+    "threads have descriptors of their own",
+  );
+});

@@ -1,0 +1,251 @@
+import { execFileSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { capturePath } from "../../../../storage/captures/capture-path.js";
+import { FileSystemError, nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { LOOK_INTERVAL_MS } from "../../../../workers/recorder/upkeep/store-watch.js";
+import {
+  frameBegin,
+  frameLines,
+  LINE_BYTES,
+  nextId,
+  PROGRAM_ID,
+  programPut,
+} from "../../../helpers/link/link-messages.js";
+import { RecorderHarness, temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
+import { until } from "../../../helpers/store/log-harness.js";
+
+async function capturing(t: Test) {
+  const directory = temporaryDirectory(t);
+  const recorder = await RecorderHarness.start(t, directory);
+  const controller = await recorder.connect("controller");
+  const [runId, frameId] = [nextId(), nextId()];
+  for (const body of [
+    programPut(),
+    { type: "run.create", id: runId, program_id: PROGRAM_ID },
+    { type: "run.start", id: runId },
+    { type: "step.start", run_id: runId, index: 1 },
+    frameBegin(frameId, runId),
+  ]) {
+    await controller.accept(body);
+  }
+  await controller.accept(frameLines(frameId, 0, 2), new Uint8Array(2 * LINE_BYTES).fill(1));
+  return { directory, recorder, controller, runId };
+}
+
+/** Has every look come due, and waits for its end, where the next one is set. */
+async function look({ timers }: RecorderHarness): Promise<void> {
+  const looks = timers.armedFor(LOOK_INTERVAL_MS);
+  timers.advance(LOOK_INTERVAL_MS);
+  await until(() => timers.armedFor(LOOK_INTERVAL_MS) >= looks, "the end of the look");
+}
+
+t.test("health says that the file of the lock was removed, and since when", async (t) => {
+  const directory = temporaryDirectory(t);
+  const recorder = await RecorderHarness.start(t, directory);
+  t.match(recorder.row("log"), { status: "healthy" });
+  rmSync(join(directory, "lock"), { recursive: true });
+  await look(recorder);
+  t.match(recorder.row("log"), {
+    status: "degraded",
+    detail: /^since \d{4}-.*: the file of the lock in .* was removed/,
+  });
+  t.match(recorder.row("recorder"), { status: "healthy" });
+});
+
+const removals = {
+  unlinked: (path: string) => rmSync(path),
+  replaced: (path: string) => {
+    copyFileSync(path, `${path}.copy`);
+    renameSync(`${path}.copy`, path);
+  },
+  "gone with its folder": (path: string) => rmSync(join(path, ".."), { recursive: true }),
+};
+
+for (const [how, remove] of Object.entries(removals)) {
+  for (const which of ["the newest segment", "the capture file that is being written"]) {
+    t.test(`${which}, ${how} while the service runs, ends the acknowledgements`, async (t) => {
+      const { directory, recorder, controller, runId } = await capturing(t);
+      const isSegment = which === "the newest segment";
+      const segment = readdirSync(join(directory, "meta")).at(-1) as string;
+      const path = isSegment
+        ? join(directory, "meta", segment)
+        : join(directory, "captures", capturePath(runId, "capture"));
+      // What is as it should be is no matter.
+      await look(recorder);
+      await controller.accept(runEvent(runId));
+      remove(path);
+      // It is the last look.
+      recorder.timers.advance(LOOK_INTERVAL_MS);
+      await until(() => recorder.row("recorder").status === "down", "the end of the recording");
+      const reason = new RegExp(`^since \\d{4}-.*${path} was removed or replaced`);
+      t.match(recorder.row(isSegment ? "log" : "recorder"), { status: "down", detail: reason });
+      const committed = recorder.origins.length;
+      controller.message(runEvent(runId));
+      for (let frame = await controller.next(); frame !== null; frame = await controller.next()) {
+        t.not(frame.kind, "ack");
+      }
+      t.equal(recorder.origins.length, committed, "nothing was recorded any more");
+    });
+  }
+}
+
+for (const which of ["segment", "capture file"]) {
+  t.test(`a ${which} that is gone when the service ends is told then, not by the next start`, async (t) => {
+    const { directory, recorder, runId } = await capturing(t);
+    const isSegment = which === "segment";
+    const segment = join(directory, "meta", readdirSync(join(directory, "meta")).at(-1) as string);
+    const path = isSegment ? segment : join(directory, "captures", capturePath(runId, "capture"));
+    rmSync(path);
+    await recorder.stop();
+    const errors = recorder.lines.filter(({ level }) => level === "error").map((line) => JSON.stringify(line));
+    t.ok(
+      errors.some((text) => text.includes(`${path} was removed or replaced`)),
+      errors.join("\n"),
+    );
+  });
+}
+
+t.test("a log that the disk does not give keeps its snapshot, whatever that is worth", async (t) => {
+  const directory = temporaryDirectory(t);
+  await (await RecorderHarness.start(t, directory)).stop();
+  const snapshot = join(directory, "snapshot", "0000000000000009.snap");
+  writeFileSync(snapshot, "no snapshot");
+  const fileSystem: typeof nodeFileSystem = {
+    ...nodeFileSystem,
+    open: async (path, mode) => {
+      const file = await nodeFileSystem.open(path, mode);
+      if (path.endsWith(".seg")) {
+        file.read = async () => {
+          throw new FileSystemError("EIO", "read", path);
+        };
+      }
+      return file;
+    },
+  };
+  await t.rejects(RecorderHarness.start(t, directory, { fileSystem }), { code: "EIO" });
+  t.same(readdirSync(join(directory, "snapshot")), ["0000000000000009.snap"]);
+  const recorder = await RecorderHarness.start(t, directory);
+  t.same(readdirSync(join(directory, "snapshot")), [], "it goes once the log is read");
+  const [kept] = readdirSync(join(directory, "quarantine"));
+  t.match(kept, /0000000000000009\.snap/, "as damage, to be looked at");
+  t.match(recorder.row("log"), { status: "degraded", detail: /no answer is wrong for it/ });
+  await recorder.stop();
+  rmSync(join(directory, "quarantine", kept as string));
+  t.match((await RecorderHarness.start(t, directory)).row("log"), { status: "healthy" });
+});
+
+t.test("the socket is listened on anew when its file is removed, or left by somebody; connections stay", async (t) => {
+  const { recorder, controller, runId } = await capturing(t);
+  const { path } = recorder.address;
+  const removals = {
+    removed: () => rmSync(path),
+    "replaced by a dead one": () => {
+      rmSync(path);
+      execFileSync(
+        process.execPath,
+        [
+          "-e",
+          `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`,
+        ],
+        {
+          stdio: "ignore",
+        },
+      );
+    },
+  };
+  for (const [how, remove] of Object.entries(removals)) {
+    try {
+      remove();
+    } catch {
+      // It kills itself, so that its socket's file stays.
+    }
+    await look(recorder);
+    const other = await recorder.connect(`another-${how.replaceAll(" ", "-")}`);
+    await other.accept(programPut(nextId()));
+    await other.close();
+    t.equal(statSync(path).mode & 0o777, 0o600, how);
+    t.match(recorder.row("recorder"), { status: "healthy" }, how);
+  }
+  await controller.accept(runEvent(runId));
+  await recorder.stop();
+  t.notOk(existsSync(path), "a stop removes it");
+});
+
+t.test("something else in place of the socket shows in health, until it is gone", async (t) => {
+  const { recorder } = await capturing(t);
+  const { path } = recorder.address;
+  rmSync(path);
+  writeFileSync(path, "a file");
+  await look(recorder);
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail: /^since \d{4}-.*producers cannot connect: .*cell\.sock: something that is not a socket/,
+  });
+  t.equal(readFileSync(path, "utf8"), "a file");
+  rmSync(path);
+  await look(recorder);
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  await (await recorder.connect("another")).close();
+});
+
+t.test(
+  "folders that are removed are made anew; of captures that are gone health tells until they are back",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const recorder = await RecorderHarness.start(t, directory);
+    const controller = await recorder.connect("controller");
+    await controller.accept(programPut());
+    const fileOfNewRun = async (): Promise<void> => {
+      const run_id = nextId();
+      await controller.accept({ type: "run.create", id: run_id, program_id: PROGRAM_ID });
+      await controller.accept({ type: "run.start", id: run_id });
+      const put = { type: "file.put", run_id, name: "r.pdf", file_type: "report", content_type: "application/pdf" };
+      await controller.accept(put, Buffer.from("%PDF"));
+      t.ok(existsSync(join(directory, "captures", capturePath(run_id, "report"))));
+      await controller.accept({ type: "run.fail", id: run_id, error_message: "enough" });
+    };
+    await fileOfNewRun();
+    const captures = join(directory, "captures");
+    renameSync(captures, `${captures}.away`);
+    for (const name of ["quarantine", "snapshot"]) rmSync(join(directory, name), { recursive: true });
+    // Also before anybody has looked.
+    await fileOfNewRun();
+    await look(recorder);
+    t.match(recorder.row("recorder"), {
+      status: "degraded",
+      detail: /^since \d{4}-.*the folder .*captures was removed or replaced/,
+    });
+    for (const name of ["captures", "quarantine", "snapshot"]) t.ok(existsSync(join(directory, name)), name);
+    await fileOfNewRun();
+    rmSync(captures, { recursive: true });
+    renameSync(`${captures}.away`, captures);
+    await look(recorder);
+    t.match(recorder.row("recorder"), { status: "healthy" });
+    writeFileSync(join(directory, "snapshot.txt"), "");
+    rmSync(join(directory, "snapshot"), { recursive: true });
+    renameSync(join(directory, "snapshot.txt"), join(directory, "snapshot"));
+    await look(recorder);
+    t.match(recorder.row("recorder"), {
+      status: "degraded",
+      detail: /a folder of the data directory is missing: mkdir .*snapshot/,
+    });
+    rmSync(join(directory, "snapshot"));
+    await look(recorder);
+    t.match(recorder.row("recorder"), { status: "healthy" });
+  },
+);
+
+function runEvent(runId: string) {
+  return { type: "event.add", run_id: runId, event_type: "note", data: {} };
+}

@@ -1,0 +1,45 @@
+import type { KernelMemory } from "../kernel-memory.js";
+
+/** Raw lines of a plane, as stored, into an address of the memory. */
+export type LineSource = (firstLine: number, count: number, at: number) => Promise<void>;
+
+/** Reads some lines into the memory and gives the address of each in turn. */
+export type LineReader = (firstLine: number, count: number, use: (nth: number, rawAt: number) => void) => Promise<void>;
+
+/** As `LineReader`, as many lines at a time as lie in the memory, one behind the other. */
+export type BlockReader = (
+  firstLine: number,
+  count: number,
+  use: (nth: number, taken: number, rawAt: number) => void,
+) => Promise<void>;
+
+/** To ask for lines one by one costs as much as to decode short ones. */
+const BLOCK_BYTES = 256 * 1024;
+
+/** Memory: a block, or one line. */
+export function blockReader(
+  memory: KernelMemory,
+  lineBytes: number,
+  totalLines: number,
+  lines: LineSource,
+  blockBytes = BLOCK_BYTES,
+): BlockReader {
+  const linesPerBlock = Math.min(totalLines, Math.max(1, Math.floor(blockBytes / lineBytes)));
+  const rawAt = memory.allocate(linesPerBlock * lineBytes);
+  return async (firstLine, count, use) => {
+    for (let done = 0; done < count; done += linesPerBlock) {
+      const taken = Math.min(linesPerBlock, count - done);
+      await lines(firstLine + done, taken, rawAt);
+      use(done, taken, rawAt);
+    }
+  };
+}
+
+/** Memory: as `blockReader`. */
+export function lineReader(...[memory, lineBytes, ...more]: Parameters<typeof blockReader>): LineReader {
+  const rawBlocks = blockReader(memory, lineBytes, ...more);
+  return (firstLine, count, use) =>
+    rawBlocks(firstLine, count, (nth, taken, rawAt) => {
+      for (let line = 0; line < taken; line++) use(nth + line, rawAt + line * lineBytes);
+    });
+}

@@ -1,0 +1,47 @@
+/**
+ * CRC-32 of each plane of a frame, from those that are recorded of a batch: of all of it, and of the heights up to its end. So a plane is verified
+ * without reading the other, and damage in one is no reason to refuse the other.
+ */
+import { type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
+import { crc32Combiner } from "./crc-combination.js";
+
+type Batches = readonly Pick<LineBatch, "lineCount" | "crc32" | "heightCrc32">[];
+
+/** Of the heights in every batch. */
+export function heightCrcs(planes: Planes, width: number, batches: Batches): number[] {
+  // They are all of it.
+  if (planes.luminance === undefined) return batches.map(({ crc32 }) => crc32);
+  const { height } = lineBytes(planes, width);
+  const combiner = combinersByLines(height);
+  let before = 0;
+  return batches.map(({ lineCount, heightCrc32 }) => {
+    const crc = combiner(lineCount)(before, heightCrc32);
+    before = heightCrc32;
+    return crc;
+  });
+}
+
+/** Of the whole plane of luminance; 0 without one. */
+export function luminanceCrc(planes: Planes, width: number, batches: Batches): number {
+  const combiner = combinersByLines(lineBytes(planes, width).luminance);
+  const heights = heightCrcs(planes, width, batches);
+  let crc = 0;
+  for (const [nth, { lineCount, crc32 }] of batches.entries()) {
+    const combine = combiner(lineCount);
+    crc = combine(crc, combine(heights[nth] as number, crc32));
+  }
+  return crc;
+}
+
+/** Nearly all batches of a frame have as many lines. */
+function combinersByLines(bytesPerLine: number): (lines: number) => ReturnType<typeof crc32Combiner> {
+  const known = new Map<number, ReturnType<typeof crc32Combiner>>();
+  return (lines) => {
+    let combiner = known.get(lines);
+    if (combiner === undefined) {
+      combiner = crc32Combiner(lines * bytesPerLine);
+      known.set(lines, combiner);
+    }
+    return combiner;
+  };
+}

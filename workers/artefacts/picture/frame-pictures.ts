@@ -1,0 +1,184 @@
+import { itemBytes, type Planes } from "../../../core/capture/capture.js";
+import type { GridGeometry } from "../filter/grid-layout.js";
+import { heightDecoder } from "../frame/height-decoder.js";
+import { type LineReader, type LineSource, lineReader } from "../frame/line-blocks.js";
+import type { KernelMemory } from "../kernel-memory.js";
+import { encodePng, type SampleSource } from "./png-encoder.js";
+
+/**
+ * The height map as a 16-bit PNG (decisions.md, Captures): 0 is no measurement. Raw u16 values stay as they are where 0 is an invalid code;
+ * else 1 to 65535 are z from the lowest to the highest, which takes a pass over the plane before. z is f64 here: as f32 heights far from zero
+ * would lose their steps before they are mapped.
+ */
+export async function encodeHeightMap(
+  memory: KernelMemory,
+  height: Planes["height"],
+  geometry: GridGeometry,
+  lines: LineSource,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { width } = geometry;
+  const rawLines = lineReader(memory, width * itemBytes(height.dtype), geometry.lines, lines);
+  const pitches = [
+    ["x_pitch_mm", String(geometry.xPitchMm)],
+    ["y_pitch_mm", String(geometry.yPitchMm)],
+  ] as const;
+  const picture = { width, height: geometry.lines, bitDepth: 16 } as const;
+  if (height.dtype === "u16" && height.invalid.includes(0)) {
+    const texts = [
+      ["z_scale_mm", String(height.scale_mm)],
+      ["z_offset_mm", String(height.offset_mm)],
+      ...pitches,
+    ] as const;
+    return encodePng(memory, { ...picture, texts }, swappedSource(memory, height, width, rawLines));
+  }
+  const isShort = itemBytes(height.dtype) === 2;
+  const plane = isShort ? shortPlane(memory, height, width) : wordPlane(memory, height, width);
+  const { lowest, highest } = await plane.bounds(rawLines, geometry.lines);
+  // Without a point there is nothing that the bounds could be.
+  const bounds =
+    lowest <= highest
+      ? ([
+          ["z_min_mm", String(lowest)],
+          ["z_max_mm", String(highest)],
+        ] as const)
+      : [];
+  const texts = [...bounds, ...pitches];
+  const steps = highest > lowest ? Math.min(65_534 / (highest - lowest), Number.MAX_VALUE) : 0;
+  return encodePng(memory, { ...picture, texts }, plane.samples(rawLines, lowest, steps));
+}
+
+/** How the heights of a plane become samples. */
+interface HeightPlane {
+  /** Lowest and highest z; Infinity and -Infinity without a point. */
+  bounds(rawLines: LineReader, lines: number): Promise<{ lowest: number; highest: number }>;
+  /** @param steps a mm */
+  samples(rawLines: LineReader, lowest: number, steps: number): SampleSource;
+}
+
+function wordPlane(memory: KernelMemory, height: Planes["height"], width: number): HeightPlane {
+  const { dtype, scale_mm: scale, offset_mm: offset } = height;
+  const isSingle = dtype === "f32" ? 1 : 0;
+  const decode = heightDecoder(memory, height);
+  // They say where there is a measurement.
+  const zsAt = memory.allocate(4 * width);
+  const boundsAt = memory.allocate(16);
+  return {
+    async bounds(rawLines, lines) {
+      memory.doubles(boundsAt, 2).set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]);
+      await rawLines(0, lines, (_nth, rawAt) => {
+        decode(rawAt, width, zsAt);
+        memory.kernels.boundRaws(rawAt, isSingle, zsAt, width, boundsAt);
+      });
+      const raws = [...memory.doubles(boundsAt, 2)];
+      if (raws[0] === Number.POSITIVE_INFINITY) return boundsOf([]);
+      // Of raw values between two, z is between theirs.
+      return boundsOf(raws.map((raw) => raw * scale + offset));
+    },
+    samples: (rawLines, lowest, steps) => (firstLine, count, samples, pitch) =>
+      rawLines(firstLine, count, (nth, rawAt) => {
+        decode(rawAt, width, zsAt);
+        const out = samples + nth * pitch;
+        memory.kernels.mapHeights(rawAt, isSingle, zsAt, width, scale, offset, lowest, steps, out);
+      }),
+  };
+}
+
+function shortPlane(memory: KernelMemory, height: Planes["height"], width: number): HeightPlane {
+  const zs = shortHeights(height);
+  return {
+    async bounds(rawLines, lines) {
+      const seenAt = memory.allocate(SHORTS);
+      memory.bytes(seenAt, SHORTS).fill(0);
+      await rawLines(0, lines, (_nth, rawAt) => memory.kernels.markValues(rawAt, width, seenAt));
+      const seen = memory.bytes(seenAt, SHORTS);
+      return boundsOf(zs.filter((z, bits) => seen[bits] === 1 && !Number.isNaN(z)));
+    },
+    samples(rawLines, lowest, steps) {
+      const sampleOf = (z: number): number => Math.min(65_535, Math.trunc((z - lowest) * steps + 1.5));
+      const table = sampleTable(memory, (bits) => (Number.isNaN(zs[bits]) ? 0 : sampleOf(zs[bits] as number)));
+      return tableSource(memory, width, table, rawLines);
+    },
+  };
+}
+
+function boundsOf(zs: ArrayLike<number> & Iterable<number>): { lowest: number; highest: number } {
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const z of zs) {
+    lowest = Math.min(lowest, z);
+    highest = Math.max(highest, z);
+  }
+  return { lowest, highest };
+}
+
+/** The luminance as an 8-bit PNG; more bits are shifted down. */
+export async function encodeLuminance(
+  memory: KernelMemory,
+  luminance: NonNullable<Planes["luminance"]>,
+  { width, lines: height }: Pick<GridGeometry, "width" | "lines">,
+  lines: LineSource,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const picture = { width, height, bitDepth: 8, texts: [] } as const;
+  const rawLines = lineReader(memory, itemBytes(luminance.dtype) * width, height, lines);
+  const shift = Math.max(0, luminance.bits - 8);
+  return encodePng(memory, picture, (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) => {
+      const to = samples + nth * pitch;
+      if (luminance.dtype === "u8") memory.bytes(to, width).set(memory.bytes(rawAt, width));
+      else memory.kernels.mapLuminance(rawAt, width, shift, to);
+    }),
+  );
+}
+
+/** How many values 16 bits have. */
+const SHORTS = 0x1_0000;
+
+/** z of every raw value of a 16-bit plane, by its bits; NaN where it is no measurement. */
+function shortHeights({ dtype, scale_mm: scale, offset_mm: offset, invalid }: Planes["height"]): Float64Array {
+  return Float64Array.from({ length: SHORTS }, (_, bits) => {
+    const raw = dtype === "i16" ? (bits << 16) >> 16 : bits;
+    const z = raw * scale + offset;
+    return Number.isFinite(Math.fround(z)) && !invalid.includes(raw) ? z : Number.NaN;
+  });
+}
+
+/** The sample of every raw value of a 16-bit plane, by its bits, its bytes exchanged. */
+function sampleTable(memory: KernelMemory, sampleOf: (bits: number) => number): number {
+  const at = memory.allocate(2 * SHORTS);
+  const table = memory.bytes(at, 2 * SHORTS);
+  for (let bits = 0; bits < SHORTS; bits++) {
+    const sample = sampleOf(bits);
+    table[2 * bits] = sample >> 8;
+    table[2 * bits + 1] = sample & 255;
+  }
+  return at;
+}
+
+/** Raw values as they are, 0 for no measurement. */
+function swappedSource(
+  memory: KernelMemory,
+  height: Planes["height"],
+  width: number,
+  rawLines: LineReader,
+): SampleSource {
+  const { scale_mm: scale, offset_mm: offset, invalid } = height;
+  // A z that is no f32 is no measurement. Between two raw values that have one, all have.
+  const isAlwaysFinite = [0, 65_535].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
+  if (!isAlwaysFinite) {
+    const zs = shortHeights(height);
+    const table = sampleTable(memory, (bits) => (Number.isNaN(zs[bits]) ? 0 : bits));
+    return tableSource(memory, width, table, rawLines);
+  }
+  // Of codes 0 stays 0 without being looked for.
+  const codes = invalid.filter((code) => (code & 0xffff) === code && code !== 0);
+  const codesAt = memory.allocate(4 * codes.length);
+  memory.words(codesAt, codes.length).set(codes);
+  return (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) =>
+      memory.kernels.swapSamples(rawAt, width, codesAt, codes.length, samples + nth * pitch),
+    );
+}
+
+function tableSource(memory: KernelMemory, width: number, table: number, rawLines: LineReader): SampleSource {
+  return (firstLine, count, samples, pitch) =>
+    rawLines(firstLine, count, (nth, rawAt) => memory.kernels.mapByTable(rawAt, width, table, samples + nth * pitch));
+}

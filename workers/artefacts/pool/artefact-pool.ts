@@ -1,0 +1,249 @@
+import type { Timers } from "../../../storage/log/log-options.js";
+import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
+import type { TaskAnswer, TaskErrorData, TaskMessage } from "./artefact-thread.js";
+import { startThreads, type Threads } from "./piscina-threads.js";
+import { NO_THREAD } from "./task-failures.js";
+
+/** Who waits for a task: a client now, or nobody in particular. */
+export type TaskPriority = "client" | "background";
+
+/** Why there is no result. */
+export class TaskError extends Error {
+  readonly code: string;
+
+  constructor({ code, message }: TaskErrorData) {
+    super(message);
+    this.name = "TaskError";
+    this.code = code;
+  }
+}
+
+/** What became of a task that was given to a thread. */
+export interface TaskOutcome {
+  task: TaskMessage;
+  priority: TaskPriority;
+  /** Undefined: done. A task that nobody wants any more by the time it ends is done as well. */
+  error: TaskErrorData | undefined;
+  /** From when a thread was there for it, with what it took again after a thread was lost. */
+  durationMs: number;
+}
+
+export interface ArtefactPoolOptions {
+  /** Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither waits for the other. */
+  threads: number;
+  /** Tasks that may wait, of each priority; more are refused with `queue_full`. */
+  queueLimit: number;
+  /** A task that takes longer once a thread has begun it is taken for stuck: its thread is ended. */
+  taskTimeoutMs(task: TaskMessage): number;
+  /** Something went wrong that the caller is not told of: a thread was lost, whose task goes again if it had one. */
+  report(message: string, fields: Record<string, unknown>): void;
+  /** Told of every task that had a thread, once it has ended, unless the pool is closing. */
+  onOutcome?(outcome: TaskOutcome): void;
+  /** For tests: a module in place of artefact-thread.js, and other timers. */
+  threadModule?: URL;
+  timers?: Timers;
+}
+
+export interface RunOptions {
+  priority: TaskPriority;
+  /** Aborted when nobody wants the result any more: a task that waits is dropped, of one that runs the result. */
+  signal?: AbortSignal;
+  /** It goes on with what was taken on before: a full queue does not refuse it. */
+  isContinued?: boolean;
+}
+
+/** A thread takes a fraction of a second to start, on a machine that is busy some seconds. One that takes longer is lost. */
+const THREAD_START_MS = 60_000;
+
+/** Or what makes it as soon as a thread is there for the task: what it takes hold of is not held while the task waits. */
+export type LateInput<N extends TaskName> = TaskInput<N> | (() => TaskInput<N>);
+
+export function inputOf<N extends TaskName>(input: LateInput<N>): TaskInput<N> {
+  return typeof input === "function" ? input() : input;
+}
+
+interface QueuedTask {
+  /** Called once, when a thread is there for it. */
+  message(): TaskMessage;
+  priority: TaskPriority;
+  isWanted: boolean;
+  resolve(value: TaskOutput<TaskName>): void;
+  reject(error: TaskError): void;
+}
+
+/** A thread has some six descriptors of its own, from its start on: a fifth of them all at most. */
+const DESCRIPTORS_PER_THREAD = 32;
+
+/**
+ * At least one core is left for the front and the recorder, and at least one thread works.
+ * @param descriptors what the process may have open; null: unknown
+ */
+export function poolSize(cores: number, descriptors: number | null): number {
+  const most = descriptors === null ? cores : Math.floor(descriptors / DESCRIPTORS_PER_THREAD);
+  return Math.max(1, Math.min(cores - 1, most));
+}
+
+/**
+ * Tasks for threads that run one each. Clients' tasks go before others. A task of the background may take minutes, so it never has the last thread:
+ * a client has one at once, whatever runs. Nor do clients have the last one, so that the background goes on while clients always wait. The
+ * system shares the cores among the threads. A thread that crashes or gets stuck is replaced, and its task goes again once: a second time it
+ * fails, `worker_crashed` or `worker_stuck`; or `no_thread` where no thread has begun it.
+ */
+export class ArtefactPool {
+  readonly #options: ArtefactPoolOptions;
+  readonly #timers: Timers;
+  readonly #threads: Threads;
+  readonly #queues: Record<TaskPriority, QueuedTask[]> = { client: [], background: [] };
+  readonly #running: Record<TaskPriority, number> = { client: 0, background: 0 };
+  #isClosed = false;
+
+  constructor(options: ArtefactPoolOptions) {
+    this.#options = options;
+    this.#timers = options.timers ?? SYSTEM_TIMERS;
+    this.#threads = startThreads(
+      options.threadModule ?? new URL("./artefact-thread.js", import.meta.url),
+      options.threads + 1,
+      (error) => options.report("a thread of the artefact pool failed without a task", { message: error.message }),
+    );
+  }
+
+  /** That each priority may have. */
+  get threads(): number {
+    return this.#options.threads;
+  }
+
+  /** Tasks that threads have. */
+  get running(): number {
+    return this.#running.client + this.#running.background;
+  }
+
+  /** Tasks that wait for a thread. */
+  waiting(priority: TaskPriority): number {
+    return this.#queues[priority].length;
+  }
+
+  /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or what the task itself said */
+  run<N extends TaskName>(name: N, input: LateInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
+    const { priority, signal, isContinued = false } = options;
+    return new Promise((resolve, reject) => {
+      const queue = this.#queues[priority];
+      if (this.#isClosed) return reject(new TaskError(CLOSED));
+      if (signal?.aborted) return reject(cancelled());
+      if (queue.length >= this.#options.queueLimit && !isContinued) {
+        return reject(new TaskError({ code: "queue_full", message: `${queue.length} tasks wait already` }));
+      }
+      const settle = (finish: () => void): void => {
+        signal?.removeEventListener("abort", cancel);
+        finish();
+      };
+      const task: QueuedTask = {
+        message: () => ({ name, input: inputOf(input) }),
+        priority,
+        isWanted: true,
+        resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
+        reject: (error) => settle(() => reject(error)),
+      };
+      const cancel = (): void => {
+        const at = queue.indexOf(task);
+        if (at >= 0) queue.splice(at, 1);
+        task.isWanted = false;
+        task.reject(cancelled());
+      };
+      signal?.addEventListener("abort", cancel, { once: true });
+      queue.push(task);
+      this.#startNext();
+    });
+  }
+
+  /** Ends everything at once; tasks that wait or run are rejected with `closed`. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const queue of Object.values(this.#queues)) {
+      for (const task of queue.splice(0)) task.reject(new TaskError(CLOSED));
+    }
+    await this.#threads.destroy();
+  }
+
+  #startNext(): void {
+    while (!this.#isClosed) {
+      const task = this.#takeNext("client") ?? this.#takeNext("background");
+      if (task === undefined) return;
+      this.#running[task.priority]++;
+      void this.#execute(task).finally(() => {
+        this.#running[task.priority]--;
+        this.#startNext();
+      });
+    }
+  }
+
+  #takeNext(priority: TaskPriority): QueuedTask | undefined {
+    const { threads } = this.#options;
+    const hasThread = this.running <= threads && this.#running[priority] < threads;
+    return hasThread ? this.#queues[priority].shift() : undefined;
+  }
+
+  /** Never rejects. */
+  async #execute(task: QueuedTask): Promise<void> {
+    const message = task.message();
+    const { name } = message;
+    const { priority } = task;
+    const startedMs = performance.now();
+    let answer: TaskAnswer | undefined;
+    for (let attempt = 1; answer === undefined; attempt++) {
+      const ended = await this.#attempt(message);
+      if (this.#isClosed) return task.reject(new TaskError(CLOSED));
+      if (!("lost" in ended)) answer = ended;
+      else {
+        this.#options.report("a thread of the artefact pool was lost", { task: name, attempt, ...ended.lost });
+        if (attempt > 1 || !task.isWanted) answer = { error: ended.lost };
+      }
+    }
+    const error = "error" in answer ? answer.error : undefined;
+    const durationMs = performance.now() - startedMs;
+    this.#options.onOutcome?.({ task: message, priority, error, durationMs });
+    if ("error" in answer) task.reject(new TaskError(answer.error));
+    else task.resolve(answer.value);
+  }
+
+  /** Never rejects. */
+  async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
+    const taskTimeoutMs = this.#options.taskTimeoutMs(message);
+    const ended = new AbortController();
+    let hasBegun = false;
+    let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
+    const onBegun = (): void => {
+      hasBegun = true;
+      this.#timers.clear(timer);
+      timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
+    };
+    try {
+      return (await this.#threads.run(message, { signal: ended.signal, onBegun })) as TaskAnswer;
+    } catch (error) {
+      if (!hasBegun) {
+        const reason = ended.signal.aborted ? `within ${THREAD_START_MS} ms` : `(${messageOf(error)})`;
+        return { lost: { code: NO_THREAD, message: `${message.name}: no thread began it ${reason}` } };
+      }
+      if (ended.signal.aborted) {
+        return { lost: { code: "worker_stuck", message: `${message.name}: it took more than ${taskTimeoutMs} ms` } };
+      }
+      return { lost: { code: "worker_crashed", message: `${message.name}: ${messageOf(error)}` } };
+    } finally {
+      this.#timers.clear(timer);
+    }
+  }
+}
+
+export const SYSTEM_TIMERS: Timers = {
+  set: (callback, delayMs) => setTimeout(callback, delayMs),
+  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+};
+
+const CLOSED: TaskErrorData = { code: "closed", message: "the service is ending" };
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function cancelled(): TaskError {
+  return new TaskError({ code: "cancelled", message: "nobody waits for the result any more" });
+}

@@ -1,0 +1,172 @@
+/**
+ * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
+ * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
+ * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where
+ *   distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
+ * - filterTogether (filter-parts.ts): the same memory, which the threads share, with 4 bytes a line; for each thread 64 KiB raw, or one line, and what
+ *   it measures and marks a part of the lines with: 2 KiB and the part's mask, or where distances in f32 do not decide 44 KiB more, or 84
+ *   where heights or pitches are not for lanes; up to 124 or 164 where lines lie far closer together than columns
+ * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
+ *   system gives what is written; and the picture
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
+ * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
+ *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
+ * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, with room for it as f64, and as text, with room for the longest
+ *   and, where it is written, twice
+ * - verify: 1 MiB, twice where a long extent comes behind a short one
+ * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
+ */
+import type { Extent } from "../../../core/capture/capture.js";
+import { type FileSystem, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
+import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "../filter/filter-parts.js";
+import { filterOutliers } from "../filter/outlier-filter.js";
+import { loadGrid } from "../frame/frame-grid.js";
+import { type FrameReader, type FrameSource, openFrame } from "../frame/frame-source.js";
+import { readPart, verifyStored } from "../frame/stored-bytes.js";
+import {
+  giveBackMemory,
+  hasWasmKernels,
+  joinMemory,
+  type KernelMemory,
+  type SharedMemory,
+  takeMemory,
+  typeScriptKernels,
+  wasmKernels,
+} from "../kernel-memory.js";
+import { encodeHeightMap, encodeLuminance } from "../picture/frame-pictures.js";
+import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "../series/series-source.js";
+import { MemoryNeed } from "./memory-need.js";
+
+/** Points of some lines of a frame, all of them or those of a stored mask; whoever asks has had its bytes verified. */
+export interface PackPointsTask {
+  frame: FrameSource;
+  mask: Extent | null;
+  firstLine: number;
+  endLine: number;
+  /** For the piece, alone; where an attempt before may be at it still, a new one is made. */
+  lent: SharedMemory;
+}
+
+/** A piece of a file. */
+export interface MadePiece {
+  /** In a buffer of their own, or in the memory. */
+  bytes: Uint8Array;
+  /** That they are in, or that was not needed for them; null without WebAssembly. */
+  memory: SharedMemory | null;
+}
+
+/** Name → input and output of every task. */
+export interface ArtefactTasks extends FilterPartTasks {
+  filter: { input: FrameSource; output: FilteredCloud };
+  heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
+  packPoints: { input: PackPointsTask; output: MadePiece };
+  indexSeries: { input: SeriesSource; output: SeriesIndex };
+  writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
+  verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
+}
+
+export type TaskName = keyof ArtefactTasks;
+export type TaskInput<N extends TaskName> = ArtefactTasks[N]["input"];
+export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
+
+type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
+
+/** A piece that fills less of its memory is copied, so that a few points do not hold the room of all. */
+const LEAST_FILLED = 0.25;
+
+/** The tasks of one thread, which runs one at a time: they share a memory. */
+export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
+  let memory: Promise<KernelMemory> | undefined;
+  const freshMemory = async (): Promise<KernelMemory> => {
+    memory ??= hasWasmKernels().then((has) => (has ? wasmKernels().catch(typeScriptKernels) : typeScriptKernels()));
+    const ready = await memory.catch((error) => {
+      memory = undefined;
+      throw error;
+    });
+    need.note(ready.usedBytes);
+    if (!need.isKept(ready.buffer.byteLength)) {
+      memory = undefined;
+      return freshMemory();
+    }
+    ready.reset();
+    return ready;
+  };
+
+  async function withFrame<T>(
+    source: FrameSource,
+    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
+  ): Promise<T> {
+    return withFrameIn(await freshMemory(), source, use);
+  }
+
+  async function withFrameIn<T>(
+    memory: KernelMemory,
+    source: FrameSource,
+    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
+  ): Promise<T> {
+    const frame = openFrame(fileSystem, source, (at, length) => memory.bytes(at, length));
+    try {
+      return await use(memory, frame);
+    } finally {
+      frame.close();
+    }
+  }
+
+  /**
+   * Of the lines from `firstLine` on, as far as `endLine`: of the mask no more is read than what they have, without a CRC of its own. They are packed
+   * in the memory that is handed over, since a copy would take as long as packing.
+   */
+  async function packPoints({ frame: source, mask, firstLine, endLine, lent }: TaskInput<"packPoints">) {
+    const { planes, geometry, path } = source;
+    const firstByte = Math.floor((firstLine * geometry.width) / 8);
+    const endByte = Math.ceil((endLine * geometry.width) / 8);
+    const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
+    const memory = (await hasWasmKernels()) ? takeMemory(lent) : null;
+    const kernels = memory === null ? await freshMemory() : await joinMemory(memory);
+    try {
+      return await withFrameIn(kernels, source, async (_, planeLines): Promise<MadePiece> => {
+        const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
+        const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
+        const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
+        return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
+      });
+    } finally {
+      if (memory !== null) giveBackMemory(memory);
+    }
+  }
+
+  return {
+    filter: (source) =>
+      withFrame(source, async (kernels, { heights, checkLuminance }) => {
+        const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
+        // Without it there is no point of the PLY, though the filter goes by heights alone.
+        checkLuminance(0, source.geometry.lines);
+        return withLineCounts(filterOutliers(kernels, grid), source.geometry);
+      }),
+    ...filterParts(fileSystem),
+    heightMap: (source) =>
+      withFrame(source, (kernels, { heights }) =>
+        encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
+      ),
+    luminance: (source) =>
+      withFrame(source, (kernels, { luminance }) => {
+        const plane = source.planes.luminance;
+        if (plane === undefined) throw new Error(`frame ${source.frameId} has no luminance`);
+        return encodeLuminance(kernels, plane, source.geometry, luminance);
+      }),
+    countPoints: (source) =>
+      withFrame(source, async (kernels, planeLines) => {
+        const { planes, geometry } = source;
+        const counts = await countCloudPoints(kernels, { planes, geometry, ...planeLines, mask: null });
+        planeLines.checkLuminance(0, geometry.lines);
+        return counts;
+      }),
+    packPoints,
+    indexSeries: async (source) => indexSeries(fileSystem, await freshMemory(), source),
+    writeSeries: async (source) => writeStretch(fileSystem, await freshMemory(), source, source.stretch),
+    verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
+  };
+}

@@ -1,0 +1,227 @@
+/**
+ * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
+ * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has (from 10^-15 to 1; beyond, none
+ * that are needless, and exponents as JavaScript writes them); with an offset too, where sixteen digits hold the sum, with the digits
+ * behind the point of whichever has more, or, where these are over 15, none that are needless. Unscaled f32 are the fewest digits that read back to the same f32; all else the fewest that read
+ * back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
+ */
+import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
+import { formatTimeUs } from "../../../core/timestamps.js";
+import { DIGITS_SLACK_BYTES, writeDecimal, writeSixDigits } from "./decimal-digits.js";
+import { ShortestSingles } from "./shortest-singles.js";
+
+/** 2026-01-02T03:04:05.678901Z */
+const TIMESTAMP_BYTES = 27;
+/** The longest of a f64 (-1.2345678901234567e-300), and of an i32 with 15 digits behind the point; with its comma. */
+const VALUE_BYTES = 25;
+const SECOND_US = 1_000_000;
+const COMMA = 0x2c;
+const NEWLINE = 0x0a;
+const MINUS = 0x2d;
+
+export function csvHeader(channels: number): Uint8Array {
+  const names = Array.from({ length: channels }, (_, nth) => `,channel_${nth + 1}`);
+  return Buffer.from(`timestamp${names.join("")}\n`, "latin1");
+}
+
+/** Room that so many rows take at most. */
+export function csvRoomBytes(channels: number, rows: number): number {
+  return rows * (TIMESTAMP_BYTES + channels * VALUE_BYTES + 1) + DIGITS_SLACK_BYTES;
+}
+
+/** What the encoder needs to know of an append. */
+export type CsvAppend = Pick<
+  SeriesAppend,
+  "dtype" | "firstTimestampUs" | "samplePeriodUs" | "valueScale" | "valueOffset" | "invalid"
+>;
+
+/**
+ * Writes rows of one append.
+ *
+ * @param values little-endian, [rows, channels], row-major; aligned to its items
+ * @param firstRow of these values within the append
+ * @returns bytes written to `out`, which has room for the rows
+ */
+export function encodeCsvRows(
+  append: CsvAppend,
+  channels: number,
+  firstRow: number,
+  values: Uint8Array,
+  out: Uint8Array,
+): number {
+  const write = valueWriter(append, values, out);
+  const rows = values.length / (channels * itemBytes(append.dtype));
+  let second = Number.NaN;
+  let prefix: Uint8Array = new Uint8Array(0);
+  let at = 0;
+  let value = 0;
+  for (let row = 0; row < rows; row++) {
+    const timeUs = append.firstTimestampUs + Math.round((firstRow + row) * append.samplePeriodUs);
+    const ownSecond = Math.floor(timeUs / SECOND_US);
+    if (ownSecond !== second) {
+      second = ownSecond;
+      prefix = Buffer.from(formatTimeUs(second * SECOND_US), "latin1");
+    }
+    out.set(prefix, at);
+    writeSixDigits(out, at + 20, timeUs - second * SECOND_US);
+    at += TIMESTAMP_BYTES;
+    for (let channel = 0; channel < channels; channel++) {
+      out[at++] = COMMA;
+      at = write(value++, at);
+    }
+    out[at++] = NEWLINE;
+  }
+  return at;
+}
+
+/** Writes the value of that index at that place; gives the place behind it. */
+type ValueWriter = (index: number, at: number) => number;
+
+function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): ValueWriter {
+  const { dtype, invalid } = append;
+  const scale = append.valueScale ?? 1;
+  const offset = append.valueOffset ?? 0;
+  if (dtype === "i32") {
+    const values = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    const decimals = offset === 0 ? decimalsOf(scale) : undefined;
+    if (decimals !== undefined) return decimalWriter(values, new Set(invalid), decimals, out);
+    const sum = sumOf(scale, offset);
+    if (sum !== undefined) return sumWriter(values, new Set(invalid), sum, out);
+    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+  }
+  if (dtype === "f64") {
+    const values = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
+    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+  }
+  const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  // A code that no f32 is stands for the f32 nearest to it.
+  const codes = new Set(invalid.map(Math.fround));
+  if (scale !== 1 || offset !== 0) return doubleWriter((index) => values[index] as number, codes, scale, offset, out);
+  const singles = new ShortestSingles(out);
+  if (codes.size === 0) {
+    return (index, at) => singles.write(values[index] as number, at);
+  }
+  return (index, at) => {
+    const value = values[index] as number;
+    return codes.has(value) ? at : singles.write(value, at);
+  };
+}
+
+/** Behind the point, as they are written out. */
+const MOST_DECIMALS = 15;
+
+/** k of a scale of 10^-k, 0 to 15; undefined for any other. */
+export function decimalsOf(scale: number): number | undefined {
+  for (let decimals = 0; decimals <= MOST_DECIMALS; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
+  return undefined;
+}
+
+/** Integers by which a scale that is a power of ten, and an offset, are exact decimals: (raw x factor + offset) x 10^exponent. */
+interface DecimalSum {
+  factor: number;
+  offset: number;
+  exponent: number;
+}
+
+/** Undefined for a scale that is no power of ten, and where sixteen digits do not hold the sum of every raw value. */
+function sumOf(scale: number, offset: number): DecimalSum | undefined {
+  // What was said is the shortest decimal that is this f64: 10^-16, say, is none itself.
+  const [digits, last] = shortestDecimal(scale);
+  if (digits !== "1") return undefined;
+  if (offset === 0) return { factor: 1, offset: 0, exponent: last };
+  const [offsetDigits, offsetLast] = shortestDecimal(Math.abs(offset));
+  const exponent = Math.min(last, offsetLast);
+  const factor = Number(`1e${last - exponent}`);
+  const size = Number(`${offsetDigits}e${offsetLast - exponent}`);
+  // 2^31: the largest raw value's size.
+  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(2 ** 31 * factor + size)) return undefined;
+  return { factor, offset: offset < 0 ? -size : size, exponent };
+}
+
+/** The digits that JavaScript writes of a number, without zeros behind them, and the exponent of the last; no such digits below 0. */
+function shortestDecimal(value: number): [digits: string, lastExponent: number] {
+  const match = /^(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
+  const [, whole = "", fraction = "", power = "0"] = match ?? [];
+  return [whole + fraction, Number(power) - fraction.length];
+}
+
+function sumWriter(values: Int32Array, invalid: ReadonlySet<number>, sum: DecimalSum, out: Uint8Array): ValueWriter {
+  const { factor, offset, exponent } = sum;
+  const isWrittenOut = exponent <= 0 && exponent >= -MOST_DECIMALS;
+  return (index, at) => {
+    const raw = values[index] as number;
+    if (invalid.has(raw)) return at;
+    const number = raw * factor + offset;
+    return writeText(out, at, isWrittenOut ? decimalText(number, -exponent) : shortestText(number, exponent));
+  };
+}
+
+/** `number x 10^-decimals` with all its decimals. */
+function decimalText(number: number, decimals: number): string {
+  const digits = String(Math.abs(number)).padStart(decimals + 1, "0");
+  const point = digits.length - decimals;
+  const fraction = decimals === 0 ? "" : `.${digits.slice(point)}`;
+  return `${number < 0 ? "-" : ""}${digits.slice(0, point)}${fraction}`;
+}
+
+/** `number x 10^exponent` as JavaScript would write it (ECMA-262, Number::toString), if every decimal were a number of its own. */
+function shortestText(number: number, exponent: number): string {
+  if (number === 0) return "0";
+  const written = String(Math.abs(number));
+  const digits = written.replace(/0+$/, "");
+  const sign = number < 0 ? "-" : "";
+  /** Of 0.digits: where the point stands. */
+  const point = written.length + exponent;
+  if (point > 21 || point < -5) {
+    const fraction = digits.length === 1 ? "" : `.${digits.slice(1)}`;
+    return `${sign}${digits[0]}${fraction}e${point < 1 ? "" : "+"}${point - 1}`;
+  }
+  if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${sign}${digits.padEnd(point, "0")}`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+function writeText(out: Uint8Array, start: number, text: string): number {
+  let at = start;
+  for (let nth = 0; nth < text.length; nth++) out[at++] = text.charCodeAt(nth);
+  return at;
+}
+
+function decimalWriter(
+  values: Int32Array,
+  invalid: ReadonlySet<number>,
+  decimals: number,
+  out: Uint8Array,
+): ValueWriter {
+  const hasInvalid = invalid.size > 0;
+  return (index, start) => {
+    const value = values[index] as number;
+    if (hasInvalid && invalid.has(value)) return start;
+    let at = start;
+    let rest = value;
+    if (value < 0) {
+      out[at++] = MINUS;
+      rest = -value;
+    }
+    return writeDecimal(out, at, rest, decimals);
+  };
+}
+
+function doubleWriter(
+  rawOf: (index: number) => number,
+  invalid: ReadonlySet<number>,
+  scale: number,
+  offset: number,
+  out: Uint8Array,
+): ValueWriter {
+  const isUnscaled = scale === 1 && offset === 0;
+  return (index, start) => {
+    const raw = rawOf(index);
+    if (invalid.has(raw)) return start;
+    // Of -0 a sum with 0 would be 0.
+    const value = isUnscaled ? raw : raw * scale + offset;
+    // NaN, and what is too large for a number: no measurement.
+    if (!Number.isFinite(value)) return start;
+    return writeText(out, start, Object.is(value, -0) ? "-0" : String(value));
+  };
+}

@@ -1,0 +1,102 @@
+import { crc32 } from "node:zlib";
+import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
+import { type FileSystem, readFully } from "../../../storage/disk/file-system.js";
+import { damagedCapture, openStored } from "../frame/stored-bytes.js";
+import type { KernelMemory } from "../kernel-memory.js";
+import { csvHeader } from "./csv-encoder.js";
+import { CsvRows } from "./csv-kernels.js";
+
+/** A series as a task names it: where its bytes lie, and what they mean. */
+export interface SeriesSource {
+  path: string;
+  channels: number;
+  appends: readonly SeriesAppend[];
+}
+
+/** Where rows of a series begin in its CSV. */
+export interface SeriesIndex {
+  totalBytes: number;
+  /** Byte offset of row `n * ROWS_PER_STRETCH`, the header before it; then the total. */
+  offsets: Float64Array<ArrayBuffer>;
+}
+
+/** Rows that are written at a time: some megabytes with the most channels. */
+export const ROWS_PER_STRETCH = 4_096;
+
+export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number {
+  return appends.reduce((sum, append) => sum + append.rows, 0);
+}
+
+/** Writes all of it once, for the sizes, and verifies every append. Memory: one stretch of rows. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function indexSeries(
+  fileSystem: FileSystem,
+  memory: KernelMemory,
+  source: SeriesSource,
+): Promise<SeriesIndex> {
+  const stretches = Math.ceil(rowsOfSeries(source) / ROWS_PER_STRETCH);
+  const offsets = new Float64Array(stretches + 1);
+  offsets[0] = csvHeader(source.channels).length;
+  const begun = { crc32: 0 };
+  for (let nth = 0; nth < stretches; nth++) {
+    const { lengthBytes } = await layOutStretch(fileSystem, memory, source, nth, begun);
+    offsets[nth + 1] = (offsets[nth] as number) + lengthBytes;
+  }
+  return { totalBytes: offsets[stretches] as number, offsets };
+}
+
+/** The CSV of one stretch of rows, without a header; of appends that are not wholly in it no byte is verified. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function writeStretch(
+  fileSystem: FileSystem,
+  memory: KernelMemory,
+  source: SeriesSource,
+  stretch: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return (await layOutStretch(fileSystem, memory, source, stretch)).bytes;
+}
+
+/**
+ * In a memory that holds nothing else.
+ *
+ * @param begun CRC-32 of what the stretches before, in order, have of the append that goes on in this one; absent: they were not read
+ */
+async function layOutStretch(
+  fileSystem: FileSystem,
+  memory: KernelMemory,
+  source: SeriesSource,
+  stretch: number,
+  begun?: { crc32: number },
+): Promise<CsvRows> {
+  const { channels, appends } = source;
+  const firstRow = stretch * ROWS_PER_STRETCH;
+  const endRow = Math.min(firstRow + ROWS_PER_STRETCH, rowsOfSeries(source));
+  memory.reset();
+  const text = new CsvRows(memory, channels, endRow - firstRow);
+  const file = await openStored(fileSystem, source.path);
+  let append0 = 0;
+  try {
+    for (const append of appends) {
+      const from = Math.max(firstRow, append0) - append0;
+      const to = Math.min(endRow, append0 + append.rows) - append0;
+      append0 += append.rows;
+      if (from >= to) continue;
+      const rowBytes = channels * itemBytes(append.dtype);
+      const values = new Uint8Array((to - from) * rowBytes);
+      const count = await readFully(file, values, append.offset + from * rowBytes);
+      if (count < values.length) {
+        throw damagedCapture(source.path, append.offset, "the file ends within stored bytes");
+      }
+      const before = from === 0 ? 0 : begun?.crc32;
+      if (before !== undefined) {
+        const crc = crc32(values, before);
+        if (to === append.rows && crc !== append.crc32) {
+          throw damagedCapture(source.path, append.offset, "the bytes do not match their CRC");
+        }
+        if (begun !== undefined) begun.crc32 = crc;
+      }
+      text.write(append, from, values);
+    }
+  } finally {
+    await file.close();
+  }
+  return text;
+}

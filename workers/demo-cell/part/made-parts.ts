@@ -1,0 +1,125 @@
+import type { Random } from "../../../core/random.js";
+import { type Defect, type ReportStatus, reportStatus } from "../../../core/run/quality.js";
+import { type Capture, heightsMm } from "../steps/capture.js";
+import { type Deviate, type PartKind, type Region, usualDeviation } from "./demo-parts.js";
+import { drawFlaws, type Flaw } from "./part-flaws.js";
+import { forEachPoint, type Grid, gridOrigin, type PartForm } from "./part-form.js";
+import { type Inspection, lengthCheck, medianOf, type PartSource, type PartWish, shareCheck } from "./part-source.js";
+import { captureSurface } from "./surface.js";
+
+/** Parts drawn until one is as wished for: nearly always the first is. */
+const PART_ATTEMPTS = 12;
+/** How far the first dimension of a part that must fail is off, in thresholds. */
+const OUT_OF_TOLERANCE = 1.6;
+
+/** Parts made from a form, measured by the modelled sensor, and inspected on what it measured. */
+export function madeParts(kind: PartKind): PartSource {
+  return {
+    serialPrefix: kind.serialPrefix,
+    async inspect(random, wish) {
+      for (let attempt = 1; ; attempt++) {
+        const { inspection, flaws } = inspectPart(kind, random, wish);
+        const hasOutcome = wish.outcome === undefined || reportStatus(inspection.checks) === wish.outcome;
+        const hasFlaws = wish.isFlawed !== true || flaws.length > 0;
+        if ((hasOutcome && hasFlaws) || attempt === PART_ATTEMPTS) return inspection;
+      }
+    },
+  };
+}
+
+function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspection: Inspection; flaws: Flaw[] } {
+  const form = drawForm(kind, random, wish.outcome);
+  const flaws = drawFlaws(form, random, wish.isFlawed);
+  const capture = captureSurface(form, flaws, kind.grid, kind.sensor, kind.encoding, random);
+  const zMm = heightsMm(capture);
+  const checks = kind.dimensions.map(({ name, of, over, nominalMm, thresholdMm }) => {
+    const heightMm = regionHeight(zMm, kind.grid, of) - regionHeight(zMm, kind.grid, over);
+    return lengthCheck(name, heightMm, nominalMm, thresholdMm);
+  });
+  let valid = 0;
+  for (const z of zMm) if (!Number.isNaN(z)) valid++;
+  checks.push(shareCheck("valid_share", valid / zMm.length, 0.9));
+  const found = flaws.map((flaw) => ({ flaw, confidence: Math.round((0.7 + 0.29 * random.next()) * 1000) / 1000 }));
+  const defects = (frameId: string): Defect[] =>
+    found.flatMap(({ flaw, confidence }, i) => describeFlaw(flaw, confidence, capture, frameId, i + 1));
+  return { inspection: { capture, checks, defects }, flaws };
+}
+
+/** A part that fails is out of tolerance in one dimension; one that is indeterminate has oil where the first dimension is measured. */
+function drawForm(kind: PartKind, random: Random, outcome: ReportStatus | undefined): PartForm {
+  const usual = usualDeviation(random);
+  let isFirst = true;
+  const deviate: Deviate = (thresholdMm) => {
+    const usualMm = usual(thresholdMm);
+    const isOff = outcome === "failed" && isFirst;
+    isFirst = false;
+    return isOff ? Math.sign(usualMm) * OUT_OF_TOLERANCE * thresholdMm : usualMm;
+  };
+  const form = kind.draw(random, deviate);
+  const [dimension] = kind.dimensions;
+  if (outcome !== "indeterminate" || dimension === undefined) return form;
+  const { xMm, yMm, outerMm } = dimension.of;
+  return { ...form, oil: [{ xMm, yMm, radiusMm: outerMm + 0.4 }] };
+}
+
+/** Median height of a region: flying pixels do not move it. */
+function regionHeight(zMm: Float32Array, grid: Grid, region: Region): number {
+  const { xMm, yMm, innerMm, outerMm } = region;
+  const values: number[] = [];
+  forEachPoint(grid, { xMm, yMm, halfXMm: outerMm, halfYMm: outerMm }, (i, x, y) => {
+    const r = Math.hypot(x - xMm, y - yMm);
+    if (r >= innerMm && r <= outerMm) values.push(zMm[i] as number);
+  });
+  return medianOf(Float64Array.from(values));
+}
+
+/**
+ * As a finding; none where the flaw lies outside of the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels, x = column and y = line,
+ * and covers the pixels from the minima up to but not including the maxima. The box in space is turned about z only.
+ */
+function describeFlaw(flaw: Flaw, confidence: number, capture: Capture, frameId: string, n: number): Defect[] {
+  const { width, lines, xPitchMm, yPitchMm } = capture;
+  const { xMm, yMm, zMm, angleRad, lengthMm, widthMm, depthMm } = flaw;
+  const origin = gridOrigin(capture);
+  const cos = Math.abs(Math.cos(angleRad));
+  const sin = Math.abs(Math.sin(angleRad));
+  const halfX = (lengthMm * cos + widthMm * sin) / 2;
+  const halfY = (lengthMm * sin + widthMm * cos) / 2;
+  // The pixels whose middles lie within.
+  const first = (mm: number, count: number): number => Math.min(count, Math.max(0, Math.ceil(mm)));
+  const end = (mm: number, count: number): number => Math.min(count, Math.max(0, Math.floor(mm) + 1));
+  const column = (x: number): number => (x - origin.xMm) / xPitchMm;
+  const line = (y: number): number => (y - origin.yMm) / yPitchMm;
+  const bbox = [
+    first(column(xMm - halfX), width),
+    first(line(yMm - halfY), lines),
+    end(column(xMm + halfX), width),
+    end(line(yMm + halfY), lines),
+  ] as const;
+  if (bbox[0] >= bbox[2] || bbox[1] >= bbox[3]) return [];
+  const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
+  const text: Record<Flaw["type"], string> = {
+    dent: `dent of ${round(lengthMm)} x ${round(widthMm)} mm`,
+    scratch: `scratch, ${round(lengthMm)} mm long`,
+    pit: `pit of ${round(lengthMm)} mm`,
+  };
+  return [
+    {
+      id: `finding-${n}`,
+      type: flaw.type,
+      description: `${text[flaw.type]}, ${round(depthMm)} mm deep`,
+      region_2d: { file: `frame-${frameId}.png`, bbox: [...bbox] },
+      region_3d: {
+        file: `frame-${frameId}.ply`,
+        // From the sound surface down to the bottom.
+        location: [round(xMm), round(yMm), round(zMm - depthMm / 2)],
+        extents: [round(lengthMm), round(widthMm), round(depthMm)],
+        orientation: [0, 0, round(Math.sin(angleRad / 2), 9), round(Math.cos(angleRad / 2), 9)],
+        frame: "scan",
+      },
+      confidence,
+      severity: depthMm > 0.15 ? "major" : "minor",
+      metadata: { depth_mm: round(depthMm) },
+    },
+  ];
+}

@@ -1,0 +1,37 @@
+import type { TaskInput, TaskName, TaskOutput } from "../../artefacts/pool/artefact-tasks.js";
+import type { TaskAnswer, TaskErrorData } from "../../artefacts/pool/artefact-thread.js";
+import type { FrontToRecorder, RecorderToFront } from "../recorder-messages.js";
+
+/** Who computes for the recorder, which computes nothing itself: it says what, and stores what comes back. */
+export interface ArtefactMaker {
+  /** Tasks that it takes at a time. */
+  readonly concurrency: number;
+  /** Never rejects: errors come as data, as from another thread. */
+  make<N extends TaskName>(name: N, input: TaskInput<N>): Promise<{ value: TaskOutput<N> } | { error: TaskErrorData }>;
+}
+
+/** Has the front's pool compute it, by messages. */
+export class FrontArtefactMaker implements ArtefactMaker {
+  readonly concurrency: number;
+  readonly #send: (message: RecorderToFront) => void;
+  readonly #waiting = new Map<number, (answer: TaskAnswer) => void>();
+  #asked = 0;
+
+  constructor(concurrency: number, send: (message: RecorderToFront) => void) {
+    this.concurrency = concurrency;
+    this.#send = send;
+  }
+
+  make<N extends TaskName>(name: N, input: TaskInput<N>) {
+    const id = ++this.#asked;
+    return new Promise<{ value: TaskOutput<N> } | { error: TaskErrorData }>((resolve) => {
+      this.#waiting.set(id, resolve as (answer: TaskAnswer) => void);
+      this.#send({ kind: "artefact_wanted", id, task: { name, input } });
+    });
+  }
+
+  answered({ id, answer }: Extract<FrontToRecorder, { kind: "artefact_made" }>): void {
+    this.#waiting.get(id)?.(answer);
+    this.#waiting.delete(id);
+  }
+}

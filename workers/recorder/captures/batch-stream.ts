@@ -1,0 +1,64 @@
+import type { CommittedBatch } from "../../../storage/log/log-batch.js";
+import { BatchMemory } from "./batch-memory.js";
+
+/** What may be on its way to the front: some large groups, and a bound on the memory of a front that is busy. */
+const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Sends committed records to the front, in order, and keeps count of what the front has not taken yet. It never holds records
+ * itself: when the front is behind, whoever makes new ones has to wait.
+ */
+export class BatchStream {
+  readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
+  readonly #onBehind: (isBehind: boolean) => void;
+  readonly #memory = new BatchMemory();
+  #aheadBytes = 0;
+  #isBehind = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(options: {
+    send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
+    /** The front has fallen behind, or has caught up. */
+    onBehind: (isBehind: boolean) => void;
+  }) {
+    this.#send = options.send;
+    this.#onBehind = options.onBehind;
+  }
+
+  /** Memory of batches that the front has not taken yet. */
+  get aheadBytes(): number {
+    return this.#aheadBytes;
+  }
+
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  /** Sends a copy: the batch's bytes are the log's. */
+  send(batch: CommittedBatch): void {
+    const bytes = this.#memory.copyOf(batch.bytes);
+    this.#aheadBytes += bytes.buffer.byteLength;
+    this.#send({ ...batch, bytes }, bytes.buffer);
+    if (!this.#isBehind && this.#aheadBytes > MAXIMUM_AHEAD_BYTES) {
+      this.#isBehind = true;
+      this.#onBehind(true);
+    }
+  }
+
+  /** The front has taken a batch, and reads no more what it lay in. */
+  taken(memory: ArrayBuffer): void {
+    this.#aheadBytes -= memory.byteLength;
+    this.#memory.giveBack(memory);
+    if (this.#aheadBytes > MAXIMUM_AHEAD_BYTES / 2) return;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    this.#onBehind(false);
+  }
+
+  /** Resolves when the front is not behind: for reading the log at open. */
+  caughtUp(): Promise<void> {
+    if (!this.#isBehind) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}

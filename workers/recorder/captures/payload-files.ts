@@ -1,0 +1,68 @@
+import { crc32 } from "node:zlib";
+import type { Extent } from "../../../core/capture/capture.js";
+import type { PayloadStore } from "../../../core/link/world.js";
+import { storedEnd } from "../../../core/run/run-files.js";
+import type { RunState, StoredKind } from "../../../core/run/run-state.js";
+import type { CaptureFile } from "../../../storage/captures/capture-file.js";
+import { FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
+import type { CaptureStore } from "../../../storage/captures/capture-store.js";
+
+/** The files of runs that go on, or whose captures are still processed. A file is looked up once a run, so that an append costs no walk over the run's extents. */
+export class PayloadFiles {
+  readonly #store: CaptureStore;
+  readonly #run: (id: string) => RunState | undefined;
+  readonly #files = new Map<string, Partial<Record<StoredKind, CaptureFile>>>();
+
+  constructor(store: CaptureStore, run: (id: string) => RunState | undefined) {
+    this.#store = store;
+    this.#run = run;
+  }
+
+  get(runId: string, kind: StoredKind): CaptureFile {
+    let files = this.#files.get(runId);
+    if (files === undefined) {
+      files = {};
+      this.#files.set(runId, files);
+    }
+    let file = files[kind];
+    if (file === undefined) {
+      const run = this.#run(runId);
+      // What stands behind the bytes that records name was never acknowledged.
+      const end = run === undefined ? 0 : storedEnd(run, kind);
+      file = this.#store.file(runId, FILE_OF_KIND[kind], end);
+      files[kind] = file;
+    }
+    return file;
+  }
+
+  /** The run stores nothing more. */
+  finish(runId: string): void {
+    if (this.#files.delete(runId)) this.#store.finish(runId);
+  }
+}
+
+/** The payload of one message: on its way to the disk as soon as the message is accepted. */
+export class MessagePayload implements PayloadStore {
+  readonly #files: PayloadFiles;
+  readonly #bytes: Uint8Array;
+  /** The file that took it; what the message's record needs durable. */
+  file: CaptureFile | undefined;
+
+  constructor(files: PayloadFiles, bytes: Uint8Array) {
+    this.#files = files;
+    this.#bytes = bytes;
+  }
+
+  get lengthBytes(): number {
+    return this.#bytes.length;
+  }
+
+  crc32(lengthBytes: number, start: number): number {
+    return crc32(this.#bytes.subarray(0, lengthBytes), start);
+  }
+
+  store(runId: string, kind: StoredKind): Extent {
+    this.file = this.#files.get(runId, kind);
+    return this.file.append(this.#bytes);
+  }
+}

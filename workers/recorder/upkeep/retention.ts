@@ -1,0 +1,330 @@
+import { storedEnd } from "../../../core/run/run-files.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { formatTimeUs } from "../../../core/timestamps.js";
+import {
+  type CaptureLedger,
+  type KeptCaptures,
+  keptCaptures,
+  RETENTION_SLICE_RUNS,
+} from "../../../storage/captures/capture-ledger.js";
+import type { RemovedCaptures } from "../../../storage/captures/capture-store.js";
+import {
+  type CommittedBatch,
+  forEachRecord,
+  type LogRecord,
+  type RecordLocation,
+} from "../../../storage/log/log-batch.js";
+import type { Timers } from "../../../storage/log/log-options.js";
+import { decodeChanges } from "../../../storage/records/change-record.js";
+import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { StorageError } from "../../../storage/storage-error.js";
+import type { LogLine, RetentionPolicy } from "../recorder-messages.js";
+import { RetentionFaults } from "./retention-faults.js";
+import type { StoreCounters } from "./store-counters.js";
+
+/** What grows old does so slowly; what grows large wakes retention when a run ends. */
+const INTERVAL_MS = 60_000;
+/** Records that one slice writes anew, so that it delays the messages beside it no more than a large one of theirs would. */
+const SLICE_RECORD_BYTES = 4 * 1024 * 1024;
+const PROGRESS_US = 10_000_000;
+const DAY_US = 86_400_000_000;
+
+export interface RetentionOptions {
+  policy: RetentionPolicy;
+  dataDirectory: string;
+  ledger: CaptureLedger;
+  timers: Timers;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  /** Of the store's clock. */
+  lastTimeUs(): number;
+  /** Reads a consolidated record back. */
+  read(location: RecordLocation): Promise<LogRecord>;
+  /** Records that the run's captures are removed; gives the record's sequence number and time. Throws when it cannot be recorded now. */
+  appendTombstone(run: RunState): { sequence: number; timeUs: number };
+  /** Resolves when the record would survive a power cut; rejects when it will not. */
+  whenDurable(sequence: number): Promise<void>;
+  /** Has the readers close what they keep open of these runs and know of the tombstones; resolves when they do. */
+  letGo(runIds: readonly string[]): Promise<void>;
+  /** Unlinks the capture files, durably. */
+  removeCaptures(runIds: readonly string[]): Promise<RemovedCaptures>;
+  /** `removed` or `fault` may have changed. */
+  onChange(): void;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
+}
+
+/**
+ * Removes the captures of ended runs by age and by bytes, oldest run first, slice by slice, each in this order:
+ *
+ * 1. a tombstone for each run: its consolidated record once more, with the time of removal;
+ * 2. the tombstones are durable, under every durability mode;
+ * 3. the readers have let go;
+ * 4. the files are unlinked, and that is durable.
+ *
+ * So bytes are never gone without a tombstone. A crash between 2 and 4 leaves files of at most one slice behind: the next start goes on
+ * with step 3 of the last tombstones, whether retention is on by then or not.
+ *
+ * A file that cannot be unlinked holds up no other: it is tried again once a minute, and `fault` says so meanwhile. So does a run whose
+ * record cannot be read: it keeps its captures until it can.
+ */
+export class Retention {
+  readonly #options: RetentionOptions;
+  readonly #ledger: CaptureLedger;
+  #timer: unknown = null;
+  #running: Promise<void> | null = null;
+  /** Ends that are not committed yet, by sequence number. */
+  readonly #endsInFlight = new Map<number, RunState>();
+  #isStarted = false;
+  #isStopped = false;
+  #isWoken = false;
+  /** Bytes of the runs that have a tombstone of this process and are not unlinked yet, by id. */
+  readonly #marked = new Map<string, number>();
+  readonly #faults: RetentionFaults;
+  /** What failed is tried again: at the start, and when the interval is over, not with each run that ends. */
+  #isRetryDue = true;
+  /** Since the last line in the log. */
+  #removedRuns = 0;
+  #removedBytes = 0;
+  #lastLineUs = 0;
+  readonly #removed = { runs: 0, files: 0, bytes: 0 };
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#ledger = options.ledger;
+    this.#faults = new RetentionFaults(options);
+  }
+
+  /** What it has removed since the process started. */
+  get removed(): StoreCounters["retention"] {
+    return { ...this.#removed };
+  }
+
+  /** What it cannot do, and since when, for people; null when nothing is in its way. */
+  get fault(): string | null {
+    return this.#faults.text;
+  }
+
+  /** Takes up what a crash cut off; then, if there is a policy, goes by it from now on. */
+  start(): void {
+    this.#isStarted = true;
+    this.#start();
+  }
+
+  /** A run's end was appended to the log; where it lies is known once it is committed. */
+  endAppended(run: RunState, sequence: number): void {
+    if (this.#isOn && run.capturesRemovedAtUs === null) this.#endsInFlight.set(sequence, run);
+  }
+
+  /** These records are committed: of the runs that ended by them, the captures are retention's from now on. */
+  committed(batch: CommittedBatch): void {
+    const ends = this.#endsInFlight;
+    const [first = Number.POSITIVE_INFINITY] = ends.keys();
+    if (first > batch.lastSequence) return;
+    forEachRecord(batch, (record, location) => {
+      if (record.type !== RECORD_TYPE.runEnded || !ends.delete(record.sequence)) return;
+      const index = decodeIndex(record.type, record.index);
+      if (index.type === RECORD_TYPE.runEnded) this.#ledger.keep(keptCaptures(index, location));
+    });
+    const { bytes } = this.#options.policy;
+    if (bytes === null || this.#ledger.bytes <= bytes || !this.#isStarted) return;
+    this.#isWoken = true;
+    this.#start();
+  }
+
+  /** Resolves when it does nothing any more. What is begun is taken up at the next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#options.timers.clear(this.#timer);
+    await this.#running;
+  }
+
+  get #isOn(): boolean {
+    const { days, bytes } = this.#options.policy;
+    return days !== null || bytes !== null;
+  }
+
+  #start(): void {
+    if (this.#running !== null || this.#isStopped) return;
+    this.#isWoken = false;
+    this.#running = this.#pass()
+      .catch((error: unknown) => {
+        if (this.#isStopped) return;
+        this.#faults.passFailed(error);
+      })
+      .then(() => {
+        this.#running = null;
+        this.#report();
+        if (this.#isStopped) return;
+        this.#options.onChange();
+        if (this.#isWoken || this.#isRetryDue) this.#start();
+        // What could not be unlinked is tried again also where retention is off by now.
+        else if (this.#isOn || this.#unfinished.length > 0) this.#later();
+      });
+  }
+
+  #later(): void {
+    this.#timer ??= this.#options.timers.set(() => {
+      this.#timer = null;
+      this.#isRetryDue = true;
+      this.#start();
+    }, INTERVAL_MS);
+  }
+
+  async #pass(): Promise<void> {
+    this.#lastLineUs = this.#options.wallUs();
+    const isRetry = this.#isRetryDue;
+    this.#isRetryDue = false;
+    if (isRetry) {
+      this.#faults.beginRetry();
+      this.#ledger.takeBack();
+    }
+    await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());
+    if (this.#isOn) {
+      await this.#learnBytes();
+      while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {
+        await this.#unlink(this.#ledger.unfinished());
+        if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
+      }
+    }
+    if (!this.#isStopped) this.#faults.passEnded(!this.#isBlocked);
+  }
+
+  /** Runs with a tombstone whose files may still be there: those of the last slice, and those that could not be unlinked before. */
+  get #unfinished(): string[] {
+    return [...new Set([...this.#faults.keptRunIds, ...this.#ledger.unfinished()])];
+  }
+
+  /** So many files cannot be unlinked that more tombstones would free nothing either. */
+  get #isBlocked(): boolean {
+    return this.#faults.keptRunIds.length >= RETENTION_SLICE_RUNS;
+  }
+
+  /** Records of before retention do not say how many bytes their runs keep. */
+  async #learnBytes(): Promise<void> {
+    let kept = this.#ledger.nextUnknown(-1);
+    while (kept !== undefined && !this.#isStopped) {
+      const run = await this.#read(kept);
+      if (run !== undefined) {
+        const bytes = storedEnd(run, "captures");
+        if (bytes === 0) this.#ledger.drop(kept.createdAtUs);
+        else this.#ledger.keep({ ...kept, bytes });
+      }
+      kept = this.#ledger.nextUnknown(kept.createdAtUs);
+    }
+  }
+
+  /** Writes the tombstones of one slice, durably; false when nothing is due. */
+  async #markSlice(): Promise<boolean> {
+    const { policy, wallUs, lastTimeUs, appendTombstone, whenDurable } = this.#options;
+    const endedByUs = policy.days === null ? null : wallUs() - policy.days * DAY_US;
+    let lastSequence = 0;
+    let runs = 0;
+    let recordBytes = 0;
+    while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
+      const kept = this.#ledger.next(endedByUs, policy.bytes, lastTimeUs());
+      if (kept === undefined) break;
+      const stored = await this.#read(kept);
+      if (stored === undefined) continue;
+      if (this.#isStopped) break;
+      const run = this.#inFlight(kept) ?? stored;
+      try {
+        const { sequence, timeUs } = appendTombstone(run);
+        lastSequence = sequence;
+        // It is behind them: what they say of the run's captures counts no more.
+        for (const [end, { id }] of this.#endsInFlight) if (id === run.id) this.#endsInFlight.delete(end);
+        this.#ledger.removed(kept.createdAtUs, run.id, timeUs);
+      } catch (error) {
+        // More is waiting than the log may hold: what is marked goes on, the rest has time.
+        if (runs === 0) throw error;
+        break;
+      }
+      runs++;
+      recordBytes += kept.location.length;
+      this.#marked.set(run.id, kept.bytes ?? 0);
+    }
+    if (runs === 0) return false;
+    try {
+      await whenDurable(lastSequence);
+    } catch (error) {
+      // The log has failed. Nothing may be unlinked any more: whether these tombstones are there is known after a restart.
+      this.#isStopped = true;
+      throw error;
+    }
+    return true;
+  }
+
+  /** The run as its record has it; undefined when it cannot be read: its captures stay until it can, and the others have their turn. */
+  async #read(kept: KeptCaptures): Promise<RunState | undefined> {
+    const { location } = kept;
+    try {
+      const record = await this.#options.read(location);
+      const [change] = decodeChanges(record.type, record.body);
+      if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) {
+        const later = this.#movedFrom(kept);
+        return later === undefined ? change.run : this.#read(later);
+      }
+      throw new StorageError("record_damaged", "another record stands where the run's was");
+    } catch (error) {
+      if (this.#isStopped) return undefined;
+      const later = this.#movedFrom(kept);
+      if (later !== undefined) return this.#read(later);
+      this.#ledger.setAside(kept.createdAtUs);
+      this.#faults.cannotRead(kept.createdAtUs, error);
+      return undefined;
+    }
+  }
+
+  /** Where the run's record lies by now, if elsewhere: compaction has moved it while it was read, or processing recorded the run once more. */
+  #movedFrom(kept: KeptCaptures): KeptCaptures | undefined {
+    const now = this.#ledger.locationOf(kept.createdAtUs);
+    if (now === undefined) return undefined;
+    const { segmentBase, offset } = kept.location;
+    return now.offset === offset && now.segmentBase === segmentBase ? undefined : { ...kept, location: now };
+  }
+
+  /** The run by a record of its end that is not committed yet. */
+  #inFlight({ createdAtUs }: KeptCaptures): RunState | undefined {
+    let found: RunState | undefined;
+    for (const run of this.#endsInFlight.values()) if (run.createdAtUs === createdAtUs) found = run;
+    return found;
+  }
+
+  async #unlink(runIds: readonly string[]): Promise<void> {
+    if (runIds.length === 0 || this.#isStopped) return;
+    const { letGo, removeCaptures } = this.#options;
+    await letGo(runIds);
+    if (this.#isStopped) return;
+    const { files, kept } = await removeCaptures(runIds);
+    // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
+    await letGo(runIds);
+    this.#ledger.finish();
+    this.#faults.unlinked(runIds, kept);
+    this.#removed.files += files;
+    const keptRunIds = new Set(kept.map(({ runId }) => runId));
+    for (const runId of runIds) {
+      const bytes = this.#marked.get(runId);
+      if (bytes === undefined || keptRunIds.has(runId)) continue;
+      this.#marked.delete(runId);
+      this.#removedRuns++;
+      this.#removedBytes += bytes;
+      this.#removed.runs++;
+      this.#removed.bytes += bytes;
+    }
+    this.#options.onChange();
+  }
+
+  #report(): void {
+    this.#lastLineUs = this.#options.wallUs();
+    if (this.#removedRuns === 0) return;
+    const oldest = this.#ledger.oldestCreatedAtUs;
+    this.#options.line("info", "retention removed captures", {
+      runs: this.#removedRuns,
+      bytes: this.#removedBytes,
+      kept_runs: this.#ledger.runs,
+      kept_bytes: this.#ledger.bytes,
+      oldest_kept: oldest === null ? null : formatTimeUs(oldest),
+    });
+    this.#removedRuns = 0;
+    this.#removedBytes = 0;
+  }
+}

@@ -1,0 +1,142 @@
+import { since } from "../../../core/health.js";
+import type { CaptureStore } from "../../../storage/captures/capture-store.js";
+import type { LockedDataDirectory } from "../../../storage/disk/data-directory.js";
+import type { FileSystem } from "../../../storage/disk/file-system.js";
+import { restoreLayout } from "../../../storage/disk/restore-layout.js";
+import type { Log } from "../../../storage/log/log.js";
+import type { Timers } from "../../../storage/log/log-options.js";
+import type { LogLine } from "../recorder-messages.js";
+
+/** A look is a few calls of stat. */
+export const LOOK_INTERVAL_MS = 5_000;
+
+export interface StoreWatchOptions {
+  timers: Timers;
+  wallUs(): number;
+  fileSystem: FileSystem;
+  directory: Omit<LockedDataDirectory, "release">;
+  log(): Pick<Log, "verifyName"> | undefined;
+  captures: Pick<CaptureStore, "verifyNames">;
+  /** Listens anew where the file of the cell link's socket is gone or another one; true when it was. @throws where that is not possible */
+  restoreSocket(): Promise<boolean>;
+  /** Health may show something else. */
+  onChange(): void;
+  line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
+}
+
+/**
+ * Looks, while the store is open, whether its files, folders and socket are still those that have their names: people and scripts remove and
+ * replace them. What can stand again does; of the rest health tells.
+ */
+export class StoreWatch {
+  readonly #options: StoreWatchOptions;
+  #timer: unknown = null;
+  #lockFault: string | null = null;
+  #socketFault: string | null = null;
+  #capturesFault: string | null = null;
+  #layoutFault: string | null = null;
+  /** Identity of the folder of captures as it was found first. */
+  #capturesIdentity: string | undefined;
+  #isStopped = false;
+
+  constructor(options: StoreWatchOptions) {
+    this.#options = options;
+  }
+
+  /** What is wrong with the directory's lock, for people; null for nothing. It is said for good: who came meanwhile may still be there. */
+  get lockFault(): string | null {
+    return this.#lockFault;
+  }
+
+  /** What is wrong with the socket or a folder, for people; null for nothing. */
+  get placeFault(): string | null {
+    const faults = [this.#socketFault, this.#capturesFault, this.#layoutFault].filter((one) => one !== null);
+    return faults.length === 0 ? null : faults.join("; ");
+  }
+
+  async start(): Promise<void> {
+    await this.#lookAtFolders();
+    this.#arm();
+  }
+
+  #arm(): void {
+    if (this.#isStopped) return;
+    this.#timer = this.#options.timers.set(() => {
+      void this.#look().then(() => this.#arm());
+    }, LOOK_INTERVAL_MS);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#options.timers.clear(this.#timer);
+  }
+
+  /** Never rejects. */
+  async #look(): Promise<void> {
+    await this.#lookAtLock();
+    await this.lookAtFiles();
+    if (this.#isStopped) return;
+    await this.#lookAtSocket();
+    await this.#lookAtFolders();
+    // The clock too may have become wrong, or right, without anything else that happens.
+    if (!this.#isStopped) this.#options.onChange();
+  }
+
+  /** Whether what was written can be found by the next start: at the end too, since the last look may be some seconds old. Never rejects. */
+  async lookAtFiles(): Promise<void> {
+    await this.#options.log()?.verifyName();
+    await this.#options.captures.verifyNames();
+  }
+
+  async #lookAtLock(): Promise<void> {
+    const { directory, wallUs, onChange, line } = this.#options;
+    if (this.#lockFault !== null) return;
+    let isIntact: boolean;
+    try {
+      isIntact = await directory.isLockIntact();
+    } catch {
+      // A disk that does not answer is what the row of the disk says.
+      return;
+    }
+    if (isIntact || this.#isStopped) return;
+    this.#lockFault = since(
+      wallUs(),
+      `the file of the lock in ${directory.path}/lock was removed, which keeps services of other containers out; restart the service`,
+    );
+    line("error", "the directory's lock was removed", { cause: this.#lockFault });
+    onChange();
+  }
+
+  async #lookAtSocket(): Promise<void> {
+    const { restoreSocket, line, wallUs } = this.#options;
+    try {
+      if (await restoreSocket()) line("warn", "the cell link's socket was removed or replaced: it listens anew", {});
+      this.#socketFault = null;
+    } catch (error) {
+      if (this.#socketFault !== null) return;
+      this.#socketFault = since(wallUs(), `producers cannot connect: ${(error as Error).message}`);
+      line("error", "the cell link's socket was removed or replaced", { cause: this.#socketFault });
+    }
+  }
+
+  async #lookAtFolders(): Promise<void> {
+    const { fileSystem, directory, line, wallUs } = this.#options;
+    try {
+      for (const folder of await restoreLayout(fileSystem, directory)) {
+        line("warn", "a folder of the data directory was removed: it is made anew", { folder });
+      }
+      this.#layoutFault = null;
+      const identity = (await fileSystem.statusOf(directory.capturesPath))?.identity;
+      this.#capturesIdentity ??= identity;
+      if (identity === this.#capturesIdentity) this.#capturesFault = null;
+      else {
+        this.#capturesFault ??= since(
+          wallUs(),
+          `the folder ${directory.capturesPath} was removed or replaced: new captures go on, and those that it held are missing until it is back`,
+        );
+      }
+    } catch (error) {
+      this.#layoutFault ??= since(wallUs(), `a folder of the data directory is missing: ${(error as Error).message}`);
+    }
+  }
+}

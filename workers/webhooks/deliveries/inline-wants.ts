@@ -1,0 +1,118 @@
+import { LIMITS } from "../../../core/limits.js";
+import { ServiceError } from "../../../core/service-errors.js";
+import type { Timers } from "../../../storage/log/log-options.js";
+import type { CommitWaits } from "../../recorder/commit-waits.js";
+import type { InlineAnswer, InlineWant, Tracked } from "./tracked-delivery.js";
+
+/** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */
+export const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
+
+/**
+ * Tests and manual retries that somebody waits for: bounded for each receiver by itself, so that a slow one takes no room from others,
+ * and none begun when its outcome would come too late for whoever waits.
+ */
+export class InlineWants {
+  readonly #timers: Timers;
+  readonly #commits: CommitWaits;
+  #isStopped = false;
+  readonly #counts = new Map<string, number>();
+  #count = 0;
+  readonly #onOverdue: (want: InlineWant) => void;
+
+  /** @param onOverdue told of one that has waited as long as it may without being begun */
+  constructor(timers: Timers, commits: CommitWaits, onOverdue: (want: InlineWant) => void) {
+    this.#timers = timers;
+    this.#commits = commits;
+    this.#onOverdue = onOverdue;
+  }
+
+  /** Those that wait for an answer. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Whether one more of this receiver may be waited for; else it is refused. */
+  admits(webhookId: string, answer: InlineAnswer): boolean {
+    const error = this.#isStopped ? stopping() : this.#refusal(webhookId);
+    if (error === undefined) return true;
+    answer({ error });
+    return false;
+  }
+
+  #refusal(webhookId: string): ServiceError | undefined {
+    const waiting = this.#counts.get(webhookId) ?? 0;
+    if (waiting < LIMITS.inlineOfReceiver) return undefined;
+    return new ServiceError("unavailable", `${waiting} tests and retries of this receiver are waited for already`, {
+      retry_after_seconds: RETRY_AFTER_SECONDS,
+    });
+  }
+
+  add(tracked: Tracked, answer: InlineAnswer): InlineWant {
+    const { webhookId } = tracked;
+    this.#counts.set(webhookId, (this.#counts.get(webhookId) ?? 0) + 1);
+    this.#count++;
+    const want: InlineWant = { tracked, answer, timer: null, isAnswered: false };
+    want.timer = this.#timers.set(() => this.#onOverdue(want), LIMITS.inlineWaitMs);
+    tracked.want(want);
+    return want;
+  }
+
+  /** The one whose attempt begins now. */
+  begin(tracked: Tracked): void {
+    const want = tracked.takeWant() as InlineWant;
+    this.#clear(want);
+    tracked.current = want;
+  }
+
+  /** Answers it; a second answer is none. */
+  answer(want: InlineWant, outcome: Parameters<InlineAnswer>[0]): void {
+    if (want.isAnswered) return;
+    want.isAnswered = true;
+    this.#count--;
+    this.#clear(want);
+    const { webhookId } = want.tracked;
+    const left = (this.#counts.get(webhookId) ?? 0) - 1;
+    if (left > 0) this.#counts.set(webhookId, left);
+    else this.#counts.delete(webhookId);
+    want.answer(outcome);
+  }
+
+  /** Answers all that were not begun. */
+  refuseAll(tracked: Tracked, error: ServiceError): void {
+    for (const want of tracked.takeWants()) this.answer(want, { error });
+  }
+
+  /** Answers it once the delivery's latest record is committed. */
+  answerRecorded(want: InlineWant, { id, sequence, isRecorded }: Tracked): void {
+    this.#commits.add(sequence, (isCommitted) => {
+      const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
+      this.answer(want, isCommitted && isRecorded ? { deliveryId: id } : { error });
+    });
+  }
+
+  /** Admits none any more, and tells those of these deliveries whose attempts have not begun. */
+  stop(deliveries: Iterable<Tracked>): void {
+    this.#isStopped = true;
+    for (const tracked of deliveries) this.refuseAll(tracked, stopping());
+  }
+
+  /** As `stop`; tells also those whose attempts were cut short, or will not be recorded. */
+  abandon(deliveries: Iterable<Tracked>): void {
+    this.#isStopped = true;
+    for (const tracked of deliveries) {
+      const error = stopping();
+      this.refuseAll(tracked, error);
+      if (tracked.current !== null) this.answer(tracked.current, { error });
+      tracked.current = null;
+    }
+  }
+
+  #clear(want: InlineWant): void {
+    if (want.timer !== null) this.#timers.clear(want.timer);
+    want.timer = null;
+  }
+}
+
+function stopping(): ServiceError {
+  return new ServiceError("unavailable", "the service is stopping", {});
+}

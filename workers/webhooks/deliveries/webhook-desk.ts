@@ -1,0 +1,76 @@
+import { LIMITS } from "../../../core/limits.js";
+import { ServiceError } from "../../../core/service-errors.js";
+import type { Webhook } from "../../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import type { CreateWebhook, UpdateWebhook } from "../../../core/webhook/webhook-request.js";
+import type { WebhookState } from "./webhook-state.js";
+
+export interface WebhookDeskOptions {
+  state: WebhookState;
+  /** The service clock. */
+  tick(): number;
+  newId(timeUs: number): string;
+}
+
+/** Decides what clients want of webhooks: the change to record, or undefined where nothing changes. */
+export class WebhookDesk {
+  readonly #options: WebhookDeskOptions;
+
+  constructor(options: WebhookDeskOptions) {
+    this.#options = options;
+  }
+
+  /** @throws ServiceError when there are too many */
+  create({ settings, secret }: CreateWebhook): Extract<WebhookChange, { kind: "webhook_put" }> {
+    const { state, tick, newId } = this.#options;
+    if (state.size >= LIMITS.webhooks) {
+      throw new ServiceError(
+        "invalid_parameter",
+        `there are ${LIMITS.webhooks} webhooks already, the most there can be`,
+        {
+          field: "",
+          in: "body",
+          value: null,
+          allowed: `at most ${LIMITS.webhooks} webhooks`,
+        },
+      );
+    }
+    const timeUs = tick();
+    const webhook: Webhook = {
+      ...settings,
+      id: newId(timeUs),
+      hasSecret: secret !== null,
+      createdAtUs: timeUs,
+      updatedAtUs: timeUs,
+    };
+    return { kind: "webhook_put", webhook, secret };
+  }
+
+  /** @throws ServiceError webhook_not_found */
+  update(id: string, { settings, secret }: UpdateWebhook): WebhookChange | undefined {
+    const { state, tick } = this.#options;
+    const kept = state.get(id);
+    if (kept === undefined) throw webhookNotFound(id);
+    const next = secret === undefined ? kept.secret : secret;
+    const changed: Webhook = { ...kept.webhook, ...settings, hasSecret: next !== null };
+    if (next === kept.secret && JSON.stringify(changed) === JSON.stringify(kept.webhook)) return undefined;
+    return { kind: "webhook_put", webhook: { ...changed, updatedAtUs: tick() }, secret: next };
+  }
+
+  /** A second one changes nothing. @throws ServiceError webhook_not_found */
+  delete(id: string): WebhookChange | undefined {
+    const { state } = this.#options;
+    const kept = state.get(id);
+    if (kept !== undefined) return { kind: "webhook_deleted", webhook: { id, name: kept.webhook.name } };
+    if (state.isDeleted(id)) return undefined;
+    throw webhookNotFound(id);
+  }
+}
+
+export function webhookNotFound(id: string): ServiceError {
+  return new ServiceError("webhook_not_found", "no webhook has this id", {
+    field: "webhook_id",
+    in: "path",
+    value: id,
+  });
+}

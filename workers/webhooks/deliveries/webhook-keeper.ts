@@ -1,0 +1,197 @@
+import { since } from "../../../core/health.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import type { ServiceClock } from "../../../core/service-clock.js";
+import { ServiceError } from "../../../core/service-errors.js";
+import { emitRunEvent } from "../../../core/webhook/emit-run-event.js";
+import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import type { RunEventName } from "../../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import type { EventSource } from "../../../core/webhook/webhook-event.js";
+import type { Timers } from "../../../storage/log/log-options.js";
+import type { ReceiverOptions, RecorderToFront } from "../../recorder/recorder-messages.js";
+import type { RecorderState } from "../../recorder/recorder-state.js";
+import { UuidSource } from "../../recorder/uuid-source.js";
+import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher-handle.js";
+import { DeliveryDesk } from "./delivery-desk.js";
+import type { InlineAnswer, InlineWant } from "./tracked-delivery.js";
+import { WebhookDesk } from "./webhook-desk.js";
+import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
+import type { KeptWebhook } from "./webhook-state.js";
+
+export interface WebhookKeeperOptions {
+  state: RecorderState;
+  serviceVersion: string;
+  receivers: ReceiverOptions | undefined;
+  timers: Timers;
+  /** Undefined: deliveries are recorded and not made. */
+  startDispatcher: typeof startDispatcher | undefined;
+  clock: ServiceClock;
+  /** Microseconds since the Unix epoch. */
+  wallUs(): number;
+  append(change: WebhookChange, timeUs: number): number;
+  send(message: RecorderToFront): void;
+  /** Why nothing can be recorded now; null when it can. */
+  unavailable(): string | null;
+  /** The dispatcher ended by itself. */
+  onDispatcherFailure(message: string): void;
+  /** `dispatcherFault` has changed. */
+  onDispatcherFault(): void;
+  report(what: string, error: unknown): void;
+}
+
+/** Whether a delivery that is under way should go on in another way, or not at all. */
+function isElsewhere(before: KeptWebhook, after: KeptWebhook | undefined): boolean {
+  if (after === undefined) return true;
+  const { url, enabled } = before.webhook;
+  return url !== after.webhook.url || enabled !== after.webhook.enabled || before.secret !== after.secret;
+}
+
+const NO_DISPATCHER: DispatcherHandle = {
+  serving() {},
+  deliver() {},
+  begin() {},
+  release() {},
+  stop: () => Promise.resolve(),
+};
+
+/** All that the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
+export class WebhookKeeper {
+  readonly #options: WebhookKeeperOptions;
+  readonly #ids = new UuidSource();
+  /** Of the last change of a webhook that was appended; 0 before there is one. */
+  #lastSequence = 0;
+  readonly #webhooks: WebhookDesk;
+  readonly deliveries: DeliveryDesk;
+  /** Resolves when the dispatcher has loaded all it needs; undefined where there is nothing to wait for. */
+  readonly dispatcherLoaded: Promise<void> | undefined;
+  #dispatcherFailure: string | null = null;
+  /** By the request that waits for it. */
+  readonly #wants = new Map<number, InlineWant>();
+
+  constructor(options: WebhookKeeperOptions) {
+    this.#options = options;
+    const { state, clock, timers, send, append, report } = options;
+    const tick = (): number => clock.tick();
+    const newId = (timeUs: number): string => this.#ids.next(timeUs);
+    this.#webhooks = new WebhookDesk({ state: state.webhooks, tick, newId });
+    const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
+    const dispatcherOptions = { serviceVersion: options.serviceVersion, allow, deny, extraCa };
+    const callbacks: DispatcherCallbacks = {
+      onReports: (reports) => this.deliveries.reports(reports),
+      onFailure: (message) => {
+        this.#dispatcherFailure = since(options.wallUs(), message);
+        this.deliveries.abandonAttempts();
+        options.onDispatcherFailure(message);
+      },
+    };
+    const dispatcher = options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER;
+    this.dispatcherLoaded = dispatcher.loaded;
+    this.deliveries = new DeliveryDesk({
+      ...{ state: state.webhooks, timers, tick, newId, append, report },
+      onFaultChange: () => options.onDispatcherFault(),
+      dispatcher,
+      source: () => this.#source(),
+      askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
+    });
+  }
+
+  /** What ended the dispatcher, and since when; null while it works. */
+  get dispatcherFailure(): string | null {
+    return this.#dispatcherFailure;
+  }
+
+  /** Why some deliveries wait although the dispatcher works; null when none does. */
+  get dispatcherFault(): string | null {
+    return this.deliveries.fault;
+  }
+
+  #source(): EventSource {
+    return { serviceVersion: this.#options.serviceVersion, cell: this.#options.state.cell() };
+  }
+
+  /** What a transition tells webhooks of; undefined when none subscribes. */
+  emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined {
+    const { state } = this.#options;
+    const programExists = state.program(run.programId) !== undefined;
+    const newId = (): string => this.#ids.next(timeUs);
+    return emitRunEvent(this.#source(), state.webhooks.webhooks(), name, run, programExists, timeUs, newId);
+  }
+
+  /** A write by HTTP: answered when it is committed, behind the batch that holds it. */
+  request(id: number, request: WebhookRequest): void {
+    const reply = (answer: WebhookReply): void => this.#options.send({ kind: "reply", id, reply: answer });
+    const refuse = (error: ServiceError): void => reply({ ok: false, error: error.data });
+    const unavailable = this.#options.unavailable();
+    if (unavailable !== null) {
+      refuse(new ServiceError("unavailable", unavailable, {}));
+      return;
+    }
+    const inline: InlineAnswer = (outcome) => {
+      this.#wants.delete(id);
+      if ("error" in outcome) refuse(outcome.error);
+      else reply({ ok: true, id: outcome.deliveryId });
+    };
+    try {
+      switch (request.op) {
+        case "create": {
+          const change = this.#webhooks.create(request.webhook);
+          this.#record(change.webhook.id, change, reply);
+          return;
+        }
+        case "update":
+          this.#record(request.webhookId, this.#webhooks.update(request.webhookId, request.change), reply);
+          return;
+        case "delete":
+          this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
+          return;
+        case "test":
+          this.#waitsFor(id, this.deliveries.test(request.webhookId, inline));
+          return;
+        case "retry":
+          this.#waitsFor(id, this.deliveries.retry(request.deliveryId, request.webhookId, inline));
+          return;
+      }
+    } catch (error) {
+      if (error instanceof ServiceError) {
+        refuse(error);
+      } else {
+        this.#options.report(`a request about webhooks (${request.op}) failed`, error);
+        refuse(new ServiceError("unavailable", "the request could not be recorded", {}));
+      }
+    }
+  }
+
+  /** Nobody waits for the answer any more. Writes of settings are made all the same; of attempts, those that have begun. */
+  dropRequest(id: number): void {
+    const want = this.#wants.get(id);
+    if (want !== undefined) this.deliveries.drop(want, new ServiceError("unavailable", "nobody waits for it", {}));
+  }
+
+  #waitsFor(id: number, want: InlineWant | undefined): void {
+    if (want?.isAnswered === false) this.#wants.set(id, want);
+  }
+
+  /** @param change undefined when nothing changes */
+  #record(webhookId: string, change: WebhookChange | undefined, reply: (answer: WebhookReply) => void): void {
+    const done: WebhookReply = { ok: true, id: webhookId };
+    if (change === undefined) {
+      // What makes it needless may itself wait for the log.
+      this.#replyWhenCommitted(this.#lastSequence, done, reply);
+      return;
+    }
+    const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.clock.tick();
+    const { webhooks } = this.#options.state;
+    const before = webhooks.get(webhookId);
+    const sequence = this.#options.append(change, timeUs);
+    this.#lastSequence = sequence;
+    if (before !== undefined && isElsewhere(before, webhooks.get(webhookId))) this.deliveries.webhookChanged(webhookId);
+    this.#replyWhenCommitted(sequence, done, reply);
+  }
+
+  #replyWhenCommitted(sequence: number, done: WebhookReply, reply: (answer: WebhookReply) => void): void {
+    this.deliveries.whenCommitted(sequence, (isCommitted) => {
+      const error = new ServiceError("unavailable", "the log takes no more records", {});
+      reply(isCommitted ? done : { ok: false, error: error.data });
+    });
+  }
+}

@@ -1,0 +1,131 @@
+import type { Delivery } from "../../../core/webhook/delivery.js";
+import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
+import type { Webhook } from "../../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import { packValues, unpackValues } from "../../../storage/records/packed-values.js";
+import type { RecordIndex } from "../../../storage/records/record-index.js";
+import { decodeWebhookSecret, type IndexedEvent } from "../../../storage/records/webhook-record.js";
+import type { SnapshotSink, SnapshotSource } from "../../../storage/snapshot/snapshot-format.js";
+
+/** A webhook with its secret, which is for the dispatcher alone. */
+export interface KeptWebhook {
+  readonly webhook: Webhook;
+  readonly secret: string | null;
+}
+
+type PackedWebhook = KeptWebhook | { deleted: string };
+
+/**
+ * What the recorder knows of webhooks: all of them, with their secrets, and the deliveries that have not come to their end. Of ended
+ * deliveries nothing: a retry is told what is stored of its own.
+ */
+export class WebhookState {
+  readonly #webhooks = new Map<string, KeptWebhook>();
+  readonly #deleted = new Set<string>();
+  readonly #pending = new Map<string, Delivery | BegunDelivery>();
+
+  get(id: string): KeptWebhook | undefined {
+    return this.#webhooks.get(id);
+  }
+
+  isDeleted(id: string): boolean {
+    return this.#deleted.has(id);
+  }
+
+  get size(): number {
+    return this.#webhooks.size;
+  }
+
+  *webhooks(): Iterable<Webhook> {
+    for (const { webhook } of this.#webhooks.values()) yield webhook;
+  }
+
+  /** Deliveries that have not come to their end, oldest first. */
+  *pending(): Iterable<Delivery> {
+    for (const one of this.#pending.values()) yield one instanceof BegunDelivery ? one.toDelivery() : one;
+  }
+
+  /** As they are kept. */
+  keptPendings(): Iterable<Delivery | BegunDelivery> {
+    return this.#pending.values();
+  }
+
+  /** As it is kept. */
+  keptPending(deliveryId: string): Delivery | BegunDelivery | undefined {
+    return this.#pending.get(deliveryId);
+  }
+
+  isPending(deliveryId: string): boolean {
+    return this.#pending.has(deliveryId);
+  }
+
+  async writeSnapshot(sink: SnapshotSink): Promise<void> {
+    const deleted = [...this.#deleted].map((id): PackedWebhook => ({ deleted: id }));
+    const kept = [...this.#webhooks.values()].map((one): PackedWebhook => ({ ...one }));
+    await sink.write("recorderWebhooks", packValues([...kept, ...deleted]));
+    await sink.write("recorderDeliveries", packValues(this.pending()));
+  }
+
+  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
+    for (const packed of unpackValues(await source.read("recorderWebhooks")) as Iterable<PackedWebhook>) {
+      if ("deleted" in packed) this.#deleted.add(packed.deleted);
+      else this.#put(packed.webhook, packed.secret);
+    }
+    for (const delivery of unpackValues(await source.read("recorderDeliveries")) as Iterable<Delivery>) {
+      // A snapshot of an earlier release knows no first failure; one that is pending has none but after a retry of an older release.
+      this.#pending.set(delivery.id, { ...delivery, firstFailure: delivery.firstFailure ?? null });
+    }
+  }
+
+  apply(change: WebhookChange): void {
+    switch (change.kind) {
+      case "webhook_put":
+        this.#put(change.webhook, change.secret);
+        return;
+      case "webhook_deleted":
+        this.#delete(change.webhook.id);
+        return;
+      case "delivery_put":
+        this.#putDelivery(change.delivery);
+        return;
+    }
+  }
+
+  /** Deliveries begin with these events of a run; those that had come to their end when the record was written do not. */
+  begin(runId: string, events: readonly IndexedEvent[]): void {
+    for (const { id, name, timeUs, deliveries } of events) {
+      // Not the event itself, which holds more.
+      const event = { id, name, timeUs, runId };
+      for (const delivery of deliveries) {
+        if (delivery.settled === true || this.#pending.has(delivery.id)) continue;
+        this.#pending.set(delivery.id, new BegunDelivery(delivery, event));
+      }
+    }
+  }
+
+  /** Takes in a record that the log held at open. @throws RecordDecodeError */
+  replay(index: Extract<RecordIndex, { type: 21 | 22 }>, body: Uint8Array): void {
+    if (index.type === 22) {
+      this.#putDelivery(index.delivery);
+      return;
+    }
+    const { webhook, deleted } = index.shown;
+    if (webhook !== undefined) this.#put(webhook, decodeWebhookSecret(body));
+    else this.#delete(deleted.id);
+  }
+
+  #put(webhook: Webhook, secret: string | null): void {
+    this.#webhooks.set(webhook.id, { webhook, secret });
+  }
+
+  #delete(id: string): void {
+    this.#webhooks.delete(id);
+    this.#deleted.add(id);
+  }
+
+  #putDelivery(delivery: Delivery): void {
+    if (delivery.status === "pending") this.#pending.set(delivery.id, delivery);
+    else this.#pending.delete(delivery.id);
+  }
+}

@@ -1,0 +1,89 @@
+/** The dispatcher thread's entry: `workerData` is `DispatcherOptions`, the messages are those of dispatcher-messages.ts. */
+import { parentPort, workerData } from "node:worker_threads";
+import { createFollowingClock, monotonicMs, wallClockUs } from "../../core/service-clock.js";
+import { Dispatcher } from "./dispatcher.js";
+import type {
+  DeliveryReport,
+  DispatcherOptions,
+  DispatcherToRecorder,
+  RecorderToDispatcher,
+} from "./dispatcher-messages.js";
+import { startLookupProcess } from "./names/lookup-process.js";
+import { NameLookups } from "./names/name-lookups.js";
+import { sendDelivery } from "./receivers/delivery-request.js";
+import { ReceiverConnections } from "./receivers/receiver-connections.js";
+import { receiverConnector } from "./receivers/receiver-connector.js";
+import { receiverRanges } from "./receivers/receiver-policy.js";
+
+const port = parentPort;
+if (port === null) throw new Error("dispatcher-thread is a worker's entry");
+const options = workerData as DispatcherOptions;
+const send = (message: DispatcherToRecorder): void => port.postMessage(message);
+
+const timers = {
+  set: (callback: () => void, delayMs: number): unknown => setTimeout(callback, delayMs),
+  clear: (handle: unknown): void => clearTimeout(handle as NodeJS.Timeout),
+};
+const nowMs = (): number => performance.now();
+const clock = createFollowingClock(monotonicMs);
+const lookups = new NameLookups({ start: startLookupProcess, timers, nowMs });
+let ownPort: number | null = null;
+const connections = new ReceiverConnections(
+  receiverConnector({
+    ...receiverRanges(options),
+    extraCa: options.extraCa,
+    ownPort: () => ownPort,
+    lookUp: (hostname, callback) => lookups.lookUp(hostname, callback),
+  }),
+);
+
+/** Reports of one turn of the event loop go together. */
+let reports: DeliveryReport[] = [];
+const dispatcher = new Dispatcher({
+  timers,
+  nowMs,
+  tick: () => clock.tick(),
+  wallUs: wallClockUs,
+  userAgent: `inspection-results-service/${options.serviceVersion}`,
+  send: (request, onEnd) => sendDelivery(connections, request, onEnd),
+  report(report) {
+    if (reports.length === 0) setImmediate(flush);
+    reports.push(report);
+  },
+});
+
+function flush(): void {
+  if (reports.length > 0) send({ kind: "reports", reports });
+  reports = [];
+}
+
+port.on("message", (message: RecorderToDispatcher) => {
+  switch (message.kind) {
+    case "serving":
+      ownPort = message.port;
+      return;
+    case "deliver":
+      clock.follow(message.now);
+      for (const job of message.jobs) dispatcher.deliver(job);
+      return;
+    case "begin":
+      dispatcher.begin(message.deliveryId);
+      return;
+    case "release":
+      dispatcher.release(message.deliveryId);
+      return;
+    case "stop":
+      void stop(message.graceMs);
+      return;
+  }
+});
+
+send({ kind: "loaded" });
+
+async function stop(graceMs: number): Promise<void> {
+  await dispatcher.stop(graceMs);
+  flush();
+  lookups.close();
+  await connections.destroy();
+  (port as NonNullable<typeof port>).close();
+}
