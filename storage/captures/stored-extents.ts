@@ -2,8 +2,8 @@ import { artefactExtents, artefactExtentsOf } from "../../core/capture/artefact.
 import type { Extent } from "../../core/capture/capture.js";
 import type { Change } from "../../core/link/change.js";
 import type { RunState, StoredFile } from "../../core/run/run-state.js";
-import { type CaptureKind, capturePath, FILE_OF_KIND } from "./capture-path.js";
 import type { NamedExtents } from "../repair/check-store.js";
+import { type CaptureKind, capturePath, FILE_OF_KIND } from "./capture-path.js";
 
 /** The stored bytes that a change of a run which has not ended names. */
 export function extentsOfChange(change: Change): NamedExtents[] {

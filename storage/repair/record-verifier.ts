@@ -2,8 +2,8 @@ import { artefactExtentsOf, isProcessingOpen } from "../../core/capture/artefact
 import type { Extent } from "../../core/capture/capture.js";
 import type { RunEnded } from "../../core/link/change.js";
 import { storedEnd } from "../../core/run/run-files.js";
-import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { capturePath } from "../captures/capture-path.js";
+import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import { decodeDroppedOrigins } from "../compaction/dropped-origins.js";
 import type { LogRecord, RecordLocation } from "../log/log-batch.js";

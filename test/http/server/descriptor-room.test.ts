@@ -17,7 +17,8 @@ t.test("the store's descriptors are kept from clients, whatever the limit", asyn
 });
 
 t.test("the limit is the one that the process was started with", (t) => {
-  const print = 'import("./dist/storage/disk/file-system.js").then(({ descriptorLimit }) => console.log(descriptorLimit()))';
+  const print =
+    'import("./dist/storage/disk/file-system.js").then(({ descriptorLimit }) => console.log(descriptorLimit()))';
   const [command, ...args] = ["prlimit", "--nofile=777", process.execPath, "-e", print];
   const said = spawnSync(command as string, args, { encoding: "utf8" });
   if (said.error !== undefined) t.pass("", { skip: "there is no prlimit here" });
