@@ -75,7 +75,7 @@ export interface PictureArtefact {
 export interface CsvArtefact {
   kind: "csv";
   totalBytes: number;
-  /** Byte offset of every stretch of rows, and the total behind them, f64. */
+  /** Byte offset of every row block, and the total behind them, f64. */
   offsets: Extent;
 }
 

@@ -12,8 +12,8 @@ import { keptBytes } from "../replies/compressed-reply.js";
 import { tagOfHash } from "../replies/conditional-reply.js";
 import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
-import { type HashedBytes, jsonInTurns } from "./json-in-turns.js";
-import { RETRY_AFTER_SECONDS, type SharedWork, type Turns } from "./shared-work.js";
+import { type HashedBytes, jsonInSlices } from "./json-in-slices.js";
+import { RETRY_AFTER_SECONDS, type SharedWork, type Slices } from "./shared-work.js";
 
 /** Stored bytes of a run whose answers the front's thread makes itself: in some three milliseconds. */
 const SMALL_BYTES = 128 * 1024;
@@ -42,7 +42,7 @@ export interface LargeDocumentsOptions {
 
 /**
  * The answers about runs with large documents. They are kept until the run changes or the bound is reached. Those of runs that have ended are
- * made by a thread of their own; those of others, whose state only this thread has, in turns with everything else.
+ * made by a thread of their own; those of others, whose state only this thread has, in slices with everything else.
  */
 export class LargeDocuments {
   readonly #view: View;
@@ -92,8 +92,8 @@ export class LargeDocuments {
     const key = [kind, runId, head.updatedAtUs, ...deliveries, baseUrl].join(" ");
     const kept = this.#kept.get(key);
     if (kept !== undefined) return kept;
-    return this.#work.get(key, view.documentBytes(runId), client.gone(), async (turns) => {
-      const { bytes, sha1 } = await this.#make(kind, runId, baseUrl, turns);
+    return this.#work.get(key, view.documentBytes(runId), client.gone(), async (slices) => {
+      const { bytes, sha1 } = await this.#make(kind, runId, baseUrl, slices);
       const reply = jsonBytesReply(bytes, true);
       reply.etag = tagOfHash(sha1);
       this.#kept.set(key, reply);
@@ -112,8 +112,8 @@ export class LargeDocuments {
     const key = `run ${runId} ${head.updatedAtUs}`;
     const kept = this.#runs.get(key);
     if (kept !== undefined) return kept;
-    return this.#work.get(key, bytes, client.gone(), async (turns) => {
-      const answer = await this.#inThread({ name: "run", body: await this.#body(runId, turns) });
+    return this.#work.get(key, bytes, client.gone(), async (slices) => {
+      const answer = await this.#inThread({ name: "run", body: await this.#body(runId, slices) });
       const run = deserialize(answer.run) as RunState;
       this.#runs.set(key, run, { size: answer.run.length * STATE_BYTES_PER_BYTE });
       return run;
@@ -125,30 +125,30 @@ export class LargeDocuments {
     await this.#threads?.destroy();
   }
 
-  async #make(kind: RunDocumentKind, runId: string, baseUrl: string, turns: Turns): Promise<HashedBytes> {
+  async #make(kind: RunDocumentKind, runId: string, baseUrl: string, slices: Slices): Promise<HashedBytes> {
     const view = this.#view;
     const hasDeliveries = kind === "detail" || kind === "active";
     if (!view.hasEnded(runId)) {
       const run = (await view.run(runId)) as RunState;
       const deliveries = hasDeliveries && run.emitted !== undefined ? await this.#deliveries(run) : [];
-      return jsonInTurns(runDocument(kind, run, baseUrl, deliveries), turns);
+      return jsonInSlices(runDocument(kind, run, baseUrl, deliveries), slices);
     }
-    let body = await this.#body(runId, turns);
+    let body = await this.#body(runId, slices);
     let deliveries: NamedDelivery[] = [];
     if (hasDeliveries) {
       const begun = await this.#inThread({ name: "events", body });
       body = begun.body;
       deliveries = await this.#deliveries({ id: runId, emitted: begun.events });
-      turns.throwIfUnwanted();
+      slices.throwIfCancelled();
     }
     const { json, sha1 } = await this.#inThread({ name: "document", body, kind, baseUrl, deliveries });
     return { bytes: json, sha1 };
   }
 
-  async #body(runId: string, turns: Turns): Promise<Uint8Array> {
-    turns.throwIfUnwanted();
+  async #body(runId: string, slices: Slices): Promise<Uint8Array> {
+    slices.throwIfCancelled();
     const body = await this.#view.storedBody(runId);
-    turns.throwIfUnwanted();
+    slices.throwIfCancelled();
     if (body === undefined) throw new Error(`run ${runId} has no record of its own`);
     return body;
   }

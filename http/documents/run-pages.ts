@@ -4,9 +4,9 @@ import { keptBytes } from "../replies/compressed-reply.js";
 import { tagOfHash } from "../replies/conditional-reply.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
-import { joinInTurns } from "./json-in-turns.js";
-import type { SharedWork, Turns } from "./shared-work.js";
-import type { ThreadTurns } from "./thread-turns.js";
+import { joinInSlices } from "./json-in-slices.js";
+import type { SharedWork, Slices } from "./shared-work.js";
+import type { ThreadSlices } from "./thread-slices.js";
 
 /** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
 const ENTRY_OVERHEAD_BYTES = 1_150;
@@ -25,7 +25,7 @@ const COMMA_BYTES = Uint8Array.of(COMMA);
 export class RunPages {
   readonly #view: View;
   readonly #work: SharedWork;
-  readonly #turns: ThreadTurns;
+  readonly #slices: ThreadSlices;
   readonly #kept: LRUCache<string, Reply>;
   readonly #building = new Map<string, Promise<Reply>>();
   /** The view's, of all that is kept. */
@@ -35,10 +35,10 @@ export class RunPages {
    * @param cacheBytes bound of what is kept
    * @param work in which large ones are made
    */
-  constructor(view: View, cacheBytes: number, work: SharedWork, turns: ThreadTurns) {
+  constructor(view: View, cacheBytes: number, work: SharedWork, slices: ThreadSlices) {
     this.#view = view;
     this.#work = work;
-    this.#turns = turns;
+    this.#slices = slices;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
       sizeCalculation: (page, key) => keptBytes(page) + 2 * key.length + ENTRY_OVERHEAD_BYTES,
@@ -66,7 +66,7 @@ export class RunPages {
     const page = this.#view.runPage(query, baseUrl);
     const bytes = page.unreadBytes + page.knownBytes;
     if (bytes > SMALL_BYTES) {
-      return this.#work.get(buildKey, bytes, client.gone(), (turns) => this.#buildLarge(query, baseUrl, turns));
+      return this.#work.get(buildKey, bytes, client.gone(), (slices) => this.#buildLarge(query, baseUrl, slices));
     }
     const started = this.#build(page, query, version, key).finally(() => this.#building.delete(buildKey));
     this.#building.set(buildKey, started);
@@ -74,19 +74,19 @@ export class RunPages {
   }
 
   async #build(page: RunPage, query: RunListQuery, version: number, key: string): Promise<Reply> {
-    const { runs, isWhole } = await page.read(() => this.#turns.giveWay());
+    const { runs, isWhole } = await page.read(() => this.#slices.giveWay());
     return this.#made(version, key, isWhole, join(runs, pageEnd(page.total, query)));
   }
 
   /** A larger one, when its turn has come. */
-  async #buildLarge(query: RunListQuery, baseUrl: string, turns: Turns): Promise<Reply> {
-    turns.throwIfUnwanted();
+  async #buildLarge(query: RunListQuery, baseUrl: string, slices: Slices): Promise<Reply> {
+    slices.throwIfCancelled();
     const { runsVersion } = this.#view;
     const page = this.#view.runPage(query, baseUrl);
-    const { runs, isWhole } = await page.read(turns.giveWay);
+    const { runs, isWhole } = await page.read(slices.giveWay);
     const parts: Uint8Array[] = [START];
     for (const [at, run] of runs.entries()) parts.push(...(at === 0 ? [run] : [COMMA_BYTES, run]));
-    const { bytes, sha1 } = await joinInTurns([...parts, pageEnd(page.total, query)], turns);
+    const { bytes, sha1 } = await joinInSlices([...parts, pageEnd(page.total, query)], slices);
     return this.#made(runsVersion, keyOf(query, baseUrl), isWhole, bytes, tagOfHash(sha1));
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { ServiceError } from "../../core/service-errors.js";
-import type { ThreadTurns } from "./thread-turns.js";
+import type { ThreadSlices } from "./thread-slices.js";
 
 /** What is under way and waits, by the bytes of what it is made from: some twenty of the largest documents, which take ten seconds. */
 const LIMIT_BYTES = 256 * 1024 * 1024;
@@ -8,12 +8,12 @@ const LIMIT_BYTES = 256 * 1024 * 1024;
 /** When a refused client may ask again: by then some of those before have had theirs. */
 export const RETRY_AFTER_SECONDS = 2;
 
-/** Long work, in turns with everything else of the thread. */
-export interface Turns {
+/** Long work, in slices with everything else of the thread. */
+export interface Slices {
   /** What to wait for before the next piece of work; undefined while the turn is not over. */
   giveWay(): Promise<void> | undefined;
   /** Ends the work when nobody waits for its result any more. @throws ServiceError */
-  throwIfUnwanted(): void;
+  throwIfCancelled(): void;
 }
 
 interface Waiter {
@@ -26,7 +26,7 @@ interface Waiter {
 interface Work {
   readonly key: string;
   readonly bytes: number;
-  make(turns: Turns): Promise<unknown>;
+  make(slices: Slices): Promise<unknown>;
   readonly waiters: Set<Waiter>;
 }
 
@@ -35,15 +35,15 @@ interface Work {
  * costs little more memory than one of them. Work for which nobody waits any more is not begun, or ends at its next turn.
  */
 export class SharedWork {
-  readonly #turns: ThreadTurns;
+  readonly #slices: ThreadSlices;
   readonly #limitBytes: number;
   readonly #known = new Map<string, Work>();
   /** In the order they came; the first is under way. */
   readonly #queue: Work[] = [];
   #bytes = 0;
 
-  constructor(turns: ThreadTurns, limitBytes = LIMIT_BYTES) {
-    this.#turns = turns;
+  constructor(slices: ThreadSlices, limitBytes = LIMIT_BYTES) {
+    this.#slices = slices;
     this.#limitBytes = limitBytes;
   }
 
@@ -58,7 +58,7 @@ export class SharedWork {
    * @param gone of the client that waits
    * @throws ServiceError `unavailable` when too much waits already, or the client is gone
    */
-  get<T>(key: string, bytes: number, gone: AbortSignal, make: (turns: Turns) => Promise<T>): Promise<T> {
+  get<T>(key: string, bytes: number, gone: AbortSignal, make: (slices: Slices) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (gone.aborted) return reject(unwanted());
       const work = this.#known.get(key) ?? this.#add(key, bytes, make);
@@ -102,19 +102,19 @@ export class SharedWork {
     this.#bytes -= removed?.bytes ?? 0;
   }
 
-  #turnsOf({ waiters }: Work): Turns {
-    const throwIfUnwanted = (): void => {
+  #slicesOf({ waiters }: Work): Slices {
+    const throwIfCancelled = (): void => {
       if (waiters.size === 0) throw unwanted();
     };
-    const giveWay = () => this.#turns.giveWay()?.then(throwIfUnwanted);
-    return { throwIfUnwanted, giveWay };
+    const giveWay = () => this.#slices.giveWay()?.then(throwIfCancelled);
+    return { throwIfCancelled, giveWay };
   }
 
   async #runAll(): Promise<void> {
     for (let work = this.#queue[0]; work !== undefined; work = this.#queue[0]) {
       let finish: (waiter: Waiter) => void;
       try {
-        const result = await work.make(this.#turnsOf(work));
+        const result = await work.make(this.#slicesOf(work));
         finish = (waiter) => waiter.take(result);
       } catch (error) {
         finish = (waiter) => waiter.fail(error);

@@ -160,7 +160,7 @@ function subjectOf({ name, input }: TaskMessage): string {
   const source = "frame" in input ? input.frame : input;
   const path = "path" in source ? source.path : "";
   const frameId = "frameId" in source ? source.frameId : "";
-  const part = "firstLine" in input ? input.firstLine : "stretch" in input ? input.stretch : "";
+  const part = "firstLine" in input ? input.firstLine : "rowBlock" in input ? input.rowBlock : "";
   return `${name} ${path} ${frameId} ${part}`;
 }
 

@@ -11,7 +11,7 @@ import { lendMemory, newSharedMemory, type SharedMemory } from "../../workers/ar
 import type { LateInput } from "../../workers/artefacts/pool/artefact-pool.js";
 import type { MadePiece, TaskName, TaskOutput } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { csvHeader } from "../../workers/artefacts/series/csv-encoder.js";
-import { ROWS_PER_STRETCH, type SeriesSource } from "../../workers/artefacts/series/series-source.js";
+import { ROWS_PER_BLOCK, type SeriesSource } from "../../workers/artefacts/series/series-source.js";
 import type { StreamBody } from "../replies/reply.js";
 import { MadePieces, type Piece } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
@@ -107,15 +107,15 @@ export class MadeFiles {
     if (csv === undefined) throw new Error(`step ${stepIndex} of run ${run.id} has no CSV`);
     const offsets = new Float64Array((await this.#read(run.id, csv.offsets)).buffer);
     const path = this.#options.capturePathOf(run.id);
-    const piece: MadeStreamOptions["piece"] = (stretch, request, use) => {
-      const lengthBytes = (offsets[stretch + 1] as number) - (offsets[stretch] as number);
+    const piece: MadeStreamOptions["piece"] = (rowBlock, request, use) => {
+      const lengthBytes = (offsets[rowBlock + 1] as number) - (offsets[rowBlock] as number);
       const id = `${run.id} ${stepIndex}`;
       const make = async (own: PieceRequest): Promise<Piece> => {
         await this.#verify(id, path, appends, own);
-        const task: SeriesSource = { path, channels, appends: rowsOnly(appends, stretch) };
-        return { bytes: await this.#options.make("writeSeries", { ...task, stretch }, own) };
+        const task: SeriesSource = { path, channels, appends: rowsOnly(appends, rowBlock) };
+        return { bytes: await this.#options.make("writeSeries", { ...task, rowBlock }, own) };
       };
-      return this.#piece(`${id} ${stretch}`, lengthBytes, request, make, use);
+      return this.#piece(`${id} ${rowBlock}`, lengthBytes, request, make, use);
     };
     return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
   }
@@ -242,10 +242,10 @@ function linesOnly(batches: readonly LineBatch[], firstLine: number, endLine: nu
   return [{ offset: 0, lengthBytes: 0, crc32: 0, heightCrc32: 0, lineCount: skipped }, ...kept];
 }
 
-/** The same of a series, for one stretch of rows. */
-function rowsOnly(appends: readonly SeriesAppend[], stretch: number): SeriesAppend[] {
-  const firstRow = stretch * ROWS_PER_STRETCH;
-  const endRow = firstRow + ROWS_PER_STRETCH;
+/** The same of a series, for one row block. */
+function rowsOnly(appends: readonly SeriesAppend[], rowBlock: number): SeriesAppend[] {
+  const firstRow = rowBlock * ROWS_PER_BLOCK;
+  const endRow = firstRow + ROWS_PER_BLOCK;
   const kept: SeriesAppend[] = [];
   let row = 0;
   let skipped = 0;

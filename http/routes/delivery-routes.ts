@@ -53,10 +53,10 @@ export function deliveryRoutes(view: View, request: Request): Route[] {
         if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
         const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
         const gone = asked.gone();
-        const throwIfUnwanted = (): void => {
+        const throwIfCancelled = (): void => {
           if (gone.aborted) throw unwanted();
         };
-        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfUnwanted);
+        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfCancelled);
         const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
         return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
       },

@@ -6,7 +6,7 @@ import type { LargeDocuments } from "../documents/large-documents.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
 import { SharedWork } from "../documents/shared-work.js";
-import type { ThreadTurns } from "../documents/thread-turns.js";
+import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredSlices } from "../downloads/stored-stream.js";
 import type { Route } from "../requests/route.js";
@@ -31,7 +31,7 @@ export interface ServiceRouteOptions {
   madeFiles: MadeFiles;
   large: LargeDocuments;
   /** In which this thread does long work. */
-  turns: ThreadTurns;
+  slices: ThreadSlices;
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
@@ -46,8 +46,8 @@ export interface ServiceRouteOptions {
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
-  const { turns, large } = options;
-  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, new SharedWork(turns), turns);
+  const { slices, large } = options;
+  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, new SharedWork(slices), slices);
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large), large, pages),
     ...programRoutes(view),

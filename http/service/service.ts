@@ -15,7 +15,7 @@ import type { RecorderOptions } from "../../workers/recorder/recorder-messages.j
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/receivers/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
 import { SharedWork } from "../documents/shared-work.js";
-import { ThreadTurns } from "../documents/thread-turns.js";
+import { ThreadSlices } from "../documents/thread-slices.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredSlices } from "../downloads/stored-stream.js";
@@ -196,10 +196,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       madeBytes: () => madeFiles.keptBytes,
     });
     const ranges = receiverRanges(recorderOptions.receivers);
-    const turns = new ThreadTurns();
+    const slices = new ThreadSlices();
     large = new LargeDocuments({
       view,
-      work: new SharedWork(turns),
+      work: new SharedWork(slices),
       keptBytes: LARGE_DOCUMENT_BYTES,
       keptRunBytes: LARGE_RUN_BYTES,
       onStrayError: (error) => log.warn({ err: error }, "the thread of large documents failed without a task"),
@@ -207,7 +207,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const routes = serviceRoutes({
       metrics,
       large,
-      turns,
+      slices,
       view,
       openStoredSlices,
       madeFiles,

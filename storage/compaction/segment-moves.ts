@@ -6,7 +6,7 @@ import { decodeIndex, RECORD_TYPE } from "../records/record-index.js";
 export interface MovedRecords {
   /** Of runs or deliveries: four words an id, most significant first (uuid-words.ts). */
   ids: Uint32Array;
-  /** Of their creation: what the capture ledger knows runs by. */
+  /** Of their creation: what the capture index knows runs by. */
   createdAtUs: Float64Array;
   offsets: Uint32Array;
   lengths: Uint32Array;

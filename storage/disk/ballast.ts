@@ -13,7 +13,7 @@ export class Ballast {
   readonly #directory: string;
   readonly sizeBytes: number;
   #isThere = false;
-  #isUnwanted = false;
+  #isCancelled = false;
   #creating: Promise<boolean> | null = null;
 
   constructor(fileSystem: FileSystem, directory: string, sizeBytes: number) {
@@ -45,7 +45,7 @@ export class Ballast {
    */
   create(): Promise<boolean> {
     if (this.#isThere || this.sizeBytes === 0) return Promise.resolve(this.#isThere);
-    this.#isUnwanted = false;
+    this.#isCancelled = false;
     this.#creating ??= this.#create().finally(() => {
       this.#creating = null;
     });
@@ -61,18 +61,18 @@ export class Ballast {
     try {
       const file = await this.#fileSystem.open(temporary, "createOrUpdate");
       try {
-        for (let at = 0; at < this.sizeBytes && !this.#isUnwanted; at += piece.length) {
+        for (let at = 0; at < this.sizeBytes && !this.#isCancelled; at += piece.length) {
           await writeFully(file, piece.subarray(0, Math.min(piece.length, this.sizeBytes - at)), at, temporary);
         }
-        if (!this.#isUnwanted) await file.datasync();
+        if (!this.#isCancelled) await file.datasync();
       } finally {
         await file.close();
       }
-      if (!this.#isUnwanted) {
+      if (!this.#isCancelled) {
         await this.#fileSystem.rename(temporary, path);
         await this.#fileSystem.syncDirectory(this.#directory);
         this.#isThere = true;
-        if (!this.#isUnwanted) return true;
+        if (!this.#isCancelled) return true;
       }
       await this.#drop(path);
       return false;
@@ -85,7 +85,7 @@ export class Ballast {
 
   /** Gives its room back. False when there was none to give. */
   async release(): Promise<boolean> {
-    this.#isUnwanted = true;
+    this.#isCancelled = true;
     if (this.#creating !== null) {
       // It takes itself away, and what it had taken of the room is free then.
       await this.#creating.catch(() => false);

@@ -25,16 +25,16 @@ const BLOCKING_MS = 0.5;
 const SLOW_READ_MS = 0.25;
 /** How long no call blocks after one that met a slow disk. */
 const NO_BLOCKING_MS = 50;
-/** A larger stretch is never read blocking. */
+/** A larger extent is never read blocking. */
 const BLOCKING_READ_BYTES = 128 * 1024;
 /**
  * Of one call, through the thread pool: each is a trip to a thread of Node's pool and back, which is most of the time of a page whose records lie apart. The
  * pool has four, and the recorder's writes and syncs need some of them.
  */
-const STRETCHES_AT_A_TIME = 3;
+const EXTENTS_AT_A_TIME = 3;
 
-/** Records that are read in one go: one stretch of a segment, and their places among the locations asked for. */
-interface Stretch extends RecordLocation {
+/** Records that are read in one go: one extent of a segment, and their places among the locations asked for. */
+interface RecordExtent extends RecordLocation {
   positions: number[];
 }
 
@@ -129,38 +129,38 @@ export class LogReader {
     locations: readonly RecordLocation[],
     check: (record: LogRecord, position: number) => void = takeAny,
   ): Promise<LogRecord[]> {
-    const stretches = joinNeighbours(locations);
+    const extents = joinNeighbours(locations);
     const records = new Array<LogRecord>(locations.length);
     let next = 0;
-    while (next < stretches.length && stretches[next]!.length <= BLOCKING_READ_BYTES) {
+    while (next < extents.length && extents[next]!.length <= BLOCKING_READ_BYTES) {
       const startMs = this.#nowMs();
       if (startMs < this.#noBlockingUntilMs) break;
       if (this.#blockedMs >= BLOCKING_MS) {
         await this.#nextTurn;
         continue;
       }
-      const stretch = stretches[next++]!;
+      const extent = extents[next++]!;
       try {
-        this.#tryFilesSync(stretch, ({ file, salt }) => {
-          const bytes = allocate(stretch);
-          const count = readFullySync(file, bytes, stretch.offset);
-          decodeStretch(stretch, bytes.subarray(0, count), locations, salt, check, records);
+        this.#tryFilesSync(extent, ({ file, salt }) => {
+          const bytes = allocate(extent);
+          const count = readFullySync(file, bytes, extent.offset);
+          decodeExtent(extent, bytes.subarray(0, count), locations, salt, check, records);
         });
       } finally {
         this.#blocked(startMs);
       }
     }
-    const readStretches = async (): Promise<void> => {
-      for (let stretch = stretches[next++]; stretch !== undefined; stretch = stretches[next++]) {
-        const wanted = stretch;
+    const readExtents = async (): Promise<void> => {
+      for (let extent = extents[next++]; extent !== undefined; extent = extents[next++]) {
+        const wanted = extent;
         await this.#tryFiles(wanted, async ({ file, salt }) => {
           const bytes = allocate(wanted);
           const count = await readFully(file, bytes, wanted.offset);
-          decodeStretch(wanted, bytes.subarray(0, count), locations, salt, check, records);
+          decodeExtent(wanted, bytes.subarray(0, count), locations, salt, check, records);
         });
       }
     };
-    await Promise.all(Array.from({ length: Math.min(STRETCHES_AT_A_TIME, stretches.length - next) }, readStretches));
+    await Promise.all(Array.from({ length: Math.min(EXTENTS_AT_A_TIME, extents.length - next) }, readExtents));
     return records;
   }
 
@@ -301,14 +301,14 @@ function readable(file: StoreFile, { segmentBase }: RecordLocation): ReadableFil
 }
 
 /** Stretches in the order of the log. */
-function joinNeighbours(locations: readonly RecordLocation[]): Stretch[] {
+function joinNeighbours(locations: readonly RecordLocation[]): RecordExtent[] {
   const order = locations.map((_, position) => position);
   order.sort((left, right) => {
     const [a, b] = [locations[left]!, locations[right]!];
     return a.segmentBase - b.segmentBase || a.offset - b.offset;
   });
-  const stretches: Stretch[] = [];
-  let last: Stretch | undefined;
+  const extents: RecordExtent[] = [];
+  let last: RecordExtent | undefined;
   for (const position of order) {
     const { segmentBase, offset, length } = locations[position]!;
     const isNear =
@@ -321,23 +321,23 @@ function joinNeighbours(locations: readonly RecordLocation[]): Stretch[] {
       last.positions.push(position);
     } else {
       last = { segmentBase, offset, length, positions: [position] };
-      stretches.push(last);
+      extents.push(last);
     }
   }
-  return stretches;
+  return extents;
 }
 
-function decodeStretch(
-  stretch: Stretch,
+function decodeExtent(
+  extent: RecordExtent,
   bytes: Uint8Array,
   locations: readonly RecordLocation[],
   salt: number,
   check: (record: LogRecord, position: number) => void,
   records: LogRecord[],
 ): void {
-  for (const position of stretch.positions) {
+  for (const position of extent.positions) {
     const location = locations[position]!;
-    const from = location.offset - stretch.offset;
+    const from = location.offset - extent.offset;
     const record = decodeRecord(bytes.subarray(from, from + location.length), location, salt);
     check(record, position);
     records[position] = record;

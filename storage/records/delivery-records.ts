@@ -66,19 +66,19 @@ export class DeliveryRecords {
 
   /**
    * As many of these, in their order, as a page may hold, one at least; a few are read at a time, and a few pages.
-   * @param throwIfUnwanted ends the reading, by what it throws, when nobody waits for the page any more
+   * @param throwIfCancelled ends the reading, by what it throws, when nobody waits for the page any more
    * @throws StorageError when what is stored of one is damaged or missing
    */
   page(
     rows: readonly DeliveryRow[],
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
-    throwIfUnwanted: () => void,
+    throwIfCancelled: () => void,
   ): Promise<Uint8Array[]> {
     return this.#pages.run(1, async () => {
       const items: Uint8Array[] = [];
       let pageBytes = 0;
       for (let start = 0; start < rows.length; start += ROWS_AT_A_TIME) {
-        throwIfUnwanted();
+        throwIfCancelled();
         const few = rows.slice(start, start + ROWS_AT_A_TIME);
         for (const item of await Promise.all(few.map((row) => this.#item(row, toBytes)))) {
           pageBytes += item.length;

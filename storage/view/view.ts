@@ -444,7 +444,7 @@ export class View {
    * Of a webhook, deleted or not, newest first: as many as `limit` and `LIMITS.deliveriesPageBytes` allow, one at least where there is one.
    * @param beforeUs only those created before; null: all
    * @param toBytes what is kept of each
-   * @param throwIfUnwanted ends the reading, by what it throws, when nobody waits for the page any more
+   * @param throwIfCancelled ends the reading, by what it throws, when nobody waits for the page any more
    * @throws StorageError when what is stored of one is damaged or missing
    */
   listDeliveries(
@@ -452,10 +452,10 @@ export class View {
     beforeUs: number | null,
     limit: number,
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
-    throwIfUnwanted: () => void = () => {},
+    throwIfCancelled: () => void = () => {},
   ): Promise<Uint8Array[]> {
     const rows = this.#deliveries.ofWebhook(webhookId, beforeUs, limit);
-    return this.#deliveryRecords.page(rows, toBytes, throwIfUnwanted);
+    return this.#deliveryRecords.page(rows, toBytes, throwIfCancelled);
   }
 
   /** How often the name of any webhook has changed since the store was opened. */

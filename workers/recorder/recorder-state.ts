@@ -34,7 +34,7 @@ import type { ProgramDocument } from "../../core/run/program.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
-import { CaptureLedger, keptCaptures, type RemovedRun } from "../../storage/captures/capture-ledger.js";
+import { CaptureIndex, keptCaptures, type RemovedRun } from "../../storage/captures/capture-index.js";
 import { TextTable } from "../../storage/columns/text-table.js";
 import { TypedColumn } from "../../storage/columns/typed-column.js";
 import { UuidTable } from "../../storage/columns/uuid-table.js";
@@ -131,7 +131,7 @@ export interface SnapshotFacts {
 
 export class RecorderState implements World {
   readonly producers = new ProducerTable((name, sequence) => this.places.refusalDropped(name, sequence));
-  readonly captures: CaptureLedger;
+  readonly captures: CaptureIndex;
   readonly webhooks = new WebhookState();
   readonly #runs = new UuidTable();
   readonly places = new RecordPlaces({
@@ -154,7 +154,7 @@ export class RecorderState implements World {
   #activeDocumentBytes = 0;
   #unfolded: Map<string, UnfoldedRecord[]> | undefined = new Map();
 
-  constructor(captures = new CaptureLedger({ keepsRuns: false })) {
+  constructor(captures = new CaptureIndex({ keepsRuns: false })) {
     this.captures = captures;
   }
 

@@ -3,7 +3,7 @@ import { LIMITS } from "../../core/limits.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
-import { CaptureLedger } from "../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../storage/captures/capture-index.js";
 import { capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureStore } from "../../storage/captures/capture-store.js";
 import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
@@ -24,7 +24,7 @@ import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import { type OpenedSnapshot, SnapshotUnreadError } from "../snapshot/snapshot-opening.js";
 import { SnapshotSchedule } from "../snapshot/snapshot-schedule.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
-import { WebhookKeeper } from "../webhooks/deliveries/webhook-keeper.js";
+import { WebhookService } from "../webhooks/deliveries/webhook-service.js";
 import type { startDispatcher } from "../webhooks/dispatcher-handle.js";
 import type { ArtefactMaker } from "./captures/artefact-maker.js";
 import { BatchStream } from "./captures/batch-stream.js";
@@ -126,7 +126,7 @@ export class Recorder implements MessageIntake {
   #upkeep: Upkeep | undefined;
   /** Last sequence numbers of the batches that the front has not taken yet. */
   readonly #untaken: number[] = [];
-  #webhooks: WebhookKeeper | undefined;
+  #webhooks: WebhookService | undefined;
   #log: Log | undefined;
   #writer: RecordWriter | undefined;
   #health: RecorderHealth | undefined;
@@ -224,7 +224,7 @@ export class Recorder implements MessageIntake {
       durability: this.#options.durability,
       ...(this.#options.segmentBytes !== undefined && { segmentBytes: this.#options.segmentBytes }),
       room: this.#shortage,
-      createState: () => new RecorderState(new CaptureLedger({ keepsRuns: true })),
+      createState: () => new RecorderState(new CaptureIndex({ keepsRuns: true })),
       onState: (state) => {
         this.#state = state;
       },
@@ -260,7 +260,7 @@ export class Recorder implements MessageIntake {
       emitted: (event, runId, sequence) => this.#webhooks?.deliveries.emitted(event, runId, sequence),
     });
     this.#processing = this.#createProcessing(this.#writer);
-    const webhooks = this.#createWebhookKeeper(this.#writer, clock);
+    const webhooks = this.#createWebhookService(this.#writer, clock);
     this.#webhooks = webhooks;
     this.#unavailable = null;
     const upkeep = new Upkeep({
@@ -347,9 +347,9 @@ export class Recorder implements MessageIntake {
     this.#health?.update();
   }
 
-  #createWebhookKeeper(writer: RecordWriter, clock: ServiceClock): WebhookKeeper {
+  #createWebhookService(writer: RecordWriter, clock: ServiceClock): WebhookService {
     const { timers, startDispatcher, send } = this.#environment;
-    return new WebhookKeeper({
+    return new WebhookService({
       ...{ state: this.#state, timers, clock, startDispatcher, serviceVersion: this.#options.serviceVersion },
       wallUs: this.#environment.wallUs,
       receivers: this.#options.receivers,

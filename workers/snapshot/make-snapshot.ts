@@ -1,4 +1,4 @@
-import { CaptureLedger } from "../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../storage/captures/capture-index.js";
 import { type FileSystem, FileSystemError, shortageOf } from "../../storage/disk/file-system.js";
 import { forEachRecord } from "../../storage/log/log-batch.js";
 import type { LogStart } from "../../storage/log/log-options.js";
@@ -146,7 +146,7 @@ export function nothingFolded(): Folded {
   return {
     view: new View({ reader: { read: noRead, readMany: noRead } }),
     // Whether this process retains or not: the next one may.
-    state: new RecorderState(new CaptureLedger({ keepsRuns: true })),
+    state: new RecorderState(new CaptureIndex({ keepsRuns: true })),
     start: null,
     sizeBytes: 0,
   };

@@ -3,7 +3,7 @@ import { formatTimeUs } from "../../../core/timestamps.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../workers/artefacts/kernel-memory.js";
 import type { CsvAppend } from "../../../workers/artefacts/series/csv-encoder.js";
 import { CsvRows } from "../../../workers/artefacts/series/csv-kernels.js";
-import { ROWS_PER_STRETCH } from "../../../workers/artefacts/series/series-source.js";
+import { ROWS_PER_BLOCK } from "../../../workers/artefacts/series/series-source.js";
 import type {
   Benchmark,
   BenchmarkContext,
@@ -29,12 +29,12 @@ async function open({ size, seed }: BenchmarkContext): Promise<OpenBenchmark> {
     seconds: ms / 1000,
     details: { "ns/value": (ms * 1e6) / (rows * CHANNELS) },
   });
-  /** Stretch by stretch, as downloads take them: each in memory of its own. */
+  /** Block by block, as downloads take them: each in memory of its own. */
   const own = (memory: KernelMemory, append: CsvAppend, values: Int32Array | Float32Array) => async () => {
     const start = performance.now();
     let bytes = 0;
-    for (let first = 0; first < rows; first += ROWS_PER_STRETCH) {
-      const end = Math.min(first + ROWS_PER_STRETCH, rows);
+    for (let first = 0; first < rows; first += ROWS_PER_BLOCK) {
+      const end = Math.min(first + ROWS_PER_BLOCK, rows);
       memory.reset();
       const text = new CsvRows(memory, CHANNELS, end - first);
       const part = values.subarray(first * CHANNELS, end * CHANNELS);

@@ -2,7 +2,7 @@ import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { RunDocuments } from "../../../http/documents/run-documents.js";
 import { RunPages } from "../../../http/documents/run-pages.js";
 import { SharedWork } from "../../../http/documents/shared-work.js";
-import { ThreadTurns } from "../../../http/documents/thread-turns.js";
+import { ThreadSlices } from "../../../http/documents/thread-slices.js";
 import { createServiceLog } from "../../../http/log/service-log.js";
 import { RequestHeaders } from "../../../http/requests/request-headers.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
@@ -43,7 +43,7 @@ export async function openListFronts(
   });
   return views.map((view, at) => {
     view.finishOpening();
-    const turns = new ThreadTurns();
+    const turns = new ThreadSlices();
     const work = new SharedWork(turns);
     const large = new LargeDocuments({ view, work, keptBytes: 1, keptRunBytes: 1, onStrayError() {} });
     const documents = new RunDocuments(view, DOCUMENT_CACHE_BYTES, large);

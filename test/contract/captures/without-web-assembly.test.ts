@@ -132,9 +132,9 @@ for (const kernels of ["absent", "refused"] as const) {
     const series = storedAppends(join(folder, "captures", "series"));
     const [index, wantedIndex] = await both("indexSeries", series);
     t.same(index, wantedIndex, "offsets of the CSV");
-    for (let stretch = 0; stretch < index.offsets.length - 1; stretch++) {
-      const [rows, wanted] = await both("writeSeries", { ...series, stretch });
-      t.ok(Buffer.from(rows).equals(wanted), `rows from ${4_096 * stretch} on`);
+    for (let rowBlock = 0; rowBlock < index.offsets.length - 1; rowBlock++) {
+      const [rows, wanted] = await both("writeSeries", { ...series, rowBlock });
+      t.ok(Buffer.from(rows).equals(wanted), `rows from ${4_096 * rowBlock} on`);
     }
     t.same(...(await both("verify", { path: series.path, extents: series.appends })), "verified bytes");
 

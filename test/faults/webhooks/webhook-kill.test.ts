@@ -56,7 +56,7 @@ t.test(
     t.teardown(() => service.dispose());
 
     /** By receiver and event id, and what went wrong. */
-    const ledger = new Map<string, Entry>();
+    const received = new Map<string, Entry>();
     const faults: string[] = [];
     let arrivals = 0;
     let onProgress = (): void => {};
@@ -88,14 +88,14 @@ t.test(
     const receiver = await startReceiver(({ path, headers, body }, response) => {
       const event = JSON.parse(body.toString());
       const key = `${path} ${event.event_id}`;
-      const known = ledger.get(key);
+      const known = received.get(key);
       if (known !== undefined && known.body !== body.toString()) faults.push(`${key} came with other bytes`);
       if (headers["webhook-id"] !== event.event_id) faults.push(`${key} under another id`);
       verifyWebhook({ secret: SECRET, headers, body });
       const { event_name: eventName, data } = event;
-      ledger.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
+      received.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
       reads.push(readRun(data.run_id, data.status));
-      // Some answers come late, so that kills fall between the receiver's ledger and the service's record.
+      // Some answers come late, so that kills fall between the receiver's received and the service's record.
       setTimeout(() => response.writeHead(204).end(), random.integer(0, 40));
       arrivals++;
       onProgress();
@@ -178,10 +178,10 @@ t.test(
         );
       }
     }
-    t.equal(deliveries, ledger.size, "what is listed is what arrived");
+    t.equal(deliveries, received.size, "what is listed is what arrived");
     await Promise.all(reads);
     const found = new Map<string, number>();
-    for (const [key, { eventName, runId }] of ledger) {
+    for (const [key, { eventName, runId }] of received) {
       const at = `${key.split(" ")[0]} ${eventName} ${runId}`;
       found.set(at, (found.get(at) ?? 0) + 1);
     }
@@ -206,9 +206,9 @@ t.test(
       [],
       "no event has two ids",
     );
-    const repeats = [...ledger.values()].reduce((sum, { count }) => sum + count - 1, 0);
+    const repeats = [...received.values()].reduce((sum, { count }) => sum + count - 1, 0);
     t.comment(
-      `${KILLS} kills, ${ended.size} runs, ${ledger.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
+      `${KILLS} kills, ${ended.size} runs, ${received.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
         `${answered} runs read on their events, at least ${Math.min(...lives.map((one) => one.answered))} in each life, ${unanswered} again after a kill`,
     );
     t.equal((await service.end()).code, 0);

@@ -155,7 +155,7 @@ export class RecordedCell {
     };
     const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
     const make: MakeArtefact = (name, input, request) => this.make(name, input, request);
-    const { work, turns } = newWork();
+    const { work, slices } = newWork();
     const onStrayError = (error: Error): void => {
       throw error;
     };
@@ -165,7 +165,7 @@ export class RecordedCell {
     const routes = serviceRoutes({
       metrics,
       large,
-      turns,
+      slices,
       view: this.view,
       openStoredSlices: open,
       // Nothing is kept: a test sees what is made.

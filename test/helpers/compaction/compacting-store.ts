@@ -1,6 +1,6 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { Change } from "../../../core/link/change.js";
-import { CaptureLedger } from "../../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../../storage/captures/capture-index.js";
 import type { FileSystem } from "../../../storage/disk/file-system.js";
 import { Log } from "../../../storage/log/log.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
@@ -23,7 +23,7 @@ export class CompactingStore {
   readonly lines: LogLine[] = [];
   readonly reader: LogReader;
   readonly view: View;
-  readonly state = new RecorderState(new CaptureLedger({ keepsRuns: true }));
+  readonly state = new RecorderState(new CaptureIndex({ keepsRuns: true }));
   readonly #timers = createManualTimers();
   #log: Log | undefined;
   readonly #compaction: Compaction;

@@ -10,7 +10,7 @@ import type { RecorderHarness } from "../recorder/recorder-harness.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId } from "./link-messages.js";
 
 /**
- * A producer that fills one run with numbered events and one frame with seeded lines, and keeps a ledger: what it sent, and what was
+ * A producer that fills one run with numbered events and one frame with seeded lines, and keeps a list: what it sent, and what was
  * acknowledged. What the service has at the end must be exactly what was sent, each once and in order.
  */
 export class LinkWorkload {

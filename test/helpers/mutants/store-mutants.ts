@@ -591,7 +591,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/upkeep/retention.js",
     find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
     replace:
-      "for (let kept; (kept = this.#ledger.next(null, this.#options.policy.bytes, this.#options.lastTimeUs())) !== undefined; ) {\n" +
+      "for (let kept; (kept = this.#captureIndex.next(null, this.#options.policy.bytes, this.#options.lastTimeUs())) !== undefined; ) {\n" +
       "            const run = await this.#read(kept);\n" +
       "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
       "            break;\n        }\n" +
@@ -608,8 +608,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "retention forgets a file that could not be unlinked",
     file: "workers/recorder/upkeep/retention.js",
-    find: "await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());",
-    replace: "await this.#unlink(this.#ledger.unfinished());",
+    find: "await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());",
+    replace: "await this.#unlink(this.#captureIndex.unfinished());",
     killer: "workers/recorder/upkeep/retention-slices",
   },
   {
@@ -636,7 +636,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "what a crash left of a removal is not taken up",
     file: "workers/recorder/upkeep/retention.js",
-    find: "await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());",
+    find: "await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());",
     replace: "",
     killer: SIMULATION,
   },

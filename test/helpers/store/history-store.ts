@@ -1,4 +1,4 @@
-import { CaptureLedger } from "../../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../../storage/captures/capture-index.js";
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../../storage/disk/file-system.js";
 import { Log } from "../../../storage/log/log.js";
@@ -60,7 +60,7 @@ export class HistoryStore {
     { frontRefuses = false, segmentBytes = SEGMENT_BYTES }: { frontRefuses?: boolean; segmentBytes?: number } = {},
   ): Promise<HistoryStore> {
     const reader = new LogReader({ fileSystem, directory: META });
-    const createState = () => new RecorderState(new CaptureLedger({ keepsRuns: true }));
+    const createState = () => new RecorderState(new CaptureIndex({ keepsRuns: true }));
     let view = new View({ reader });
     const warnings: unknown[] = [];
     const line = (level: string, message: string, fields: object) => {

@@ -14,8 +14,8 @@ import {
   type LossContext,
   type StoreDamage,
 } from "./store-damage.js";
-import { StoreLedger } from "./store-ledger.js";
 import { CRASH_MODES, StoreLife, type Strike } from "./store-life.js";
+import { StoreModel } from "./store-model.js";
 import { StoreWorkload } from "./store-workload.js";
 
 const DIRECTORY = "/data";
@@ -133,7 +133,7 @@ class StoreSimulation {
   readonly #plan: SimulationPlan | null;
   readonly #producers: SimulatedProducer[];
   readonly #workload: StoreWorkload;
-  readonly #ledger: StoreLedger;
+  readonly #model: StoreModel;
   readonly #segmentBytes: number;
   readonly #ballastBytes: number;
   readonly #faults: string[] = [];
@@ -166,7 +166,7 @@ class StoreSimulation {
     const names = ["controller", "head-1", "head-2"].slice(0, random.integer(1, 3));
     this.#producers = names.map((name) => new SimulatedProducer(name));
     this.#workload = new StoreWorkload(random);
-    this.#ledger = new StoreLedger(this.#producers);
+    this.#model = new StoreModel(this.#producers);
     this.#segmentBytes = random.pick([700, 2_000, 6_000]);
     this.#ballastBytes = random.pick([0, 1_000]);
   }
@@ -184,8 +184,8 @@ class StoreSimulation {
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
     for (const judge of this.#cutJudges) if (this.#faults.length === 0) await judge();
-    counts.records = this.#ledger.records;
-    counts.removedRuns = this.#ledger.removedRuns;
+    counts.records = this.#model.records;
+    counts.removedRuns = this.#model.removedRuns;
     for (const { answers } of this.#producers) {
       for (const answer of answers) counts[answer === null ? "acknowledged" : "refused"]++;
     }
@@ -207,9 +207,9 @@ class StoreSimulation {
     this.#wallUs += random.chance(0.2) ? random.integer(1, 40) * DAY_US : SECOND_US;
     if (random.chance(0.3)) await this.#check("before an opening");
     const life = this.#newLife(this.#disk, strike);
-    const known = this.#ledger.records;
+    const known = this.#model.records;
     if (!(await this.#open(life, strike))) {
-      this.#ledger.forgetMarksBehind(known);
+      this.#model.forgetMarksBehind(known);
     } else {
       await this.#judgeOpened(life);
       await this.#work(life, strike === null);
@@ -234,7 +234,7 @@ class StoreSimulation {
         return this.#wallUs;
       },
       ...{ strike, isWhole },
-      onRecord: (record) => judges && this.#ledger.take(record),
+      onRecord: (record) => judges && this.#model.take(record),
     });
   }
 
@@ -289,8 +289,8 @@ class StoreSimulation {
   }
 
   async #judgeOpened(life: StoreLife): Promise<void> {
-    if (life.lastSequence < this.#ledger.records) {
-      this.#faults.push(`records ${life.lastSequence + 1} to ${this.#ledger.records} were committed and are lost`);
+    if (life.lastSequence < this.#model.records) {
+      this.#faults.push(`records ${life.lastSequence + 1} to ${this.#model.records} were committed and are lost`);
     }
     const recovery = life.ready?.recovery;
     if (recovery?.corruptionCount !== 0) this.#faults.push(`a crash is no corruption: ${JSON.stringify(recovery)}`);
@@ -298,19 +298,19 @@ class StoreSimulation {
   }
 
   async #judgeRuns(life: StoreLife): Promise<void> {
-    const ledger = this.#ledger;
-    let runs = await life.runs(ledger.runIds);
+    const model = this.#model;
+    let runs = await life.runs(model.runIds);
     // What was committed while they were read may be in some of them.
-    for (let records = -1; records !== ledger.records && !life.isOver; runs = await life.runs(ledger.runIds)) {
-      records = ledger.records;
+    for (let records = -1; records !== model.records && !life.isOver; runs = await life.runs(model.runIds)) {
+      records = model.records;
     }
     if (life.isOver) return;
-    this.#ledger.judgeAnswers();
-    this.#ledger.judgeRuns(runs, (path) => {
+    this.#model.judgeAnswers();
+    this.#model.judgeRuns(runs, (path) => {
       const whole = `${DIRECTORY}/captures/${path}`;
       return life.disk.has(whole) ? life.disk.bytesOf(whole) : undefined;
     });
-    this.#faults.push(...this.#ledger.faults.splice(0));
+    this.#faults.push(...this.#model.faults.splice(0));
   }
 
   async #work(life: StoreLife, isLast: boolean): Promise<void> {
@@ -327,7 +327,7 @@ class StoreSimulation {
       if (random.chance(isUpkeep ? 0.3 : 0.04)) life.timers.advance(60_000);
       if (random.chance(0.03)) producer.disconnect();
       // Whoever reads meanwhile finds every run.
-      if (random.chance(0.2)) void life.runs(this.#ledger.runIds);
+      if (random.chance(0.2)) void life.runs(this.#model.runIds);
       if (this.#plan === null && random.chance(0.02)) this.#wallUs += 3 * DAY_US;
       if (this.#plan === null && random.chance(0.01)) await this.#fillDisk(life);
       if (life.hasFailed && random.chance(0.3)) return;
@@ -384,7 +384,7 @@ class StoreSimulation {
   /** Until the files of all runs whose captures were removed are gone, those too that a crash had left behind their tombstones. */
   async #settle(life: StoreLife): Promise<void> {
     const isLeft = (): boolean =>
-      this.#ledger.removedPaths().some((path) => life.disk.has(`${DIRECTORY}/captures/${path}`));
+      this.#model.removedPaths().some((path) => life.disk.has(`${DIRECTORY}/captures/${path}`));
     for (let turn = 1; turn < MOST_TURNS && isLeft() && !life.isOver; turn++) {
       if (turn % 50 === 0) this.#pass(life);
       await turns(1);
@@ -437,8 +437,8 @@ class StoreSimulation {
   /** A crash alone leaves nothing that the store's own check finds fault with. */
   async #check(when: string): Promise<void> {
     if (!(await this.#disk.exists(`${DIRECTORY}/meta`))) return;
-    const { ok, findings } = await checkDisk(this.#disk, DIRECTORY, (record) => this.#ledger.compare(record));
-    this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, ${when}`));
+    const { ok, findings } = await checkDisk(this.#disk, DIRECTORY, (record) => this.#model.compare(record));
+    this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, ${when}`));
     if (!ok) this.#faults.push(`check ${when}: ${JSON.stringify(findings)}`);
   }
 
@@ -458,7 +458,7 @@ class StoreSimulation {
       .filter(isSnapshot)
       .slice(0, hasSnapshot ? -1 : undefined))
       disk.removeFile(path);
-    const stored = this.#ledger.storedLengths();
+    const stored = this.#model.storedLengths();
     const bases = disk.paths().flatMap((path) => (path.endsWith(".seg") ? [baseOf(path)] : []));
     const doubled = doubledSegments(disk);
     const damage = damageDisk(disk, this.#random, (path) => {
@@ -493,8 +493,8 @@ class StoreSimulation {
     const isTold = (recovery?.corruptionCount ?? 0) > 0;
     if (isDamage && !isOfSnapshot && !isTold && !life.beganFromSnapshot)
       this.#faults.push(`opening does not tell of ${damage.what}`);
-    if (isDamage === null && !isTold && life.lastSequence < this.#ledger.records)
-      this.#faults.push(`records up to ${this.#ledger.records} are lost with ${damage.what}, and nothing tells it`);
+    if (isDamage === null && !isTold && life.lastSequence < this.#model.records)
+      this.#faults.push(`records up to ${this.#model.records} are lost with ${damage.what}, and nothing tells it`);
     if (isDamage === false && isTold)
       this.#faults.push(`opening tells too much of ${damage.what}: ${JSON.stringify(recovery)}`);
     if (isOfSnapshot && life.beganFromSnapshot) this.#faults.push(`taken with ${damage.what}`);
@@ -506,7 +506,7 @@ class StoreSimulation {
       );
     // What lies behind all proof is cut, as a torn tail is.
     if (recovery?.findingCount === 0 && (isDamage || isOfSnapshot)) await this.#judgeUndamaged(life);
-    this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
+    this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
     await judge("behind an opening", disk);
     const kept = disk.paths().filter((path) => path.startsWith(`${DIRECTORY}/quarantine/`));
     // One of them for each damage: all three would take as long as everything else.
@@ -531,7 +531,7 @@ class StoreSimulation {
       if (next.lastSequence < keptSequence)
         this.#faults.push(`records ${next.lastSequence + 1} to ${keptSequence} are lost ${when}, with ${damage.what}`);
       if (isOfSnapshot) await this.#judgeUndamaged(next);
-      this.#faults.push(...this.#ledger.faults.splice(0).map((fault) => `${fault}, ${when}, with ${damage.what}`));
+      this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, ${when}, with ${damage.what}`));
       await judge(`${when}, opened again`, cut);
       next.end("keep");
     });
@@ -540,8 +540,8 @@ class StoreSimulation {
 
   /** A run whose record cannot be read is not shown; all others are as they were. */
   async #judgeUndamaged(life: StoreLife): Promise<void> {
-    const runs = await life.runs(this.#ledger.runIds);
-    this.#ledger.judgeShown(runs);
+    const runs = await life.runs(this.#model.runIds);
+    this.#model.judgeShown(runs);
   }
 }
 

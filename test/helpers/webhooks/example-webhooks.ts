@@ -5,11 +5,11 @@ import type { RunEventName } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../../core/webhook/webhook-event.js";
 import type { InlineAnswer } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
-import { WebhookDesk } from "../../../workers/webhooks/deliveries/webhook-desk.js";
 import type { WebhookRequest } from "../../../workers/webhooks/deliveries/webhook-requests.js";
+import { WebhookWrites } from "../../../workers/webhooks/deliveries/webhook-writes.js";
 import type { DeliveryJob } from "../../../workers/webhooks/dispatcher-messages.js";
 import { FIXTURE_VERSION, type RecordedCell } from "../captures/recorded-cell.js";
-import { DeskBench } from "./desk-bench.js";
+import { SchedulerBench } from "./scheduler-bench.js";
 
 /** Between two things that happen one after the other. */
 const STEP_US = 1_000;
@@ -36,7 +36,7 @@ export function exampleId(timeUs: number, n: number): string {
 }
 
 /**
- * What the recorder does about webhooks in a `RecordedCell`, with its own desks: whatever is to follow has happened when a call
+ * What the recorder does about webhooks in a `RecordedCell`, with its own scheduler: whatever is to follow has happened when a call
  * returns, at the times that the example chooses. Receivers take what comes, but for the next `refusals` attempts.
  */
 export class ExampleWebhooks {
@@ -44,8 +44,8 @@ export class ExampleWebhooks {
   /** Of what happened last, in microseconds since the Unix epoch. */
   timeUs = 0;
   readonly #cell: RecordedCell;
-  readonly #bench: DeskBench;
-  readonly #webhooks: WebhookDesk;
+  readonly #bench: SchedulerBench;
+  readonly #webhooks: WebhookWrites;
   #ids: number;
 
   /** @param firstId number of the first id that is made here */
@@ -58,9 +58,9 @@ export class ExampleWebhooks {
     };
     const newId = (timeUs: number): string => this.#newId(timeUs);
     const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
-    this.#bench = new DeskBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
-    this.#webhooks = new WebhookDesk({ state: this.#bench.state, tick, newId });
-    this.#bench.desk.serving(1);
+    this.#bench = new SchedulerBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
+    this.#webhooks = new WebhookWrites({ state: this.#bench.state, tick, newId });
+    this.#bench.scheduler.serving(1);
     cell.request = (request) => this.request(request);
   }
 
@@ -96,10 +96,10 @@ export class ExampleWebhooks {
           break;
         }
         case "test":
-          this.#bench.desk.test(request.webhookId, answer);
+          this.#bench.scheduler.test(request.webhookId, answer);
           break;
         case "retry":
-          this.#bench.desk.retry(request.deliveryId, request.webhookId, answer);
+          this.#bench.scheduler.retry(request.deliveryId, request.webhookId, answer);
           break;
       }
       this.#settle();

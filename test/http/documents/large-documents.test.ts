@@ -2,9 +2,9 @@ import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import type { RunChange } from "../../../core/link/change.js";
 import { createRandom } from "../../../core/random.js";
-import { jsonInTurns } from "../../../http/documents/json-in-turns.js";
+import { jsonInSlices } from "../../../http/documents/json-in-slices.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
-import type { Turns } from "../../../http/documents/shared-work.js";
+import type { Slices } from "../../../http/documents/shared-work.js";
 import type { Reply } from "../../../http/replies/reply.js";
 import { RUN_DOCUMENT_KINDS, runDocument, withoutFindings } from "../../../workers/documents/run-documents.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
@@ -74,16 +74,16 @@ function largeDocuments(cell: RecordedCell, limitBytes?: number, keptBytes = 64 
 }
 
 const text = (reply: Reply | undefined) => Buffer.from(reply?.body as Uint8Array).toString();
-const NO_TURNS: Turns = { giveWay: () => undefined, throwIfUnwanted() {} };
+const NO_SLICES: Slices = { giveWay: () => undefined, throwIfCancelled() {} };
 
-t.test(`JSON in turns is what JSON.stringify writes (seed ${seed})`, async (t) => {
+t.test(`JSON in slices is what JSON.stringify writes (seed ${seed})`, async (t) => {
   for (let round = 0; round < 300; round++) {
     const value = randomValue(random, 5) ?? null;
-    const { bytes } = await jsonInTurns(value, NO_TURNS);
+    const { bytes } = await jsonInSlices(value, NO_SLICES);
     if (Buffer.from(bytes).toString() !== JSON.stringify(value)) t.fail(JSON.stringify(value));
   }
   const value = { a: undefined, b: [undefined, 1, []], c: {}, d: { e: { f: { g: { h: [{}] } } } } };
-  t.equal(Buffer.from((await jsonInTurns(value, NO_TURNS)).bytes).toString(), JSON.stringify(value));
+  t.equal(Buffer.from((await jsonInSlices(value, NO_SLICES)).bytes).toString(), JSON.stringify(value));
 });
 
 t.test(`every large document is what the run's state says, before its end and after (seed ${seed})`, async (t) => {
@@ -154,10 +154,10 @@ t.test("a page of deliveries for which nobody waits any more is not read further
   const toBytes = () => new Uint8Array(1);
   t.equal((await cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes)).length, 9);
   cell.reads = 0;
-  const throwIfUnwanted = (): void => {
+  const throwIfCancelled = (): void => {
     if (cell.reads > 0) throw new Error("nobody waits");
   };
-  await t.rejects(cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes, throwIfUnwanted), /nobody waits/);
+  await t.rejects(cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes, throwIfCancelled), /nobody waits/);
   t.equal(cell.reads, 4, "those that are read together");
 });
 

@@ -14,8 +14,8 @@ const CACHE_BYTES = 1024 * 1024;
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
 
 function newPages(view: View, cacheBytes: number): RunPages {
-  const { work, turns } = newWork();
-  return new RunPages(view, cacheBytes, work, turns);
+  const { work, slices } = newWork();
+  return new RunPages(view, cacheBytes, work, slices);
 }
 
 const text = ({ body }: Reply) => Buffer.from(body as Uint8Array).toString();

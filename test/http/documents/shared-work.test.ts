@@ -1,6 +1,6 @@
 import t from "tap";
-import { SharedWork, type Turns } from "../../../http/documents/shared-work.js";
-import { ThreadTurns } from "../../../http/documents/thread-turns.js";
+import { SharedWork, type Slices } from "../../../http/documents/shared-work.js";
+import { ThreadSlices } from "../../../http/documents/thread-slices.js";
 import { until } from "../../helpers/http/handler-server.js";
 
 /** Refused, or dropped. */
@@ -8,10 +8,10 @@ const UNAVAILABLE = /too many large answers|nobody waits/;
 
 /** Work that ends when the test says so. */
 function handMade() {
-  const begun: { key: string; turns: Turns; end(result: string): void; fail(error: Error): void }[] = [];
-  const make = (key: string) => (turns: Turns) =>
+  const begun: { key: string; slices: Slices; end(result: string): void; fail(error: Error): void }[] = [];
+  const make = (key: string) => (slices: Slices) =>
     new Promise<string>((end, fail) => {
-      begun.push({ key, turns, end, fail });
+      begun.push({ key, slices, end, fail });
     });
   return { begun, make };
 }
@@ -19,7 +19,7 @@ function handMade() {
 const client = () => new AbortController();
 
 t.test("work is done once for all who ask meanwhile, one after the other", async (t) => {
-  const work = new SharedWork(new ThreadTurns());
+  const work = new SharedWork(new ThreadSlices());
   const { begun, make } = handMade();
   const get = (key: string) => work.get(key, 10, client().signal, make(key));
   const [a, second, b] = [get("a"), get("a"), get("b")];
@@ -39,7 +39,7 @@ t.test("work is done once for all who ask meanwhile, one after the other", async
 });
 
 t.test("beyond the bound it is refused, but what is being made already has no further cost", async (t) => {
-  const work = new SharedWork(new ThreadTurns(), 100);
+  const work = new SharedWork(new ThreadSlices(), 100);
   const { begun, make } = handMade();
   const get = (key: string, bytes: number) => work.get(key, bytes, client().signal, make(key));
   const huge = get("huge", 5_000);
@@ -57,7 +57,7 @@ t.test("beyond the bound it is refused, but what is being made already has no fu
 });
 
 t.test("work for which nobody waits any more is not begun, or ends at its next turn", async (t) => {
-  const work = new SharedWork(new ThreadTurns());
+  const work = new SharedWork(new ThreadSlices());
   const { begun, make } = handMade();
   const clients = [client(), client(), client()] as const;
   const [first, waiting, other] = clients.map(({ signal }, at) =>
@@ -69,10 +69,10 @@ t.test("work for which nobody waits any more is not begun, or ends at its next t
   clients[2].abort();
   await t.rejects(other as Promise<string>, UNAVAILABLE);
   t.equal(work.bytes, 10, "nobody does");
-  begun[0]?.turns.throwIfUnwanted();
+  begun[0]?.slices.throwIfCancelled();
   clients[0].abort();
   await t.rejects(first as Promise<string>, UNAVAILABLE);
-  t.throws(() => begun[0]?.turns.throwIfUnwanted(), UNAVAILABLE);
+  t.throws(() => begun[0]?.slices.throwIfCancelled(), UNAVAILABLE);
   const anew = work.get("0", 10, client().signal, make("anew"));
   t.equal(begun.length, 1, "it waits for what is under way");
   begun[0]?.fail(new Error("it has ended"));
@@ -85,14 +85,14 @@ t.test("work for which nobody waits any more is not begun, or ends at its next t
   t.equal(work.bytes, 0);
 });
 
-t.test("however much work there is, the thread has its turns in between", async (t) => {
-  const turns = new ThreadTurns();
+t.test("however much work there is, the thread has its slices in between", async (t) => {
+  const slices = new ThreadSlices();
   let running = 20;
   const pieces = async (): Promise<void> => {
     for (let piece = 0; piece < 20; piece++) {
       const endMs = performance.now() + 0.5;
       while (performance.now() < endMs);
-      await turns.giveWay();
+      await slices.giveWay();
     }
     running--;
   };
@@ -103,5 +103,5 @@ t.test("however much work there is, the thread has its turns in between", async 
     rounds++;
   }
   // 200 ms of work, a slice of 1 ms and what one piece is over it in each turn, beside the first pieces.
-  t.ok(rounds > 80, `${rounds} turns`);
+  t.ok(rounds > 80, `${rounds} slices`);
 });

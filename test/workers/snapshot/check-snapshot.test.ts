@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CaptureLedger } from "../../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../../storage/captures/capture-index.js";
 import { FileSystemError } from "../../../storage/disk/file-system.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
@@ -197,7 +197,7 @@ t.test("a snapshot that says something else than the log is a fault, whichever t
   const forge = async (change: (section: string, values: Uint8Array) => void): Promise<SimulatedDisk> => {
     const copy = disk.copy();
     const view = new View({ reader: { read: () => Promise.reject(), readMany: () => Promise.reject() } });
-    const state = new RecorderState(new CaptureLedger({ keepsRuns: true }));
+    const state = new RecorderState(new CaptureIndex({ keepsRuns: true }));
     await view.loadSnapshot(reader, reader.head.position.sequence, []);
     await state.loadSnapshot(reader, []);
     await writeSnapshot(copy, SNAPSHOTS, reader.head, async (sink) => {

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CaptureLedger } from "../../../storage/captures/capture-ledger.js";
+import { CaptureIndex } from "../../../storage/captures/capture-index.js";
 import { MovesCollector } from "../../../storage/compaction/segment-moves.js";
 import { MemorySnapshot } from "../../../storage/snapshot/memory-snapshot.js";
 import { SnapshotError } from "../../../storage/snapshot/snapshot-format.js";
@@ -60,15 +60,20 @@ t.test(
 );
 
 t.test("captures: rows and the runs removed last; without retention the rows are left out", async (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: true });
+  const captureIndex = new CaptureIndex({ keepsRuns: true });
   for (const [nth, bytes] of [100, null, 300].entries()) {
-    ledger.keep({ createdAtUs: 10 + nth, completedAtUs: 20 + nth, bytes, location: { ...NOWHERE, offset: 64 * nth } });
+    captureIndex.keep({
+      createdAtUs: 10 + nth,
+      completedAtUs: 20 + nth,
+      bytes,
+      location: { ...NOWHERE, offset: 64 * nth },
+    });
   }
-  ledger.keep({ createdAtUs: 5, completedAtUs: 6, bytes: 7, location: NOWHERE });
-  ledger.removed(5, "a", 30);
-  const columns = await columnsOf(new RecorderState(ledger));
+  captureIndex.keep({ createdAtUs: 5, completedAtUs: 6, bytes: 7, location: NOWHERE });
+  captureIndex.removed(5, "a", 30);
+  const columns = await columnsOf(new RecorderState(captureIndex));
 
-  const keeping = new CaptureLedger({ keepsRuns: true });
+  const keeping = new CaptureIndex({ keepsRuns: true });
   await new RecorderState(keeping).loadSnapshot(columns, []);
   t.same([keeping.runs, keeping.bytes, keeping.oldestCreatedAtUs], [3, 400, 10]);
   t.same(keeping.unfinished(), ["a"]);
@@ -79,7 +84,7 @@ t.test("captures: rows and the runs removed last; without retention the rows are
   keeping.drop(10);
   t.same([keeping.runs, keeping.bytes], [3, 301]);
 
-  const forgetting = new CaptureLedger({ keepsRuns: false });
+  const forgetting = new CaptureIndex({ keepsRuns: false });
   await new RecorderState(forgetting).loadSnapshot(columns, []);
   t.same([forgetting.runs, forgetting.unfinished()], [0, ["a"]]);
 });

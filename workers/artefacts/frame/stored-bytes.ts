@@ -13,7 +13,7 @@ export async function openStored(fileSystem: FileSystem, path: string): Promise<
 }
 
 /**
- * As `openStored`, blocking, as a frame is read. A series keeps to the other: between two stretches a turn of the event loop goes by, and with it
+ * As `openStored`, blocking, as a frame is read. A series keeps to the other: between two row blocks a turn of the event loop goes by, and with it
  * what the last one has read.
  */
 export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {

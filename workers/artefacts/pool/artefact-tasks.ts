@@ -11,7 +11,7 @@
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
  * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
  *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
- * - indexSeries, writeSeries: one stretch of rows (ROWS_PER_STRETCH) raw, with room for it as f64, and as text, with room for the longest
+ * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, with room for it as f64, and as text, with room for the longest
  *   and, where it is written, twice
  * - verify: 1 MiB, twice where a long extent comes behind a short one
  * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
@@ -35,7 +35,7 @@ import {
   wasmKernels,
 } from "../kernel-memory.js";
 import { encodeHeightMap, encodeLuminance } from "../picture/frame-pictures.js";
-import { indexSeries, type SeriesIndex, type SeriesSource, writeStretch } from "../series/series-source.js";
+import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
 import { MemoryNeed } from "./memory-need.js";
 
 /** Points of some lines of a frame, all of them or those of a stored mask; whoever asks has had its bytes verified. */
@@ -64,7 +64,7 @@ export interface ArtefactTasks extends FilterPartTasks {
   countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
   packPoints: { input: PackPointsTask; output: MadePiece };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
-  writeSeries: { input: SeriesSource & { stretch: number }; output: Uint8Array<ArrayBuffer> };
+  writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
 }
 
@@ -166,7 +166,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
       }),
     packPoints,
     indexSeries: async (source) => indexSeries(fileSystem, await freshMemory(), source),
-    writeSeries: async (source) => writeStretch(fileSystem, await freshMemory(), source, source.stretch),
+    writeSeries: async (source) => writeRowBlock(fileSystem, await freshMemory(), source, source.rowBlock),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

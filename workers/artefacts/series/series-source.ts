@@ -16,59 +16,59 @@ export interface SeriesSource {
 /** Where rows of a series begin in its CSV. */
 export interface SeriesIndex {
   totalBytes: number;
-  /** Byte offset of row `n * ROWS_PER_STRETCH`, the header before it; then the total. */
+  /** Byte offset of row `n * ROWS_PER_BLOCK`, the header before it; then the total. */
   offsets: Float64Array<ArrayBuffer>;
 }
 
 /** Rows that are written at a time: some megabytes with the most channels. */
-export const ROWS_PER_STRETCH = 4_096;
+export const ROWS_PER_BLOCK = 4_096;
 
 export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number {
   return appends.reduce((sum, append) => sum + append.rows, 0);
 }
 
-/** Writes all of it once, for the sizes, and verifies every append. Memory: one stretch of rows. @throws StorageError `capture_missing`, `capture_damaged` */
+/** Writes all of it once, for the sizes, and verifies every append. Memory: one row block. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function indexSeries(
   fileSystem: FileSystem,
   memory: KernelMemory,
   source: SeriesSource,
 ): Promise<SeriesIndex> {
-  const stretches = Math.ceil(rowsOfSeries(source) / ROWS_PER_STRETCH);
-  const offsets = new Float64Array(stretches + 1);
+  const rowBlocks = Math.ceil(rowsOfSeries(source) / ROWS_PER_BLOCK);
+  const offsets = new Float64Array(rowBlocks + 1);
   offsets[0] = csvHeader(source.channels).length;
   const begun = { crc32: 0 };
-  for (let nth = 0; nth < stretches; nth++) {
-    const { lengthBytes } = await layOutStretch(fileSystem, memory, source, nth, begun);
+  for (let nth = 0; nth < rowBlocks; nth++) {
+    const { lengthBytes } = await layOutRowBlock(fileSystem, memory, source, nth, begun);
     offsets[nth + 1] = (offsets[nth] as number) + lengthBytes;
   }
-  return { totalBytes: offsets[stretches] as number, offsets };
+  return { totalBytes: offsets[rowBlocks] as number, offsets };
 }
 
-/** The CSV of one stretch of rows, without a header; of appends that are not wholly in it no byte is verified. @throws StorageError `capture_missing`, `capture_damaged` */
-export async function writeStretch(
+/** The CSV of one row block, without a header; of appends that are not wholly in it no byte is verified. @throws StorageError `capture_missing`, `capture_damaged` */
+export async function writeRowBlock(
   fileSystem: FileSystem,
   memory: KernelMemory,
   source: SeriesSource,
-  stretch: number,
+  rowBlock: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return (await layOutStretch(fileSystem, memory, source, stretch)).bytes;
+  return (await layOutRowBlock(fileSystem, memory, source, rowBlock)).bytes;
 }
 
 /**
  * In a memory that holds nothing else.
  *
- * @param begun CRC-32 of what the stretches before, in order, have of the append that goes on in this one; absent: they were not read
+ * @param begun CRC-32 of what the rowBlocks before, in order, have of the append that goes on in this one; absent: they were not read
  */
-async function layOutStretch(
+async function layOutRowBlock(
   fileSystem: FileSystem,
   memory: KernelMemory,
   source: SeriesSource,
-  stretch: number,
+  rowBlock: number,
   begun?: { crc32: number },
 ): Promise<CsvRows> {
   const { channels, appends } = source;
-  const firstRow = stretch * ROWS_PER_STRETCH;
-  const endRow = Math.min(firstRow + ROWS_PER_STRETCH, rowsOfSeries(source));
+  const firstRow = rowBlock * ROWS_PER_BLOCK;
+  const endRow = Math.min(firstRow + ROWS_PER_BLOCK, rowsOfSeries(source));
   memory.reset();
   const text = new CsvRows(memory, channels, endRow - firstRow);
   const file = await openStored(fileSystem, source.path);

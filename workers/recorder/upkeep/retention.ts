@@ -2,11 +2,11 @@ import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import {
-  type CaptureLedger,
+  type CaptureIndex,
   type KeptCaptures,
   keptCaptures,
   RETENTION_SLICE_RUNS,
-} from "../../../storage/captures/capture-ledger.js";
+} from "../../../storage/captures/capture-index.js";
 import type { RemovedCaptures } from "../../../storage/captures/capture-store.js";
 import {
   type CommittedBatch,
@@ -32,7 +32,7 @@ const DAY_US = 86_400_000_000;
 export interface RetentionOptions {
   policy: RetentionPolicy;
   dataDirectory: string;
-  ledger: CaptureLedger;
+  captureIndex: CaptureIndex;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
@@ -69,7 +69,7 @@ export interface RetentionOptions {
  */
 export class Retention {
   readonly #options: RetentionOptions;
-  readonly #ledger: CaptureLedger;
+  readonly #captureIndex: CaptureIndex;
   #timer: unknown = null;
   #running: Promise<void> | null = null;
   /** Ends that are not committed yet, by sequence number. */
@@ -90,7 +90,7 @@ export class Retention {
 
   constructor(options: RetentionOptions) {
     this.#options = options;
-    this.#ledger = options.ledger;
+    this.#captureIndex = options.captureIndex;
     this.#faults = new RetentionFaults(options);
   }
 
@@ -123,10 +123,10 @@ export class Retention {
     forEachRecord(batch, (record, location) => {
       if (record.type !== RECORD_TYPE.runEnded || !ends.delete(record.sequence)) return;
       const index = decodeIndex(record.type, record.index);
-      if (index.type === RECORD_TYPE.runEnded) this.#ledger.keep(keptCaptures(index, location));
+      if (index.type === RECORD_TYPE.runEnded) this.#captureIndex.keep(keptCaptures(index, location));
     });
     const { bytes } = this.#options.policy;
-    if (bytes === null || this.#ledger.bytes <= bytes || !this.#isStarted) return;
+    if (bytes === null || this.#captureIndex.bytes <= bytes || !this.#isStarted) return;
     this.#isWoken = true;
     this.#start();
   }
@@ -176,13 +176,13 @@ export class Retention {
     this.#isRetryDue = false;
     if (isRetry) {
       this.#faults.beginRetry();
-      this.#ledger.takeBack();
+      this.#captureIndex.takeBack();
     }
-    await this.#unlink(isRetry ? this.#unfinished : this.#ledger.unfinished());
+    await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());
     if (this.#isOn) {
       await this.#learnBytes();
       while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {
-        await this.#unlink(this.#ledger.unfinished());
+        await this.#unlink(this.#captureIndex.unfinished());
         if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
       }
     }
@@ -191,7 +191,7 @@ export class Retention {
 
   /** Runs with a tombstone whose files may still be there: those of the last slice, and those that could not be unlinked before. */
   get #unfinished(): string[] {
-    return [...new Set([...this.#faults.keptRunIds, ...this.#ledger.unfinished()])];
+    return [...new Set([...this.#faults.keptRunIds, ...this.#captureIndex.unfinished()])];
   }
 
   /** So many files cannot be unlinked that more tombstones would free nothing either. */
@@ -201,15 +201,15 @@ export class Retention {
 
   /** Records of before retention do not say how many bytes their runs keep. */
   async #learnBytes(): Promise<void> {
-    let kept = this.#ledger.nextUnknown(-1);
+    let kept = this.#captureIndex.nextUnknown(-1);
     while (kept !== undefined && !this.#isStopped) {
       const run = await this.#read(kept);
       if (run !== undefined) {
         const bytes = storedEnd(run, "captures");
-        if (bytes === 0) this.#ledger.drop(kept.createdAtUs);
-        else this.#ledger.keep({ ...kept, bytes });
+        if (bytes === 0) this.#captureIndex.drop(kept.createdAtUs);
+        else this.#captureIndex.keep({ ...kept, bytes });
       }
-      kept = this.#ledger.nextUnknown(kept.createdAtUs);
+      kept = this.#captureIndex.nextUnknown(kept.createdAtUs);
     }
   }
 
@@ -221,7 +221,7 @@ export class Retention {
     let runs = 0;
     let recordBytes = 0;
     while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
-      const kept = this.#ledger.next(endedByUs, policy.bytes, lastTimeUs());
+      const kept = this.#captureIndex.next(endedByUs, policy.bytes, lastTimeUs());
       if (kept === undefined) break;
       const stored = await this.#read(kept);
       if (stored === undefined) continue;
@@ -232,7 +232,7 @@ export class Retention {
         lastSequence = sequence;
         // It is behind them: what they say of the run's captures counts no more.
         for (const [end, { id }] of this.#endsInFlight) if (id === run.id) this.#endsInFlight.delete(end);
-        this.#ledger.removed(kept.createdAtUs, run.id, timeUs);
+        this.#captureIndex.removed(kept.createdAtUs, run.id, timeUs);
       } catch (error) {
         // More is waiting than the log may hold: what is marked goes on, the rest has time.
         if (runs === 0) throw error;
@@ -268,7 +268,7 @@ export class Retention {
       if (this.#isStopped) return undefined;
       const later = this.#movedFrom(kept);
       if (later !== undefined) return this.#read(later);
-      this.#ledger.setAside(kept.createdAtUs);
+      this.#captureIndex.setAside(kept.createdAtUs);
       this.#faults.cannotRead(kept.createdAtUs, error);
       return undefined;
     }
@@ -276,7 +276,7 @@ export class Retention {
 
   /** Where the run's record lies by now, if elsewhere: compaction has moved it while it was read, or processing recorded the run once more. */
   #movedFrom(kept: KeptCaptures): KeptCaptures | undefined {
-    const now = this.#ledger.locationOf(kept.createdAtUs);
+    const now = this.#captureIndex.locationOf(kept.createdAtUs);
     if (now === undefined) return undefined;
     const { segmentBase, offset } = kept.location;
     return now.offset === offset && now.segmentBase === segmentBase ? undefined : { ...kept, location: now };
@@ -297,7 +297,7 @@ export class Retention {
     const { files, kept } = await removeCaptures(runIds);
     // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
     await letGo(runIds);
-    this.#ledger.finish();
+    this.#captureIndex.finish();
     this.#faults.unlinked(runIds, kept);
     this.#removed.files += files;
     const keptRunIds = new Set(kept.map(({ runId }) => runId));
@@ -316,12 +316,12 @@ export class Retention {
   #report(): void {
     this.#lastLineUs = this.#options.wallUs();
     if (this.#removedRuns === 0) return;
-    const oldest = this.#ledger.oldestCreatedAtUs;
+    const oldest = this.#captureIndex.oldestCreatedAtUs;
     this.#options.line("info", "retention removed captures", {
       runs: this.#removedRuns,
       bytes: this.#removedBytes,
-      kept_runs: this.#ledger.runs,
-      kept_bytes: this.#ledger.bytes,
+      kept_runs: this.#captureIndex.runs,
+      kept_bytes: this.#captureIndex.bytes,
       oldest_kept: oldest === null ? null : formatTimeUs(oldest),
     });
     this.#removedRuns = 0;

@@ -57,7 +57,7 @@ export class Upkeep {
     this.#retention = new Retention({
       policy: options.policy,
       dataDirectory: options.directory.path,
-      ledger: state.captures,
+      captureIndex: state.captures,
       timers,
       wallUs,
       lastTimeUs: () => state.lastTimeUs,

@@ -17,7 +17,7 @@ export type FoundDelivery =
 export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
 
 /** One inline attempt that somebody waits for. */
-export interface InlineWant {
+export interface InlineRequest {
   readonly tracked: Tracked;
   readonly answer: InlineAnswer;
   /** Of its patience; null once its attempt has begun. */
@@ -48,9 +48,9 @@ export class Tracked {
   /** The queue that it holds a place of. */
   place: DeliveryQueue<Tracked> | null = null;
   /** Inline attempts that are wanted, in order. */
-  #inline: readonly InlineWant[] = NONE;
+  #inline: readonly InlineRequest[] = NONE;
   /** Whose attempt is under way; null for an automatic one. */
-  current: InlineWant | null = null;
+  current: InlineRequest | null = null;
   /** Of automatic attempts that were broken off and are to go on; null: they have not begun. */
   window: BegunWindow | null = null;
   /** Of its latest record. */
@@ -82,30 +82,30 @@ export class Tracked {
     this.#delivery = delivery;
   }
 
-  get isInlineWanted(): boolean {
+  get isAwaited(): boolean {
     return this.#inline.length > 0;
   }
 
-  want(one: InlineWant): void {
+  addRequest(one: InlineRequest): void {
     this.#inline = [...this.#inline, one];
   }
 
   /** False: it was not among them. */
-  unwant(one: InlineWant): boolean {
+  removeRequest(one: InlineRequest): boolean {
     const isWanted = this.#inline.includes(one);
     if (isWanted) this.#inline = this.#inline.filter((other) => other !== one);
     return isWanted;
   }
 
   /** The first of them, which is wanted no more. */
-  takeWant(): InlineWant | undefined {
+  takeRequest(): InlineRequest | undefined {
     const [first, ...others] = this.#inline;
     this.#inline = others;
     return first;
   }
 
   /** All of them, which are wanted no more. */
-  takeWants(): readonly InlineWant[] {
+  takeRequests(): readonly InlineRequest[] {
     const all = this.#inline;
     this.#inline = NONE;
     return all;

@@ -23,7 +23,7 @@ import {
 } from "../../../../workers/artefacts/pool/artefact-tasks.js";
 import { MemoryNeed } from "../../../../workers/artefacts/pool/memory-need.js";
 import { csvRoomBytes } from "../../../../workers/artefacts/series/csv-encoder.js";
-import { ROWS_PER_STRETCH } from "../../../../workers/artefacts/series/series-source.js";
+import { ROWS_PER_BLOCK } from "../../../../workers/artefacts/series/series-source.js";
 import { frameOf, loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { storedFrame } from "../../../helpers/captures/stored-frame.js";
 import { collectGarbage } from "../../../helpers/process/held-memory.js";
@@ -135,9 +135,9 @@ t.test("pictures and counts take no more than the table says", async (t) => {
   t.ok((await peak("countPoints", source)) <= (256 + 8) * KIB + 4 * 1_200);
 });
 
-/** Rows of 64 channels for two stretches, as one append. */
+/** Rows of 64 channels for two row blocks, as one append. */
 function storedSeries(path: string) {
-  const rows = 2 * ROWS_PER_STRETCH;
+  const rows = 2 * ROWS_PER_BLOCK;
   const values = Buffer.alloc(4 * 64 * rows, 1);
   writeFileSync(path, values);
   const append = {
@@ -147,18 +147,18 @@ function storedSeries(path: string) {
   return { path, channels: 64, appends: [append] };
 }
 
-t.test("a stretch of rows is held raw, as f64, and as text, and twice where it is written", async (t) => {
+t.test("a rowBlock of rows is held raw, as f64, and as text, and twice where it is written", async (t) => {
   const source = storedSeries(join(t.testdir(), "series.cap"));
-  const rawBytes = 4 * 64 * ROWS_PER_STRETCH;
-  const roomBytes = csvRoomBytes(64, ROWS_PER_STRETCH);
+  const rawBytes = 4 * 64 * ROWS_PER_BLOCK;
+  const roomBytes = csvRoomBytes(64, ROWS_PER_BLOCK);
   for (const name of ["indexSeries", "writeSeries"] as const) {
     const need = new ToldNeed();
     const { fileSystem, most } = heldAtReads();
     const tasks = artefactTasks(fileSystem, need);
-    const output = await tasks[name]({ ...source, stretch: 1 });
+    const output = await tasks[name]({ ...source, rowBlock: 1 });
     const besideBytes = most();
-    await tasks.writeSeries({ ...source, stretch: 1 });
-    const inMemory = roomBytes + 8 * 64 * ROWS_PER_STRETCH;
+    await tasks.writeSeries({ ...source, rowBlock: 1 });
+    const inMemory = roomBytes + 8 * 64 * ROWS_PER_BLOCK;
     t.ok(need.usedBytes <= inMemory + 32 * KIB && need.usedBytes > inMemory, `${name}: ${need.usedBytes} bytes`);
     t.ok(besideBytes <= rawBytes && besideBytes >= rawBytes, `${name}: ${besideBytes} beside it`);
     if (!(output instanceof Uint8Array)) continue;

@@ -25,7 +25,7 @@ import {
   type TaskError,
 } from "../../../../workers/artefacts/pool/artefact-pool.js";
 import type { TaskName } from "../../../../workers/artefacts/pool/artefact-tasks.js";
-import { indexSeries, writeStretch } from "../../../../workers/artefacts/series/series-source.js";
+import { indexSeries, writeRowBlock } from "../../../../workers/artefacts/series/series-source.js";
 import { loadFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { readGreyPng } from "../../../helpers/captures/png-reader.js";
 import { storedFrame } from "../../../helpers/captures/stored-frame.js";
@@ -129,10 +129,10 @@ t.test("every task gives what its function gives, from the stored bytes", async 
   const series = { path: seriesPath, channels: 2, appends: [append(0, 9000), append(9000, 30_000)] };
   const index = await pool.run("indexSeries", series, background);
   t.same(index, await indexSeries(nodeFileSystem, typeScriptKernels(), series));
-  for (let stretch = 0; stretch < index.offsets.length - 1; stretch++) {
-    const rows = await pool.run("writeSeries", { ...series, stretch }, client);
-    t.equal(rows.length, (index.offsets[stretch + 1] as number) - (index.offsets[stretch] as number));
-    t.same(rows, await writeStretch(nodeFileSystem, typeScriptKernels(), series, stretch));
+  for (let rowBlock = 0; rowBlock < index.offsets.length - 1; rowBlock++) {
+    const rows = await pool.run("writeSeries", { ...series, rowBlock }, client);
+    t.equal(rows.length, (index.offsets[rowBlock + 1] as number) - (index.offsets[rowBlock] as number));
+    t.same(rows, await writeRowBlock(nodeFileSystem, typeScriptKernels(), series, rowBlock));
   }
   t.same(reports, []);
 });
@@ -190,7 +190,7 @@ t.test(
     const append = { ...extent, ...times, valueScale: null, valueOffset: null, invalid: [] };
     const series = { path: seriesPath, channels: 1, appends: [append] };
     await run("indexSeries", series, background);
-    await run("writeSeries", { ...series, stretch: 0 }, client);
+    await run("writeSeries", { ...series, rowBlock: 0 }, client);
     const least: [TaskName, number][] = [
       ["filter", frame.height.length / 16],
       ["filterTogether", frame.height.length / 16],
@@ -262,12 +262,12 @@ t.test("each task fails on damage in a plane that its format is of, and on no ot
   }
 });
 
-t.test("an index is of rows that match their CRC, however many stretches an append has", async (t) => {
+t.test("an index is of rows that match their CRC, however many rowBlocks an append has", async (t) => {
   const { pool } = startPool(t);
   const path = join(t.testdir(), "series.cap");
   const values = Int32Array.from({ length: 20_000 }, (_, at) => at);
   const bytes = Buffer.from(values.buffer);
-  // A long one between short ones, which begins and ends within stretches, and one that ends with its stretch.
+  // A long one between short ones, which begins and ends within row blocks, and one that ends with its row block.
   const rows = [1_000, 12_000, 40, 3_344, 2_000];
   let row = 0;
   const appends = rows.map((count) => {

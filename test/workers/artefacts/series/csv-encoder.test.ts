@@ -13,7 +13,7 @@ import {
   csvRoomBytes,
   encodeCsvRows,
 } from "../../../../workers/artefacts/series/csv-encoder.js";
-import { indexSeries, writeStretch } from "../../../../workers/artefacts/series/series-source.js";
+import { indexSeries, writeRowBlock } from "../../../../workers/artefacts/series/series-source.js";
 import { ShortestSingles, shortestSingleText } from "../../../../workers/artefacts/series/shortest-singles.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
 import { hasSharedData } from "../../../helpers/shared-data.js";
@@ -296,7 +296,7 @@ t.test("f32 has the fewest digits that read back, and the nearest of these", (t)
   t.end();
 });
 
-t.test("rows of any stretch joined are the whole", (t) => {
+t.test("rows of any rowBlock joined are the whole", (t) => {
   const random = createRandom(3);
   for (const dtype of ["f32", "f64", "i32"] as const) {
     const values = Array.from({ length: 400 * 3 }, () => Math.round(random.normal() * 1e5));
@@ -391,7 +391,7 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
     const { offsets, totalBytes } = await indexSeries(nodeFileSystem, memory, source);
     const parts = [csvHeader(channels)];
     for (let nth = 0; nth < offsets.length - 1; nth++) {
-      parts.push(await writeStretch(nodeFileSystem, memory, source, nth));
+      parts.push(await writeRowBlock(nodeFileSystem, memory, source, nth));
     }
     const csv = Buffer.concat(parts);
     const reference = Buffer.from(csvHeader(channels)).toString() + rowsOf(what, channels, values);

@@ -93,7 +93,7 @@ t.test("f32 of all exponents, of random bits, and as they are measured", (t) => 
   t.end();
 });
 
-t.test("times of any period from 1970 on, and rows of any stretch", (t) => {
+t.test("times of any period from 1970 on, and rows of any rowBlock", (t) => {
   const random = createRandom(2);
   const values = bytesOf(Int32Array.from({ length: 300 }, (_, nth) => nth));
   const days = [0, 68_256_000, 951_782_400, 1_709_164_800, 4_107_542_400, 8_999_000_000].map((second) => second * 1e6);
@@ -131,7 +131,7 @@ t.test("every type, scale and offset, in appends that follow one another", (t) =
   t.end();
 });
 
-t.test("a stretch of single rows takes no more memory for each", (t) => {
+t.test("a rowBlock of single rows takes no more memory for each", (t) => {
   wasm.reset();
   const text = new CsvRows(wasm, 1, 4096);
   const before = wasm.usedBytes;

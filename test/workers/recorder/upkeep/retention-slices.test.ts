@@ -1,6 +1,6 @@
 import t from "tap";
 import type { RunState } from "../../../../core/run/run-state.js";
-import { CaptureLedger, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-ledger.js";
+import { CaptureIndex, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-index.js";
 import type { SegmentMoves } from "../../../../storage/compaction/segment-moves.js";
 import { FileSystemError } from "../../../../storage/disk/file-system.js";
 import type { CommittedBatch, LogRecord } from "../../../../storage/log/log-batch.js";
@@ -18,7 +18,7 @@ const END_US = 1_000_000;
 
 /** Retention over records in memory; every step of it is written down. */
 class Stage {
-  readonly ledger = new CaptureLedger({ keepsRuns: true });
+  readonly captureIndex = new CaptureIndex({ keepsRuns: true });
   readonly timers = new ManualTimers();
   readonly steps: string[] = [];
   readonly lines: LogLine[] = [];
@@ -39,7 +39,7 @@ class Stage {
     const { type, index, body } = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined);
     this.records.set(n, { type, flags: 0, sequence: n, timeUs: n, index, body });
     const location = { segmentBase: 1, offset: n, length: body.length };
-    this.ledger.keep({
+    this.captureIndex.keep({
       ...keptCaptures(
         { summary: { ...run, progress: {} } as never, captures: { bytes, removedAtUs: null, isOpen: false } },
         location,
@@ -54,7 +54,7 @@ class Stage {
     const retention = new Retention({
       policy: { days: null, bytes: 1 },
       dataDirectory: "/data",
-      ledger: this.ledger,
+      captureIndex: this.captureIndex,
       timers: this.timers,
       wallUs: () => this.nowUs,
       lastTimeUs: () => this.nowUs,
@@ -143,14 +143,14 @@ t.test("records of before retention: their bytes are learned from their bodies",
   stage.add(1, null, 40);
   stage.add(2, null, 0);
   stage.add(3, null, 50);
-  t.equal(stage.ledger.bytes, 0);
+  t.equal(stage.captureIndex.bytes, 0);
   stage.start({ policy: { days: null, bytes: 60 } });
   await stage.until(() => removed(stage).length === 1);
   t.same(
     stage.steps.filter((step) => step.startsWith("tombstone")),
     ["tombstone 1"],
   );
-  t.match(stage.ledger, { bytes: 50, runs: 1, oldestCreatedAtUs: 3 });
+  t.match(stage.captureIndex, { bytes: 50, runs: 1, oldestCreatedAtUs: 3 });
 });
 
 t.test("a run whose record cannot be read keeps its captures, is named, and holds up no other", async (t) => {
@@ -186,7 +186,7 @@ t.test("a run whose record can be read again goes after all, and the fault with 
   t.equal(stage.lines.filter(({ level }) => level === "error").length, 1, "and said once in the log");
   // Moved by compaction meanwhile.
   stage.records.set(77, record);
-  stage.ledger.moved({
+  stage.captureIndex.moved({
     segmentBase: 1,
     runs: { createdAtUs: [1], offsets: [77], lengths: [record.body.length] },
   } as unknown as SegmentMoves);
@@ -205,7 +205,7 @@ t.test(
     stage.stuck.add(idOf(1));
     const retention = stage.start();
     await stage.passEnded();
-    t.equal(stage.ledger.runs, 0, "all have their tombstones");
+    t.equal(stage.captureIndex.runs, 0, "all have their tombstones");
     t.same(retention.removed, { runs: runs - 1, files: runs - 1, bytes: 9 * (runs - 1) });
     t.match(
       retention.fault,
@@ -228,7 +228,7 @@ t.test(
       new RegExp(`${RETENTION_SLICE_RUNS} removed captures cannot be unlinked .*, and others\\)`),
     );
     t.equal(
-      stage.ledger.runs,
+      stage.captureIndex.runs,
       2 * runs - RETENTION_SLICE_RUNS,
       "where nothing can be unlinked, nothing more is marked",
     );
@@ -236,7 +236,7 @@ t.test(
     stage.timers.advance(60_000);
     await stage.passEnded();
     t.equal(retention.fault, null);
-    t.equal(stage.ledger.runs, 0);
+    t.equal(stage.captureIndex.runs, 0);
     t.equal(retention.removed.bytes, 9 * 3 * runs);
   },
 );
@@ -258,7 +258,7 @@ t.test("when the log can take no more for now, what is marked goes on and the re
   room = 9;
   stage.timers.advance(60_000);
   await stage.until(() => removed(stage).length === 2);
-  t.equal(stage.ledger.runs, 0);
+  t.equal(stage.captureIndex.runs, 0);
 });
 
 t.test("a tombstone that does not become durable: nothing is unlinked any more", async (t) => {
@@ -317,7 +317,7 @@ t.test("a run that is recorded once more while it is read goes as it is then, an
     });
     await stage.until(() => removed(stage).length === 1);
     t.same(tombstones, ["again"], committedAt);
-    t.equal(stage.ledger.runs, 0, "it is not kept once more");
+    t.equal(stage.captureIndex.runs, 0, "it is not kept once more");
     await retention.stop();
   }
 });

@@ -2,7 +2,7 @@ import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Timers } from "../../../storage/log/log-options.js";
 import type { CommitWaits } from "../../recorder/commit-waits.js";
-import type { InlineAnswer, InlineWant, Tracked } from "./tracked-delivery.js";
+import type { InlineAnswer, InlineRequest, Tracked } from "./tracked-delivery.js";
 
 /** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */
 export const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
@@ -11,16 +11,16 @@ export const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
  * Tests and manual retries that somebody waits for: bounded for each receiver by itself, so that a slow one takes no room from others,
  * and none begun when its outcome would come too late for whoever waits.
  */
-export class InlineWants {
+export class InlineRequests {
   readonly #timers: Timers;
   readonly #commits: CommitWaits;
   #isStopped = false;
   readonly #counts = new Map<string, number>();
   #count = 0;
-  readonly #onOverdue: (want: InlineWant) => void;
+  readonly #onOverdue: (request: InlineRequest) => void;
 
   /** @param onOverdue told of one that has waited as long as it may without being begun */
-  constructor(timers: Timers, commits: CommitWaits, onOverdue: (want: InlineWant) => void) {
+  constructor(timers: Timers, commits: CommitWaits, onOverdue: (request: InlineRequest) => void) {
     this.#timers = timers;
     this.#commits = commits;
     this.#onOverdue = onOverdue;
@@ -47,46 +47,46 @@ export class InlineWants {
     });
   }
 
-  add(tracked: Tracked, answer: InlineAnswer): InlineWant {
+  add(tracked: Tracked, answer: InlineAnswer): InlineRequest {
     const { webhookId } = tracked;
     this.#counts.set(webhookId, (this.#counts.get(webhookId) ?? 0) + 1);
     this.#count++;
-    const want: InlineWant = { tracked, answer, timer: null, isAnswered: false };
-    want.timer = this.#timers.set(() => this.#onOverdue(want), LIMITS.inlineWaitMs);
-    tracked.want(want);
-    return want;
+    const request: InlineRequest = { tracked, answer, timer: null, isAnswered: false };
+    request.timer = this.#timers.set(() => this.#onOverdue(request), LIMITS.inlineWaitMs);
+    tracked.addRequest(request);
+    return request;
   }
 
   /** The one whose attempt begins now. */
   begin(tracked: Tracked): void {
-    const want = tracked.takeWant() as InlineWant;
-    this.#clear(want);
-    tracked.current = want;
+    const request = tracked.takeRequest() as InlineRequest;
+    this.#clear(request);
+    tracked.current = request;
   }
 
   /** Answers it; a second answer is none. */
-  answer(want: InlineWant, outcome: Parameters<InlineAnswer>[0]): void {
-    if (want.isAnswered) return;
-    want.isAnswered = true;
+  answer(request: InlineRequest, outcome: Parameters<InlineAnswer>[0]): void {
+    if (request.isAnswered) return;
+    request.isAnswered = true;
     this.#count--;
-    this.#clear(want);
-    const { webhookId } = want.tracked;
+    this.#clear(request);
+    const { webhookId } = request.tracked;
     const left = (this.#counts.get(webhookId) ?? 0) - 1;
     if (left > 0) this.#counts.set(webhookId, left);
     else this.#counts.delete(webhookId);
-    want.answer(outcome);
+    request.answer(outcome);
   }
 
   /** Answers all that were not begun. */
   refuseAll(tracked: Tracked, error: ServiceError): void {
-    for (const want of tracked.takeWants()) this.answer(want, { error });
+    for (const request of tracked.takeRequests()) this.answer(request, { error });
   }
 
   /** Answers it once the delivery's latest record is committed. */
-  answerRecorded(want: InlineWant, { id, sequence, isRecorded }: Tracked): void {
+  answerRecorded(request: InlineRequest, { id, sequence, isRecorded }: Tracked): void {
     this.#commits.add(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
-      this.answer(want, isCommitted && isRecorded ? { deliveryId: id } : { error });
+      this.answer(request, isCommitted && isRecorded ? { deliveryId: id } : { error });
     });
   }
 
@@ -107,9 +107,9 @@ export class InlineWants {
     }
   }
 
-  #clear(want: InlineWant): void {
-    if (want.timer !== null) this.#timers.clear(want.timer);
-    want.timer = null;
+  #clear(request: InlineRequest): void {
+    if (request.timer !== null) this.#timers.clear(request.timer);
+    request.timer = null;
   }
 }
 

@@ -5,8 +5,11 @@ import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import type { DeliveryPut, WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { DeliveryContent } from "../../../storage/records/delivery-records.js";
-import { DeliveryDesk, type DeliveryDeskOptions } from "../../../workers/webhooks/deliveries/delivery-desk.js";
-import type { InlineAnswer, InlineWant } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
+import {
+  DeliveryScheduler,
+  type DeliverySchedulerOptions,
+} from "../../../workers/webhooks/deliveries/delivery-scheduler.js";
+import type { InlineAnswer, InlineRequest } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { WebhookState } from "../../../workers/webhooks/deliveries/webhook-state.js";
 import type { DispatcherHandle } from "../../../workers/webhooks/dispatcher-handle.js";
 import type { DeliveryJob, DeliveryReport } from "../../../workers/webhooks/dispatcher-messages.js";
@@ -14,7 +17,7 @@ import { ManualTimers } from "../recorder/manual-timers.js";
 import { WEBHOOK } from "./webhook-fixtures.js";
 
 /** What one record of the log says. */
-export type DeskRecord = { event: EmittedEvent; runId: string } | { change: WebhookChange };
+export type SchedulerRecord = { event: EmittedEvent; runId: string } | { change: WebhookChange };
 
 export const RUN_ID = "019bb000-0000-7000-8000-0000000000b1";
 const START_US = 1_800_000_000_000_000;
@@ -31,15 +34,15 @@ export function webhookOf(n: number, more: Partial<Webhook> = {}): Webhook {
 }
 
 /**
- * A delivery desk whose log, view and dispatcher are the test's: records are appended, committed and seen when it says so, and attempts
+ * A delivery scheduler whose log, view and dispatcher are the test's: records are appended, committed and seen when it says so, and attempts
  * end as it says. What is under way elsewhere (the front's answers, the dispatcher's reports) waits in `pending`.
  */
-export class DeskBench {
+export class SchedulerBench {
   readonly state = new WebhookState();
   readonly timers = new ManualTimers();
   readonly tick: () => number;
-  readonly desk: DeliveryDesk;
-  readonly records: DeskRecord[];
+  readonly scheduler: DeliveryScheduler;
+  readonly records: SchedulerRecord[];
   isDispatcherStopped = false;
   /** Jobs that the dispatcher has. */
   readonly jobs = new Map<string, DeliveryJob>();
@@ -56,7 +59,7 @@ export class DeskBench {
   #ids: number;
 
   /** @param records the durable ones, at a start */
-  constructor(records: DeskRecord[] = [], options: Partial<DeliveryDeskOptions> = {}) {
+  constructor(records: SchedulerRecord[] = [], options: Partial<DeliverySchedulerOptions> = {}) {
     this.records = [...records];
     this.committed = this.viewed = records.length;
     this.#timeUs = START_US + records.length * 1000;
@@ -83,7 +86,7 @@ export class DeskBench {
         return Promise.resolve();
       },
     };
-    this.desk = new DeliveryDesk({
+    this.scheduler = new DeliveryScheduler({
       ...{ state: this.state, dispatcher, timers: this.timers, tick: this.tick },
       newId: () => countedId(this.#ids++),
       source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
@@ -98,7 +101,7 @@ export class DeskBench {
     });
   }
 
-  #apply(record: DeskRecord): void {
+  #apply(record: SchedulerRecord): void {
     if ("event" in record) this.state.begin(record.runId, [record.event]);
     else this.state.apply(record.change);
   }
@@ -130,7 +133,7 @@ export class DeskBench {
   emitted(event: EmittedEvent, runId: string): void {
     this.records.push({ event, runId });
     this.state.begin(runId, [event]);
-    this.desk.emitted(event, runId, this.records.length);
+    this.scheduler.emitted(event, runId, this.records.length);
   }
 
   /** All that is appended becomes durable and is seen. */
@@ -141,12 +144,12 @@ export class DeskBench {
 
   commit(sequence: number): void {
     this.committed = sequence;
-    this.desk.committed(sequence);
+    this.scheduler.committed(sequence);
   }
 
   view(sequence: number): void {
     this.viewed = sequence;
-    this.desk.viewed(sequence);
+    this.scheduler.viewed(sequence);
   }
 
   /** The delivery as the first `count` records have it. */
@@ -173,8 +176,8 @@ export class DeskBench {
   answerContent(): void {
     const id = this.wanted.shift() as string;
     const content = this.stored(id, this.viewed);
-    if (this.isUnreadable(id)) this.desk.content(id, { kind: "unreadable", reason: "EIO" });
-    else this.desk.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
+    if (this.isUnreadable(id)) this.scheduler.content(id, { kind: "unreadable", reason: "EIO" });
+    else this.scheduler.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
   }
 
   /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
@@ -206,19 +209,19 @@ export class DeskBench {
       const [firstAttemptNumber, attempts] = [job.firstAttemptNumber + 1, job.attempts - 1];
       this.jobs.set(deliveryId, { ...job, firstAttemptNumber, attempts });
     }
-    this.desk.reports([{ deliveryId, attempt, next }]);
+    this.scheduler.reports([{ deliveryId, attempt, next }]);
   }
 
   /** The pause of a delivery is over: its next attempt begins. */
   beginAttempt(deliveryId: string): void {
     if (!this.jobs.has(deliveryId)) throw new Error(`${deliveryId} is not being made`);
-    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "attempt" } }]);
+    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "attempt" } }]);
   }
 
   /** A manual retry, as the front asks for it. */
-  retry(deliveryId: string, answer: InlineAnswer): InlineWant | undefined {
+  retry(deliveryId: string, answer: InlineAnswer): InlineRequest | undefined {
     const { webhookId } = this.stored(deliveryId)?.delivery ?? { webhookId: countedId(0) };
-    return this.desk.retry(deliveryId, webhookId, answer);
+    return this.scheduler.retry(deliveryId, webhookId, answer);
   }
 
   /** One that follows another and was released before its turn. */
@@ -226,14 +229,14 @@ export class DeskBench {
     if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
     const { window } = this.jobs.get(deliveryId) as DeliveryJob;
     this.jobs.delete(deliveryId);
-    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window } }]);
+    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "released", window } }]);
   }
 
   /** A pause that was released ends without an attempt. */
   endPause(deliveryId: string): void {
     if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
     this.jobs.delete(deliveryId);
-    this.desk.reports([{ deliveryId, attempt: null, next: { kind: "released", window: BEGUN_WINDOW } }]);
+    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "released", window: BEGUN_WINDOW } }]);
   }
 
   /** One thing that may happen next, chosen at random; false when there is none. `onAttempt` decides whether the receiver takes it. */

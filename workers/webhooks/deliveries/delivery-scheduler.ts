@@ -10,22 +10,22 @@ import { CommitWaits } from "../../recorder/commit-waits.js";
 import { DeliveryQueue, IN_ALL } from "../delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher-handle.js";
 import type { BegunWindow, DeliveryJob, DeliveryReport } from "../dispatcher-messages.js";
+import { automaticAction, inlineAction, jobOf, webhookDeleted } from "./delivery-action.js";
 import { DeliveryBacklog } from "./delivery-backlog.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryOutcomes } from "./delivery-outcomes.js";
-import { automaticTurn, inlineTurn, jobOf, webhookDeleted } from "./delivery-turn.js";
 import { type EventPayload, EventPayloads, eventPayload } from "./event-payloads.js";
-import { InlineWants, RETRY_AFTER_SECONDS } from "./inline-wants.js";
-import { type FoundDelivery, type InlineAnswer, type InlineWant, Tracked } from "./tracked-delivery.js";
+import { InlineRequests, RETRY_AFTER_SECONDS } from "./inline-requests.js";
+import { type FoundDelivery, type InlineAnswer, type InlineRequest, Tracked } from "./tracked-delivery.js";
 import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 import { ViewProgress } from "./view-progress.js";
-import { webhookNotFound } from "./webhook-desk.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
+import { webhookNotFound } from "./webhook-writes.js";
 
 /** Payloads of events that wait for their turn, in all; of further ones the front reads them again when it comes. */
 const KEPT_PAYLOAD_BYTES = 64 * 1024 * 1024;
 
-export interface DeliveryDeskOptions {
+export interface DeliverySchedulerOptions {
   state: WebhookState;
   dispatcher: DispatcherHandle;
   timers: Timers;
@@ -48,13 +48,13 @@ export interface DeliveryDeskOptions {
  * the record of their outcome. A delivery is known here until the view has its last record; so whoever asks about another one finds all
  * of it in the view.
  */
-export class DeliveryDesk {
-  readonly #options: DeliveryDeskOptions;
+export class DeliveryScheduler {
+  readonly #options: DeliverySchedulerOptions;
   readonly #tracked = new Map<string, Tracked>();
   readonly #backlog: DeliveryBacklog;
   /** Of inline attempts: somebody waits for them, so that they are not behind the automatic ones. */
   readonly #inlineQueue = new DeliveryQueue<Tracked>();
-  readonly #wants: InlineWants;
+  readonly #requests: InlineRequests;
   readonly #unreadable: UnreadableDeliveries;
   /** Automatic ones that the dispatcher has. */
   readonly #dispatched = new Set<Tracked>();
@@ -66,7 +66,7 @@ export class DeliveryDesk {
   #isStopped = false;
   #stopping: Promise<void> | undefined;
 
-  constructor(options: DeliveryDeskOptions) {
+  constructor(options: DeliverySchedulerOptions) {
     this.#options = options;
     const { state, timers, tick, append, report, onFaultChange: onChange } = options;
     this.#backlog = new DeliveryBacklog(options.backlog);
@@ -74,9 +74,9 @@ export class DeliveryDesk {
       if (tracked.phase === "idle") this.#end(tracked);
     };
     this.#outcomes = new DeliveryOutcomes({ state, timers, tick, append, report, onRecordedLate });
-    this.#wants = new InlineWants(timers, this.#commits, (want) => {
+    this.#requests = new InlineRequests(timers, this.#commits, (request) => {
       const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
-      this.drop(want, new ServiceError("unavailable", waited, { retry_after_seconds: RETRY_AFTER_SECONDS }));
+      this.drop(request, new ServiceError("unavailable", waited, { retry_after_seconds: RETRY_AFTER_SECONDS }));
     });
     const again = (tracked: Tracked): void => {
       this.#rest(tracked);
@@ -99,7 +99,7 @@ export class DeliveryDesk {
     const waiting = this.#backlog.waitingCount + this.#inlineQueue.waitingCount;
     const running = this.#backlog.queue.runningCount + this.#inlineQueue.runningCount;
     const { keptBytes: payloadBytes } = this.#payloads;
-    const { count: wanted } = this.#wants;
+    const { count: wanted } = this.#requests;
     return this.#outcomes.counts.figures({
       waiting,
       running,
@@ -137,14 +137,14 @@ export class DeliveryDesk {
   }
 
   /** One attempt with a synthetic event, whatever the webhook subscribes to, enabled or not. */
-  test(webhookId: string, answer: InlineAnswer): InlineWant | undefined {
+  test(webhookId: string, answer: InlineAnswer): InlineRequest | undefined {
     const { state, tick, newId, source, append } = this.#options;
     const kept = state.get(webhookId);
     if (kept === undefined) {
       answer({ error: webhookNotFound(webhookId) });
       return undefined;
     }
-    if (!this.#wants.admits(webhookId, answer)) return undefined;
+    if (!this.#requests.admits(webhookId, answer)) return undefined;
     const timeUs = tick();
     const eventId = newId(timeUs);
     const payload = testEventPayload(source(), eventId, kept.webhook, timeUs);
@@ -156,18 +156,18 @@ export class DeliveryDesk {
     this.#keep(tracked, eventPayload(payload));
     this.#view.await(sequence, [tracked], false);
     // Whoever tests knows a webhook, not the delivery: one that is deleted meanwhile is not there.
-    return this.#wants.add(tracked, (outcome) => {
+    return this.#requests.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
       answer(isDeleted ? { error: webhookNotFound(webhookId) } : outcome);
     });
   }
 
   /** One attempt more, after whatever is under way; an answer at once for one that was delivered. */
-  retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineWant | undefined {
-    if (!this.#wants.admits(webhookId, answer)) return undefined;
+  retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineRequest | undefined {
+    if (!this.#requests.admits(webhookId, answer)) return undefined;
     const pending = this.#options.state.keptPending(deliveryId) ?? null;
     const tracked = this.#tracked.get(deliveryId) ?? this.#track(deliveryId, webhookId, pending, "idle", 0);
-    const want = this.#wants.add(tracked, answer);
+    const request = this.#requests.add(tracked, answer);
     if (tracked.phase === "idle" || tracked.phase === "unreadable") {
       this.#rest(tracked);
     } else if (tracked.phase === "queued" && this.#backlog.queue.remove(tracked.webhookId, tracked)) {
@@ -178,15 +178,15 @@ export class DeliveryDesk {
       this.#options.dispatcher.release(deliveryId);
     }
     this.#pump();
-    return want;
+    return request;
   }
 
   /** Nobody waits for it any more: an attempt under way goes on and is recorded, one that was not begun is not made. */
-  drop(want: InlineWant, error: ServiceError): void {
-    const { tracked } = want;
-    if (!tracked.unwant(want)) return;
-    this.#wants.answer(want, { error });
-    const isLeft = tracked.phase === "wanted" && !tracked.isInlineWanted;
+  drop(request: InlineRequest, error: ServiceError): void {
+    const { tracked } = request;
+    if (!tracked.removeRequest(request)) return;
+    this.#requests.answer(request, { error });
+    const isLeft = tracked.phase === "wanted" && !tracked.isAwaited;
     if (!isLeft || !this.#inlineQueue.remove(tracked.webhookId, tracked)) return;
     // The automatic attempts gave way to it, perhaps for longer than their window: they are not lost with it.
     tracked.window = null;
@@ -263,7 +263,7 @@ export class DeliveryDesk {
   abandonAttempts(): void {
     this.#isStopped = true;
     this.#outcomes.stop();
-    this.#wants.abandon(this.#tracked.values());
+    this.#requests.abandon(this.#tracked.values());
   }
 
   /**
@@ -278,9 +278,9 @@ export class DeliveryDesk {
   async #stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     this.#outcomes.stop();
-    this.#wants.stop(this.#tracked.values());
+    this.#requests.stop(this.#tracked.values());
     await this.#options.dispatcher.stop(graceMs);
-    this.#wants.abandon(this.#tracked.values());
+    this.#requests.abandon(this.#tracked.values());
   }
 
   #track(
@@ -302,7 +302,7 @@ export class DeliveryDesk {
 
   /** The view has the record that it began with. */
   #seen(tracked: Tracked): void {
-    if (tracked.isInlineWanted) {
+    if (tracked.isAwaited) {
       this.#rest(tracked);
       return;
     }
@@ -331,7 +331,7 @@ export class DeliveryDesk {
 
   /** The view has its last record: unless something is under way again, nothing more needs to be known of it here. */
   #forget(tracked: Tracked): void {
-    const isAtRest = tracked.phase === "idle" && !tracked.isInlineWanted && tracked.isRecorded;
+    const isAtRest = tracked.phase === "idle" && !tracked.isAwaited && tracked.isRecorded;
     if (!isAtRest || !this.#view.has(tracked.sequence)) return;
     // It may have been forgotten before, and be asked about anew since.
     if (this.#tracked.get(tracked.id) === tracked) this.#letGo(tracked);
@@ -383,12 +383,12 @@ export class DeliveryDesk {
   /** Its turn has come. */
   #proceed(tracked: Tracked): void {
     if (this.#isStopped) return;
-    if (tracked.isInlineWanted) {
+    if (tracked.isAwaited) {
       this.#leavePlace(tracked);
       this.#rest(tracked);
       return;
     }
-    const turn = automaticTurn(tracked, this.#options.state);
+    const turn = automaticAction(tracked, this.#options.state);
     if (turn.kind === "load") {
       this.#load(tracked);
     } else if (turn.kind === "attempt") {
@@ -402,29 +402,29 @@ export class DeliveryDesk {
   /** The turn of its next inline attempt has come; nothing else is under way. */
   #serveInline(tracked: Tracked): void {
     if (this.#isStopped) return;
-    if (!tracked.isInlineWanted) {
+    if (!tracked.isAwaited) {
       this.#leavePlace(tracked);
       this.#rest(tracked);
       return;
     }
-    const turn = inlineTurn(tracked, this.#options.state);
+    const turn = inlineAction(tracked, this.#options.state);
     switch (turn.kind) {
       case "load":
         this.#load(tracked);
         return;
       case "delivered":
-        for (const want of tracked.takeWants()) this.#wants.answerRecorded(want, tracked);
+        for (const request of tracked.takeRequests()) this.#requests.answerRecorded(request, tracked);
         this.#leavePlace(tracked);
         this.#end(tracked);
         return;
       case "give_up":
-        this.#wants.refuseAll(tracked, webhookDeleted(tracked));
+        this.#requests.refuseAll(tracked, webhookDeleted(tracked));
         // Nobody makes the attempts that were left any more.
         if (tracked.delivery?.status === "pending") this.#giveUp(tracked, turn.lastError);
         else this.#ended(tracked);
         return;
       case "attempt":
-        this.#wants.begin(tracked);
+        this.#requests.begin(tracked);
         this.#dispatch(tracked, turn.kept, turn.attempts, null);
         return;
     }
@@ -443,7 +443,7 @@ export class DeliveryDesk {
     this.#dispatched.delete(tracked);
     if (next.kind === "released") tracked.window = next.window;
     // Released for a manual retry, or because its webhook has changed.
-    if (next.kind === "released" && !tracked.isInlineWanted && tracked.place !== null) this.#proceed(tracked);
+    if (next.kind === "released" && !tracked.isAwaited && tracked.place !== null) this.#proceed(tracked);
     else this.#ended(tracked);
   }
 
@@ -453,13 +453,13 @@ export class DeliveryDesk {
     this.#leavePlace(tracked);
     const { current } = tracked;
     tracked.current = null;
-    if (current !== null) this.#wants.answerRecorded(current, tracked);
+    if (current !== null) this.#requests.answerRecorded(current, tracked);
     this.#rest(tracked);
   }
 
   /** Nothing is under way: what is still to be done waits for its turn, or there is nothing more. */
   #rest(tracked: Tracked): void {
-    if (tracked.isInlineWanted) {
+    if (tracked.isAwaited) {
       tracked.phase = "wanted";
       this.#inlineQueue.add(tracked.webhookId, tracked);
     } else if (tracked.delivery?.status === "pending") {
@@ -481,7 +481,7 @@ export class DeliveryDesk {
   #notRead(tracked: Tracked, reason: string | null): void {
     const params = { field: "delivery_id", in: "path", value: tracked.id };
     this.#leavePlace(tracked);
-    this.#wants.refuseAll(
+    this.#requests.refuseAll(
       tracked,
       tracked.delivery === null && reason === null
         ? new ServiceError("delivery_not_found", "no delivery has this id", params)

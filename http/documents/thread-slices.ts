@@ -5,7 +5,7 @@ const SLICE_MS = 1;
  * Long work of one thread, piece by piece, so that others have their turn meanwhile. However many do long work side by side, they share one slice
  * of each turn of the event loop, one after the other.
  */
-export class ThreadTurns {
+export class ThreadSlices {
   #endMs = 0;
   /** The slice is of this turn. */
   #isBegun = false;

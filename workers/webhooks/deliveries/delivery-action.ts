@@ -6,7 +6,7 @@ import type { Tracked } from "./tracked-delivery.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
 /** What is to be done of a delivery whose turn has come, nothing else of it being under way. */
-export type DeliveryTurn =
+export type DeliveryAction =
   /** At most so many attempts. */
   | { kind: "attempt"; kept: KeptWebhook; attempts: number }
   /** The front is to be asked for what is stored of it. */
@@ -17,13 +17,13 @@ export type DeliveryTurn =
   | { kind: "delivered" };
 
 /** Of one that nobody waits for. */
-export type AutomaticTurn = Exclude<DeliveryTurn, { kind: "delivered" }>;
+export type AutomaticAction = Exclude<DeliveryAction, { kind: "delivered" }>;
 
-const LOAD: AutomaticTurn = { kind: "load" };
-const DELIVERED: DeliveryTurn = { kind: "delivered" };
+const LOAD: AutomaticAction = { kind: "load" };
+const DELIVERED: DeliveryAction = { kind: "delivered" };
 const DELETED = "the webhook was deleted";
 
-export function automaticTurn({ delivery, payload }: Tracked, state: WebhookState): AutomaticTurn {
+export function automaticAction({ delivery, payload }: Tracked, state: WebhookState): AutomaticAction {
   if (delivery === null || payload === null) return LOAD;
   const kept = state.get(delivery.webhookId);
   const isTest = delivery.eventName === "WebhookTest";
@@ -34,7 +34,7 @@ export function automaticTurn({ delivery, payload }: Tracked, state: WebhookStat
 }
 
 /** Of one that somebody waits for: also of a webhook that is disabled. */
-export function inlineTurn({ delivery, payload }: Tracked, state: WebhookState): DeliveryTurn {
+export function inlineAction({ delivery, payload }: Tracked, state: WebhookState): DeliveryAction {
   if (delivery === null || payload === null) return LOAD;
   if (delivery.status === "delivered") return DELIVERED;
   const kept = state.get(delivery.webhookId);

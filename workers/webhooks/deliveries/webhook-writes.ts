@@ -5,18 +5,18 @@ import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { CreateWebhook, UpdateWebhook } from "../../../core/webhook/webhook-request.js";
 import type { WebhookState } from "./webhook-state.js";
 
-export interface WebhookDeskOptions {
+export interface WebhookWritesOptions {
   state: WebhookState;
   /** The service clock. */
   tick(): number;
   newId(timeUs: number): string;
 }
 
-/** Decides what clients want of webhooks: the change to record, or undefined where nothing changes. */
-export class WebhookDesk {
-  readonly #options: WebhookDeskOptions;
+/** Decides what clients request of webhooks: the change to record, or undefined where nothing changes. */
+export class WebhookWrites {
+  readonly #options: WebhookWritesOptions;
 
-  constructor(options: WebhookDeskOptions) {
+  constructor(options: WebhookWritesOptions) {
     this.#options = options;
   }
 

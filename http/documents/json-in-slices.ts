@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Turns } from "./shared-work.js";
+import type { Slices } from "./shared-work.js";
 
 /** Texts are joined up to this before they become bytes. */
 const PART_CHARACTERS = 32 * 1024;
@@ -12,8 +12,8 @@ export interface HashedBytes {
   sha1: string;
 }
 
-/** What JSON.stringify writes of a value of JSON, in turns with everything else. Nothing of it may change meanwhile. */
-export async function jsonInTurns(value: unknown, turns: Turns): Promise<HashedBytes> {
+/** What JSON.stringify writes of a value of JSON, in slices with everything else. Nothing of it may change meanwhile. */
+export async function jsonInSlices(value: unknown, slices: Slices): Promise<HashedBytes> {
   const parts: Uint8Array[] = [];
   let text = "";
   for (const piece of jsonPieces(value, 0)) {
@@ -21,11 +21,11 @@ export async function jsonInTurns(value: unknown, turns: Turns): Promise<HashedB
     if (text.length < PART_CHARACTERS) continue;
     parts.push(Buffer.from(text));
     text = "";
-    const turn = turns.giveWay();
+    const turn = slices.giveWay();
     if (turn !== undefined) await turn;
   }
   parts.push(Buffer.from(text));
-  return joinInTurns(parts, turns);
+  return joinInSlices(parts, slices);
 }
 
 function* jsonPieces(value: unknown, depth: number): Generator<string, void> {
@@ -51,7 +51,7 @@ function* jsonPieces(value: unknown, depth: number): Generator<string, void> {
 }
 
 /** The parts behind one another, in memory of their own. */
-export async function joinInTurns(parts: readonly Uint8Array[], turns: Turns): Promise<HashedBytes> {
+export async function joinInSlices(parts: readonly Uint8Array[], slices: Slices): Promise<HashedBytes> {
   const bytes = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0));
   const hash = createHash("sha1");
   let at = 0;
@@ -59,7 +59,7 @@ export async function joinInTurns(parts: readonly Uint8Array[], turns: Turns): P
     hash.update(part);
     bytes.set(part, at);
     at += part.length;
-    const turn = turns.giveWay();
+    const turn = slices.giveWay();
     if (turn !== undefined) await turn;
   }
   return { bytes, sha1: hash.digest("base64url") };

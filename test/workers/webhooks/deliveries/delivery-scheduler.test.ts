@@ -7,15 +7,15 @@ import type { InlineAnswer } from "../../../../workers/webhooks/deliveries/track
 import { IN_ALL } from "../../../../workers/webhooks/delivery-queue.js";
 import type { DeliveryJob } from "../../../../workers/webhooks/dispatcher-messages.js";
 import { listOf } from "../../../helpers/list-of.js";
-import { BEGUN_WINDOW, countedId, DeskBench, webhookOf } from "../../../helpers/webhooks/desk-bench.js";
+import { BEGUN_WINDOW, countedId, SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 
-function bench(...webhooks: ReturnType<typeof webhookOf>[]): DeskBench {
-  const one = new DeskBench();
+function bench(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
+  const one = new SchedulerBench();
   for (const webhook of webhooks) one.putWebhook(webhook);
   one.settle();
-  one.desk.serving(1);
+  one.scheduler.serving(1);
   return one;
 }
 
@@ -33,21 +33,21 @@ t.test("nothing is sent before the view has the record with the event", async (t
 t.test("what is on its way to the log is answered by the log, also once there is no dispatcher", (t) => {
   const one = bench(webhookOf(1));
   const answers: boolean[] = [];
-  one.desk.whenCommitted(one.committed + 1, (isCommitted) => answers.push(isCommitted));
-  one.desk.whenCommitted(one.committed + 2, (isCommitted) => answers.push(isCommitted));
-  one.desk.abandonAttempts();
+  one.scheduler.whenCommitted(one.committed + 1, (isCommitted) => answers.push(isCommitted));
+  one.scheduler.whenCommitted(one.committed + 2, (isCommitted) => answers.push(isCommitted));
+  one.scheduler.abandonAttempts();
   t.same(answers, []);
-  one.desk.committed(one.committed + 1);
+  one.scheduler.committed(one.committed + 1);
   t.same(answers, [true]);
   t.equal(one.isDispatcherStopped, false);
-  one.desk.abandon();
+  one.scheduler.abandon();
   t.equal(one.isDispatcherStopped, true, "no attempt is made that could not be recorded");
   t.same(answers, [true, false], "the log has failed");
   t.end();
 });
 
 /** What receivers and clients have seen of one history, through its crash. */
-class Ledger {
+class Model {
   readonly faults: string[] = [];
   /** By delivery: how often it arrived. */
   readonly arrivals = new Map<string, number>();
@@ -66,7 +66,7 @@ class Ledger {
   }
 
   /** A manual retry of any delivery; answered once, when what it says is durable. */
-  retry(one: DeskBench, random: Random): void {
+  retry(one: SchedulerBench, random: Random): void {
     const id = random.pick([...this.emitted.keys()]);
     let isAnswered = false;
     this.retries++;
@@ -91,7 +91,7 @@ class Ledger {
   }
 
   /** After the last record: what is stored is what was seen. */
-  judge(one: DeskBench): { lost: number } {
+  judge(one: SchedulerBench): { lost: number } {
     let lost = 0;
     if (this.#waiting > 0) this.faults.push(`${this.#waiting} retries have no answer`);
     for (const id of this.emitted.keys()) {
@@ -109,8 +109,8 @@ class Ledger {
       const numbers = stored.history.map(({ attemptNumber }) => attemptNumber);
       if (numbers.some((number, at) => number !== at + 1)) this.faults.push(`${id} has attempts ${numbers}`);
     }
-    if (one.desk.fault !== null) this.faults.push(one.desk.fault);
-    const { running, waiting, payloadBytes } = one.desk.figures;
+    if (one.scheduler.fault !== null) this.faults.push(one.scheduler.fault);
+    const { running, waiting, payloadBytes } = one.scheduler.figures;
     if (running + waiting + payloadBytes > 0)
       this.faults.push(`${running}, ${waiting}, ${payloadBytes} bytes are left`);
     return { lost };
@@ -122,60 +122,60 @@ function historyWithCrash(seed: number, cut: number) {
   const random = createRandom(seed);
   const webhooks = [0, 3, 10].map((maxRetries, nth) => webhookOf(nth, { maxRetries }));
   const one = bench(...webhooks);
-  const ledger = new Ledger();
+  const model = new Model();
   let left = 3;
   let isOver = false;
   for (let step = 0; step < cut; step++) {
     if (left > 0 && random.chance(0.2)) {
       left--;
       const { id: eventId, deliveries } = one.emit(webhooks);
-      for (const { id } of deliveries) ledger.emitted.set(id, eventId);
+      for (const { id } of deliveries) model.emitted.set(id, eventId);
     } else if (left < 3 && random.chance(0.1)) {
-      ledger.retry(one, random);
+      model.retry(one, random);
     } else {
       const isTaken = (job: DeliveryJob): boolean => {
-        ledger.arrives(job);
+        model.arrives(job);
         return random.chance(0.6);
       };
       isOver = !one.step(random, isTaken) && left === 0;
     }
   }
-  if (isOver) ledger.judge(one);
+  if (isOver) model.judge(one);
   const durable = one.records.slice(0, random.integer(one.committed, one.records.length));
   const delivered = new Set<string>();
-  for (const id of ledger.emitted.keys()) {
+  for (const id of model.emitted.keys()) {
     if (one.stored(id, durable.length)?.delivery.status === "delivered") delivered.add(id);
   }
-  const before = new Set(ledger.arrivals.keys());
-  ledger.crashed();
-  const again = new DeskBench(durable);
+  const before = new Set(model.arrivals.keys());
+  model.crashed();
+  const again = new SchedulerBench(durable);
   // Fewer attempts than may have been made.
   if (random.chance(0.5)) again.putWebhook(webhookOf(2, { maxRetries: 0 }));
   // Some reads fail, and succeed later.
   let unreadable = 10;
   again.isUnreadable = () => unreadable > 0 && random.chance(0.3) && unreadable-- > 0;
-  again.desk.serving(1);
+  again.scheduler.serving(1);
   let repeats = 0;
-  for (let retries = ledger.emitted.size > 0 ? 3 : 0, isGoingOn = true; isGoingOn; ) {
+  for (let retries = model.emitted.size > 0 ? 3 : 0, isGoingOn = true; isGoingOn; ) {
     if (retries > 0 && random.chance(0.3)) {
       retries--;
-      ledger.retry(again, random);
+      model.retry(again, random);
       continue;
     }
     isGoingOn = again.step(random, (job) => {
-      if (delivered.has(job.deliveryId)) ledger.faults.push(`${job.deliveryId} goes out again`);
+      if (delivered.has(job.deliveryId)) model.faults.push(`${job.deliveryId} goes out again`);
       if (before.has(job.deliveryId)) repeats++;
-      ledger.arrives(job);
+      model.arrives(job);
       return true;
     });
     isGoingOn ||= retries > 0;
-    if (!isGoingOn && again.desk.fault !== null) {
+    if (!isGoingOn && again.scheduler.fault !== null) {
       again.timers.advance(300_000);
       isGoingOn = true;
     }
   }
-  const { lost } = ledger.judge(again);
-  return { isOver, faults: ledger.faults, repeats, lost, retries: ledger.retries, unread: ledger.unread };
+  const { lost } = model.judge(again);
+  return { isOver, faults: model.faults, repeats, lost, retries: model.retries, unread: model.unread };
 }
 
 t.test(
@@ -208,7 +208,7 @@ t.test("payloads are held once for an event, as long as one of its deliveries is
   const event = one.emit(webhooks);
   const bytes = Buffer.byteLength(event.payload);
   one.settle();
-  t.equal(one.desk.figures.payloadBytes, bytes);
+  t.equal(one.scheduler.figures.payloadBytes, bytes);
   const payloads = new Set([...one.jobs.values()].map(({ payload }) => payload));
   t.equal(payloads.size, 1);
   t.ok([...payloads][0]?.buffer instanceof SharedArrayBuffer);
@@ -216,10 +216,10 @@ t.test("payloads are held once for an event, as long as one of its deliveries is
   one.attempt(third, true, true);
   one.attempt(first, true, true);
   one.settle();
-  t.equal(one.desk.figures.payloadBytes, bytes, "one is still under way");
+  t.equal(one.scheduler.figures.payloadBytes, bytes, "one is still under way");
   one.attempt(second, true, true);
   one.settle();
-  t.equal(one.desk.figures.payloadBytes, 0);
+  t.equal(one.scheduler.figures.payloadBytes, 0);
 });
 
 t.test(
@@ -227,27 +227,27 @@ t.test(
   async (t) => {
     const [slow, fine] = [webhookOf(1), webhookOf(2)];
     const backlog = { waiting: 20, waitingOfReceiver: 5 };
-    const first = new DeskBench([], { backlog });
+    const first = new SchedulerBench([], { backlog });
     for (const webhook of [slow, fine]) first.putWebhook(webhook);
     first.settle();
-    first.desk.serving(1);
+    first.scheduler.serving(1);
     const ids: string[] = [];
-    const emit = (one: DeskBench, webhook = slow): string => {
+    const emit = (one: SchedulerBench, webhook = slow): string => {
       const id = one.emit([webhook]).deliveries[0]?.id as string;
       one.settle();
       return id;
     };
     for (let i = 0; i < 40; i++) ids.push(emit(first));
-    const queuedBytes = first.desk.figures.payloadBytes;
-    t.match(first.desk.figures, { waiting: 32, failed: 0 }, "8 run, all others wait");
+    const queuedBytes = first.scheduler.figures.payloadBytes;
+    t.match(first.scheduler.figures, { waiting: 32, failed: 0 }, "8 run, all others wait");
     for (let i = 0; i < 40; i++) ids.push(emit(first));
-    t.equal(first.desk.figures.payloadBytes, queuedBytes, "of those in the log no bytes are held");
+    t.equal(first.scheduler.figures.payloadBytes, queuedBytes, "of those in the log no bytes are held");
     t.ok(first.jobs.has(emit(first, fine)), "another receiver is served");
 
     // A start finds them as it finds any that are pending.
-    const one = new DeskBench(first.records, { backlog });
-    one.desk.serving(1);
-    t.match(one.desk.figures, { waiting: 72, failed: 0 });
+    const one = new SchedulerBench(first.records, { backlog });
+    one.scheduler.serving(1);
+    t.match(one.scheduler.figures, { waiting: 72, failed: 0 });
     const retried = ids[79] as string;
     let answer: unknown;
     one.retry(retried, (outcome) => {
@@ -270,7 +270,7 @@ t.test(
     );
     t.equal(order.length, 80, "each once");
     t.ok(ids.every((id) => one.stored(id)?.delivery.status === "delivered"));
-    t.equal(one.desk.figures.waiting, 0);
+    t.equal(one.scheduler.figures.waiting, 0);
   },
 );
 
@@ -284,13 +284,13 @@ t.test(
     const idOf = (event: number, webhook: number): string => events[event]?.deliveries[webhook]?.id as string;
     t.equal(one.jobs.size, 2 * IN_ALL);
     t.same([one.jobs.get(idOf(0, 5))?.afterId, one.jobs.get(idOf(1, 5))?.afterId], [null, idOf(0, 5)]);
-    t.match(one.desk.figures, { running: IN_ALL, waiting: 2 * IN_ALL });
+    t.match(one.scheduler.figures, { running: IN_ALL, waiting: 2 * IN_ALL });
     one.attempt(idOf(0, 5), true, false);
     t.equal(one.jobs.get(idOf(2, 5))?.afterId, idOf(1, 5), "behind the one that has begun by itself");
     // A webhook that changes: what has not begun goes with what it is then, behind the same attempt.
     const [webhook] = webhooks as [Webhook];
     one.putWebhook({ ...webhook, url: "http://elsewhere/" });
-    one.desk.webhookChanged(webhook.id);
+    one.scheduler.webhookChanged(webhook.id);
     t.same([...one.released].sort(), [idOf(0, 0), idOf(1, 0)].sort());
     one.endBehind(idOf(1, 0));
     t.match(one.jobs.get(idOf(1, 0)), { afterId: idOf(0, 0), url: "http://elsewhere/", window: null });
@@ -308,7 +308,7 @@ t.test(
     t.equal(one.jobs.get(idOf(2, 7))?.afterId, idOf(0, 7), "the next one has its place");
     while (one.jobs.size > 0) one.attempt([...one.jobs.keys()][0] as string, true, true);
     one.settle();
-    t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+    t.match(one.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
     for (const { deliveries } of events) {
       t.ok(deliveries.every(({ id }) => one.stored(id)?.delivery.status === "delivered"));
     }
@@ -322,7 +322,7 @@ t.test("one that went ahead begins when there is room; the service is busy while
   one.settle();
   const idOf = (event: EmittedEvent, webhook: number): string => event.deliveries[webhook]?.id as string;
   t.equal(one.jobs.get(idOf(second, 0))?.afterId, idOf(first, 0));
-  t.ok(one.desk.isBusy);
+  t.ok(one.scheduler.isBusy);
   one.attempt(idOf(first, 9), true, true);
   t.same(
     [0, 1].map((webhook) => one.jobs.get(idOf(second, webhook))?.afterId),
@@ -332,21 +332,21 @@ t.test("one that went ahead begins when there is room; the service is busy while
   one.attempt(idOf(second, 0), true, true);
   t.equal(one.jobs.get(idOf(second, 1))?.afterId, null);
   for (const id of [...one.jobs.keys()].slice(0, IN_ALL / 2 + 1)) one.attempt(id, true, true);
-  t.notOk(one.desk.isBusy);
+  t.notOk(one.scheduler.isBusy);
   while (one.jobs.size > 0) one.attempt([...one.jobs.keys()][0] as string, true, true);
   one.settle();
-  t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+  t.match(one.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
 });
 
 t.test("none goes ahead whose event the front is to be asked for first", async (t) => {
   const webhooks = Array.from({ length: IN_ALL }, (_, n) => webhookOf(n + 1));
   const before = bench(...webhooks);
   for (let event = 0; event < 2; event++) before.emit(webhooks);
-  const one = new DeskBench(before.records);
-  one.desk.serving(1);
+  const one = new SchedulerBench(before.records);
+  one.scheduler.serving(1);
   while (one.wanted.length > 0) one.answerContent();
   t.equal(one.jobs.size, IN_ALL);
-  t.match(one.desk.figures, { running: IN_ALL, waiting: IN_ALL });
+  t.match(one.scheduler.figures, { running: IN_ALL, waiting: IN_ALL });
   one.attempt([...one.jobs.keys()][0] as string, true, true);
   t.equal(one.wanted.length, 1, "of the one whose turn has come");
 });
@@ -365,16 +365,16 @@ t.test("when a further attempt is due is stored for as long as the pause lasts",
     history: listOf({ attemptNumber: 1 }),
   });
   t.ok((one.stored(id)?.delivery.updatedAtUs ?? 0) > (paused?.updatedAtUs ?? 0));
-  t.equal(one.desk.figures.running, 1);
+  t.equal(one.scheduler.figures.running, 1);
   one.attempt(id, true, true);
   t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2, nextRetryAtUs: null });
 });
 
 t.test("a webhook that changes between two attempts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
-  const change = (one: DeskBench, more: Parameters<typeof webhookOf>[1], secret: string | null = null): void => {
+  const change = (one: SchedulerBench, more: Parameters<typeof webhookOf>[1], secret: string | null = null): void => {
     one.putWebhook(webhookOf(1, { maxRetries: 3, ...more }), secret);
-    one.desk.webhookChanged(webhook.id);
+    one.scheduler.webhookChanged(webhook.id);
   };
   const begun = () => {
     const one = bench(webhook);
@@ -403,7 +403,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
   {
     const { one, id } = begun();
     one.put({ kind: "webhook_deleted", webhook });
-    one.desk.webhookChanged(webhook.id);
+    one.scheduler.webhookChanged(webhook.id);
     // The attempt under way goes on: the receiver may take it.
     one.attempt(id, true, false);
     t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2 });
@@ -411,11 +411,11 @@ t.test("a webhook that changes between two attempts", async (t) => {
   {
     const { one, id } = begun();
     one.put({ kind: "webhook_deleted", webhook });
-    one.desk.webhookChanged(webhook.id);
+    one.scheduler.webhookChanged(webhook.id);
     one.attempt(id, false, false);
     t.match(one.stored(id)?.delivery, { status: "failed", attempts: 2, lastError: "the webhook was deleted" });
     one.settle();
-    t.same(one.desk.figures.running, 0);
+    t.same(one.scheduler.figures.running, 0);
   }
 });
 
@@ -425,11 +425,11 @@ t.test(
     const webhook = webhookOf(1);
     const one = bench(webhook);
     let answer: Parameters<InlineAnswer>[0] | undefined;
-    one.desk.test(webhook.id, (outcome) => {
+    one.scheduler.test(webhook.id, (outcome) => {
       answer = outcome;
     });
     one.put({ kind: "webhook_deleted", webhook });
-    one.desk.webhookChanged(webhook.id);
+    one.scheduler.webhookChanged(webhook.id);
     one.settle();
     t.match(answer, {
       error: { data: { code: "webhook_not_found", params: { field: "webhook_id", value: webhook.id } } },
@@ -442,7 +442,7 @@ t.test("an outcome that cannot be appended is appended later, and nobody is told
   const webhook = webhookOf(1);
   const one = bench(webhook);
   let answer: unknown;
-  one.desk.test(webhook.id, (outcome) => {
+  one.scheduler.test(webhook.id, (outcome) => {
     answer = outcome;
   });
   one.settle();
@@ -456,24 +456,24 @@ t.test("an outcome that cannot be appended is appended later, and nobody is told
   one.timers.advance(1_000);
   t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 1 });
   one.settle();
-  t.equal(one.desk.figures.payloadBytes, 0);
+  t.equal(one.scheduler.figures.payloadBytes, 0);
 });
 
-type Answer = Parameters<Parameters<DeskBench["retry"]>[1]>[0];
+type Answer = Parameters<Parameters<SchedulerBench["retry"]>[1]>[0];
 
 /** What a retry was answered: its delivery or the error's code; `waiting` before it is. */
-function retried(one: DeskBench, id: string) {
+function retried(one: SchedulerBench, id: string) {
   const seen = { answer: "waiting", params: {} as object };
-  const want = one.retry(id, (outcome: Answer) => {
+  const request = one.retry(id, (outcome: Answer) => {
     if (seen.answer !== "waiting") throw new Error(`${id} is answered twice`);
     seen.answer = "error" in outcome ? outcome.error.data.code : outcome.deliveryId;
     if ("error" in outcome) seen.params = outcome.error.data.params;
   });
-  return { seen, want };
+  return { seen, request };
 }
 
 /** Deliveries of one event each that failed with one attempt. */
-function failedOnes(one: DeskBench, webhook: ReturnType<typeof webhookOf>, count: number): string[] {
+function failedOnes(one: SchedulerBench, webhook: ReturnType<typeof webhookOf>, count: number): string[] {
   return Array.from({ length: count }, () => {
     const id = one.emit([webhook]).deliveries[0]?.id as string;
     one.settle();
@@ -483,7 +483,7 @@ function failedOnes(one: DeskBench, webhook: ReturnType<typeof webhookOf>, count
   });
 }
 
-function answerAllContent(one: DeskBench): void {
+function answerAllContent(one: SchedulerBench): void {
   while (one.wanted.length > 0) one.answerContent();
 }
 
@@ -500,9 +500,11 @@ t.test(
     t.match(before, { delivery: { status: "pending", attempts: 1 }, history: listOf({ attemptNumber: 1 }) });
 
     const faults: (string | null)[] = [];
-    const again: DeskBench = new DeskBench(first.records, { onFaultChange: () => faults.push(again.desk.fault) });
+    const again: SchedulerBench = new SchedulerBench(first.records, {
+      onFaultChange: () => faults.push(again.scheduler.fault),
+    });
     again.isUnreadable = (id) => id === stuck;
-    again.desk.serving(1);
+    again.scheduler.serving(1);
     answerAllContent(again);
     t.same([...again.jobs.keys()], [other], "the others go on");
     t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/));
@@ -529,7 +531,7 @@ t.test(
       delivery: { status: "delivered", attempts: 2, createdAtUs: before?.delivery.createdAtUs },
       history: listOf({ attemptNumber: 1 }, { attemptNumber: 2 }),
     });
-    t.match(again.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+    t.match(again.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
   },
 );
 
@@ -541,9 +543,9 @@ t.test(
     const [failed] = failedOnes(first, webhook, 1) as [string];
     const pending = first.emit([webhook]).deliveries[0]?.id as string;
     first.settle();
-    const again = new DeskBench(first.records);
+    const again = new SchedulerBench(first.records);
     again.isUnreadable = () => true;
-    again.desk.serving(1);
+    again.scheduler.serving(1);
     answerAllContent(again);
     const count = again.records.length;
     for (const id of [failed, pending]) {
@@ -551,12 +553,12 @@ t.test(
       answerAllContent(again);
       t.equal(seen.answer, "internal_error", id);
     }
-    t.match(again.desk.fault, /1 delivery waits/, "of the failed one nothing is to be done");
+    t.match(again.scheduler.fault, /1 delivery waits/, "of the failed one nothing is to be done");
     t.equal(again.records.length, count);
     again.isUnreadable = () => false;
     const { seen } = retried(again, pending);
     answerAllContent(again);
-    t.equal(again.desk.fault, null);
+    t.equal(again.scheduler.fault, null);
     again.attempt(pending, true, true);
     again.settle();
     t.equal(seen.answer, pending);
@@ -602,7 +604,7 @@ t.test("retries are bounded for each receiver, and a slow one takes nothing from
   one.settle();
   t.equal(one.jobs.size, 0, "nothing that nobody waits for is made");
   t.equal(all.filter(({ seen: { answer } }) => answer === "waiting").length, 0);
-  t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+  t.match(one.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
   const last = retried(one, ids[200] as string);
   answerAllContent(one);
   t.equal(one.jobs.size, 1, "there is room again");
@@ -636,11 +638,12 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   const webhook = webhookOf(1, { maxRetries: 3 });
   const one = bench(webhook);
   const [id] = failedOnes(one, webhook, 1) as [string];
-  const { want, seen } = retried(one, id);
+  const { request, seen } = retried(one, id);
   const behind = retried(one, id);
   answerAllContent(one);
   const gone = new ServiceError("unavailable", "gone", {});
-  for (const { want: dropped } of [{ want }, behind]) if (dropped !== undefined) one.desk.drop(dropped, gone);
+  for (const { request: dropped } of [{ request }, behind])
+    if (dropped !== undefined) one.scheduler.drop(dropped, gone);
   t.equal(behind.seen.answer, "unavailable");
   t.equal(seen.answer, "waiting");
   one.attempt(id, false, true);
@@ -653,8 +656,8 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   const pending = one.emit([webhook]).deliveries[0]?.id as string;
   one.settle();
   one.attempt(pending, false, false);
-  const third = retried(one, pending).want;
-  if (third !== undefined) one.desk.drop(third, gone);
+  const third = retried(one, pending).request;
+  if (third !== undefined) one.scheduler.drop(third, gone);
   one.endPause(pending);
   t.match(one.jobs.get(pending), { firstAttemptNumber: 2, attempts: 3, window: BEGUN_WINDOW });
   one.attempt(pending, true, true);
@@ -664,7 +667,7 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   const waiting = one.emit([webhook]).deliveries[0]?.id as string;
   one.settle();
   one.attempt(waiting, false, false);
-  const tests = Array.from({ length: 8 }, () => one.desk.test(webhook.id, () => {}));
+  const tests = Array.from({ length: 8 }, () => one.scheduler.test(webhook.id, () => {}));
   one.settle();
   const overdue = retried(one, waiting);
   one.endPause(waiting);
@@ -676,11 +679,11 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   for (const id of one.jobs.keys()) one.attempt(id, true, true);
   t.equal(tests.length, 8);
   one.settle();
-  const test = one.desk.test(webhook.id, () => {});
-  if (test !== undefined) one.desk.drop(test, gone);
+  const test = one.scheduler.test(webhook.id, () => {});
+  if (test !== undefined) one.scheduler.drop(test, gone);
   one.settle();
   t.match([...one.jobs.values()], listOf({ eventName: "WebhookTest", attempts: 1 }));
   one.attempt([...one.jobs.keys()][0] as string, true, true);
   one.settle();
-  t.match(one.desk.figures, { running: 0, waiting: 0, payloadBytes: 0 });
+  t.match(one.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
 });

@@ -5,9 +5,9 @@ import type { CreateWebhook } from "../../../../core/webhook/webhook-request.js"
 import { deliveryRoutes } from "../../../../http/routes/delivery-routes.js";
 import { webhookRoutes } from "../../../../http/routes/webhook-routes.js";
 import type { View } from "../../../../storage/view/view.js";
-import { WebhookDesk } from "../../../../workers/webhooks/deliveries/webhook-desk.js";
 import { WebhookState } from "../../../../workers/webhooks/deliveries/webhook-state.js";
-import { countedId } from "../../../helpers/webhooks/desk-bench.js";
+import { WebhookWrites } from "../../../../workers/webhooks/deliveries/webhook-writes.js";
+import { countedId } from "../../../helpers/webhooks/scheduler-bench.js";
 
 const CREATE: CreateWebhook = {
   settings: { ...WEBHOOK_DEFAULTS, name: "mes", url: "http://10.0.0.1/", subscribedEvents: ["ProgramFailed"] },
@@ -17,13 +17,13 @@ const CREATE: CreateWebhook = {
 t.test("there is a most of webhooks; a deleted one makes room", async (t) => {
   const state = new WebhookState();
   let count = 0;
-  const desk = new WebhookDesk({ state, tick: () => ++count, newId: (timeUs) => countedId(timeUs) });
-  for (let nth = 0; nth < LIMITS.webhooks; nth++) state.apply(desk.create(CREATE));
-  t.throws(() => desk.create(CREATE), /there are 1000 webhooks already/);
-  const deletion = desk.delete(countedId(1));
+  const scheduler = new WebhookWrites({ state, tick: () => ++count, newId: (timeUs) => countedId(timeUs) });
+  for (let nth = 0; nth < LIMITS.webhooks; nth++) state.apply(scheduler.create(CREATE));
+  t.throws(() => scheduler.create(CREATE), /there are 1000 webhooks already/);
+  const deletion = scheduler.delete(countedId(1));
   if (deletion !== undefined) state.apply(deletion);
-  t.equal(desk.delete(countedId(1)), undefined, "a second one changes nothing");
-  t.equal(desk.create(CREATE).webhook.id, countedId(LIMITS.webhooks + 1));
+  t.equal(scheduler.delete(countedId(1)), undefined, "a second one changes nothing");
+  t.equal(scheduler.create(CREATE).webhook.id, countedId(LIMITS.webhooks + 1));
 });
 
 t.test("all that writes or sends needs the scope to manage, and what only reads does not", async (t) => {

@@ -32,7 +32,7 @@ interface Entry {
  * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same, or in
  * their place what compaction left, where it may have dropped them.
  */
-export class StoreLedger {
+export class StoreModel {
   readonly faults: string[] = [];
   readonly #producers: readonly SimulatedProducer[];
   readonly #model = new CellLinkModel();

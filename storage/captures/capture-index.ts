@@ -43,7 +43,7 @@ const UNKNOWN = -1;
  * their bytes, 48 bytes a run; and the runs removed last, whose files may still be there. Without `keepsRuns`, and after
  * `forgetRuns`, only the latter.
  */
-export class CaptureLedger {
+export class CaptureIndex {
   #keepsRuns: boolean;
   /** Rows of createdAtUs, completedAtUs, bytes, segmentBase, offset, length; ascending by the first. */
   #rows: Float64Array = new Float64Array(INITIAL_ROWS * STRIDE);

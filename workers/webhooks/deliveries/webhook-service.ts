@@ -12,13 +12,13 @@ import type { ReceiverOptions, RecorderToFront } from "../../recorder/recorder-m
 import type { RecorderState } from "../../recorder/recorder-state.js";
 import { UuidSource } from "../../recorder/uuid-source.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher-handle.js";
-import { DeliveryDesk } from "./delivery-desk.js";
-import type { InlineAnswer, InlineWant } from "./tracked-delivery.js";
-import { WebhookDesk } from "./webhook-desk.js";
+import { DeliveryScheduler } from "./delivery-scheduler.js";
+import type { InlineAnswer, InlineRequest } from "./tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 import type { KeptWebhook } from "./webhook-state.js";
+import { WebhookWrites } from "./webhook-writes.js";
 
-export interface WebhookKeeperOptions {
+export interface WebhookServiceOptions {
   state: RecorderState;
   serviceVersion: string;
   receivers: ReceiverOptions | undefined;
@@ -55,25 +55,25 @@ const NO_DISPATCHER: DispatcherHandle = {
 };
 
 /** All that the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
-export class WebhookKeeper {
-  readonly #options: WebhookKeeperOptions;
+export class WebhookService {
+  readonly #options: WebhookServiceOptions;
   readonly #ids = new UuidSource();
   /** Of the last change of a webhook that was appended; 0 before there is one. */
   #lastSequence = 0;
-  readonly #webhooks: WebhookDesk;
-  readonly deliveries: DeliveryDesk;
+  readonly #webhooks: WebhookWrites;
+  readonly deliveries: DeliveryScheduler;
   /** Resolves when the dispatcher has loaded all it needs; undefined where there is nothing to wait for. */
   readonly dispatcherLoaded: Promise<void> | undefined;
   #dispatcherFailure: string | null = null;
   /** By the request that waits for it. */
-  readonly #wants = new Map<number, InlineWant>();
+  readonly #requests = new Map<number, InlineRequest>();
 
-  constructor(options: WebhookKeeperOptions) {
+  constructor(options: WebhookServiceOptions) {
     this.#options = options;
     const { state, clock, timers, send, append, report } = options;
     const tick = (): number => clock.tick();
     const newId = (timeUs: number): string => this.#ids.next(timeUs);
-    this.#webhooks = new WebhookDesk({ state: state.webhooks, tick, newId });
+    this.#webhooks = new WebhookWrites({ state: state.webhooks, tick, newId });
     const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
     const dispatcherOptions = { serviceVersion: options.serviceVersion, allow, deny, extraCa };
     const callbacks: DispatcherCallbacks = {
@@ -86,7 +86,7 @@ export class WebhookKeeper {
     };
     const dispatcher = options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER;
     this.dispatcherLoaded = dispatcher.loaded;
-    this.deliveries = new DeliveryDesk({
+    this.deliveries = new DeliveryScheduler({
       ...{ state: state.webhooks, timers, tick, newId, append, report },
       onFaultChange: () => options.onDispatcherFault(),
       dispatcher,
@@ -127,7 +127,7 @@ export class WebhookKeeper {
       return;
     }
     const inline: InlineAnswer = (outcome) => {
-      this.#wants.delete(id);
+      this.#requests.delete(id);
       if ("error" in outcome) refuse(outcome.error);
       else reply({ ok: true, id: outcome.deliveryId });
     };
@@ -163,12 +163,13 @@ export class WebhookKeeper {
 
   /** Nobody waits for the answer any more. Writes of settings are made all the same; of attempts, those that have begun. */
   dropRequest(id: number): void {
-    const want = this.#wants.get(id);
-    if (want !== undefined) this.deliveries.drop(want, new ServiceError("unavailable", "nobody waits for it", {}));
+    const request = this.#requests.get(id);
+    if (request !== undefined)
+      this.deliveries.drop(request, new ServiceError("unavailable", "nobody waits for it", {}));
   }
 
-  #waitsFor(id: number, want: InlineWant | undefined): void {
-    if (want?.isAnswered === false) this.#wants.set(id, want);
+  #waitsFor(id: number, request: InlineRequest | undefined): void {
+    if (request?.isAnswered === false) this.#requests.set(id, request);
   }
 
   /** @param change undefined when nothing changes */

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CaptureLedger, type KeptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/captures/capture-ledger.js";
+import { CaptureIndex, type KeptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/captures/capture-index.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -14,71 +14,71 @@ function keptRun(createdAtUs: number, more: Partial<KeptCaptures> = {}): KeptCap
 }
 
 t.test("by bytes the oldest goes first, whichever ended first", async (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: true });
-  for (const createdAtUs of [30, 10, 20]) ledger.keep(keptRun(createdAtUs));
-  t.equal(ledger.next(null, 300, NOW_US), undefined, "as many as allowed");
-  t.match(ledger.next(null, 299, NOW_US), { createdAtUs: 10, bytes: 100, location: { offset: 80 } });
-  ledger.removed(10, "a", 50);
-  t.match(ledger, { bytes: 200, runs: 2, oldestCreatedAtUs: 20 });
-  t.equal(ledger.next(null, 200, NOW_US), undefined);
-  t.match(ledger.next(null, 1, NOW_US), { createdAtUs: 20 });
+  const captureIndex = new CaptureIndex({ keepsRuns: true });
+  for (const createdAtUs of [30, 10, 20]) captureIndex.keep(keptRun(createdAtUs));
+  t.equal(captureIndex.next(null, 300, NOW_US), undefined, "as many as allowed");
+  t.match(captureIndex.next(null, 299, NOW_US), { createdAtUs: 10, bytes: 100, location: { offset: 80 } });
+  captureIndex.removed(10, "a", 50);
+  t.match(captureIndex, { bytes: 200, runs: 2, oldestCreatedAtUs: 20 });
+  t.equal(captureIndex.next(null, 200, NOW_US), undefined);
+  t.match(captureIndex.next(null, 1, NOW_US), { createdAtUs: 20 });
 });
 
 t.test("by bytes, runs from before the clock was set back go before all that came since", async (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: true });
-  for (const createdAtUs of [10, NOW_US + 500, NOW_US + 600, NOW_US]) ledger.keep(keptRun(createdAtUs));
+  const captureIndex = new CaptureIndex({ keepsRuns: true });
+  for (const createdAtUs of [10, NOW_US + 500, NOW_US + 600, NOW_US]) captureIndex.keep(keptRun(createdAtUs));
   const order: (number | undefined)[] = [];
   for (let runs = 4; runs > 0; runs--) {
-    const createdAtUs = ledger.next(null, 0, NOW_US)?.createdAtUs;
+    const createdAtUs = captureIndex.next(null, 0, NOW_US)?.createdAtUs;
     order.push(createdAtUs);
-    ledger.drop(createdAtUs ?? 0);
+    captureIndex.drop(createdAtUs ?? 0);
   }
   t.same(order, [NOW_US + 500, NOW_US + 600, 10, NOW_US]);
-  t.match(ledger, { runs: 0, bytes: 0 });
+  t.match(captureIndex, { runs: 0, bytes: 0 });
 });
 
 t.test("by age, what counts is the end, and a long run holds up no other", async (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: true });
-  ledger.keep(keptRun(10, { completedAtUs: 1_000 }));
-  ledger.keep(keptRun(20));
-  ledger.keep(keptRun(25, { completedAtUs: 41 }));
-  ledger.keep(keptRun(40));
-  t.equal(ledger.next(29, null, NOW_US), undefined);
-  t.match(ledger.next(30, null, NOW_US), { createdAtUs: 20 });
-  ledger.drop(20);
-  t.equal(ledger.next(40, null, NOW_US), undefined);
-  t.match(ledger.next(41, null, NOW_US), { createdAtUs: 25 });
-  t.equal(ledger.bytes, 300);
+  const captureIndex = new CaptureIndex({ keepsRuns: true });
+  captureIndex.keep(keptRun(10, { completedAtUs: 1_000 }));
+  captureIndex.keep(keptRun(20));
+  captureIndex.keep(keptRun(25, { completedAtUs: 41 }));
+  captureIndex.keep(keptRun(40));
+  t.equal(captureIndex.next(29, null, NOW_US), undefined);
+  t.match(captureIndex.next(30, null, NOW_US), { createdAtUs: 20 });
+  captureIndex.drop(20);
+  t.equal(captureIndex.next(40, null, NOW_US), undefined);
+  t.match(captureIndex.next(41, null, NOW_US), { createdAtUs: 25 });
+  t.equal(captureIndex.bytes, 300);
 });
 
 t.test(
   "a run without captured bytes is none of retention's; bytes that are not known are asked for once",
   async (t) => {
-    const ledger = new CaptureLedger({ keepsRuns: true });
-    ledger.keep(keptRun(1, { bytes: 0 }));
-    t.equal(ledger.runs, 0);
-    ledger.keep(keptRun(2));
-    ledger.keep(keptRun(3, { bytes: null }));
-    ledger.keep(keptRun(5, { bytes: null }));
-    t.equal(ledger.bytes, 100);
-    t.match(ledger.nextUnknown(-1), { createdAtUs: 3, bytes: null });
-    ledger.keep(keptRun(3, { bytes: 7 }));
-    t.match(ledger.nextUnknown(3), { createdAtUs: 5 });
-    ledger.drop(5);
-    t.equal(ledger.nextUnknown(-1), undefined);
-    t.match(ledger, { bytes: 107, runs: 2 });
-    t.equal(ledger.forgetRuns(), 107);
-    ledger.keep(keptRun(9));
-    t.match(ledger, { bytes: 0, runs: 0, bytesUsed: 0 });
-    t.equal(ledger.next(10_000, null, NOW_US), undefined, "what is forgotten is never removed");
-    const off = new CaptureLedger({ keepsRuns: false });
+    const captureIndex = new CaptureIndex({ keepsRuns: true });
+    captureIndex.keep(keptRun(1, { bytes: 0 }));
+    t.equal(captureIndex.runs, 0);
+    captureIndex.keep(keptRun(2));
+    captureIndex.keep(keptRun(3, { bytes: null }));
+    captureIndex.keep(keptRun(5, { bytes: null }));
+    t.equal(captureIndex.bytes, 100);
+    t.match(captureIndex.nextUnknown(-1), { createdAtUs: 3, bytes: null });
+    captureIndex.keep(keptRun(3, { bytes: 7 }));
+    t.match(captureIndex.nextUnknown(3), { createdAtUs: 5 });
+    captureIndex.drop(5);
+    t.equal(captureIndex.nextUnknown(-1), undefined);
+    t.match(captureIndex, { bytes: 107, runs: 2 });
+    t.equal(captureIndex.forgetRuns(), 107);
+    captureIndex.keep(keptRun(9));
+    t.match(captureIndex, { bytes: 0, runs: 0, bytesUsed: 0 });
+    t.equal(captureIndex.next(10_000, null, NOW_US), undefined, "what is forgotten is never removed");
+    const off = new CaptureIndex({ keepsRuns: false });
     off.keep(keptRun(2));
     t.equal(off.runs, 0, "nothing is kept when retention is off");
   },
 );
 
 t.test("a tombstone that is recorded again is one, as if only the last record of it were there", (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: false });
+  const captureIndex = new CaptureIndex({ keepsRuns: false });
   for (const [run, timeUs] of [
     ["a", 1],
     ["b", 2],
@@ -87,28 +87,28 @@ t.test("a tombstone that is recorded again is one, as if only the last record of
     ["b", 2],
     ["d", 3],
   ] as const) {
-    ledger.removed(timeUs, run, timeUs);
+    captureIndex.removed(timeUs, run, timeUs);
   }
-  t.same(ledger.unfinished(), ["a", "c", "b", "d"]);
+  t.same(captureIndex.unfinished(), ["a", "c", "b", "d"]);
   t.end();
 });
 
 t.test("the tombstones of the last slice are known, in whatever order they come", async (t) => {
-  const ledger = new CaptureLedger({ keepsRuns: false });
+  const captureIndex = new CaptureIndex({ keepsRuns: false });
   const random = createRandom(seed);
   const times = Array.from({ length: 3 * RETENTION_SLICE_RUNS }, (_, at) => ({ timeUs: at + 1, place: random.next() }))
     .sort((a, b) => a.place - b.place)
     .map(({ timeUs }) => timeUs);
-  for (const timeUs of times) ledger.removed(timeUs, `run ${timeUs}`, timeUs);
+  for (const timeUs of times) captureIndex.removed(timeUs, `run ${timeUs}`, timeUs);
   t.same(
-    ledger.unfinished(),
+    captureIndex.unfinished(),
     times
       .sort((a, b) => a - b)
       .slice(-RETENTION_SLICE_RUNS)
       .map((timeUs) => `run ${timeUs}`),
   );
-  ledger.finish();
-  t.same(ledger.unfinished(), []);
+  captureIndex.finish();
+  t.same(captureIndex.unfinished(), []);
 });
 
 t.test("against a plain list: random runs, ends out of order, moves, removals from anywhere", async (t) => {
@@ -116,7 +116,7 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
   let mismatches = 0;
   let queries = 0;
   for (let round = 0; round < 20; round++) {
-    const ledger = new CaptureLedger({ keepsRuns: true });
+    const captureIndex = new CaptureIndex({ keepsRuns: true });
     const model = new Map<number, KeptCaptures>();
     let clock = 0;
     for (let step = 0; step < 1_500; step++) {
@@ -130,7 +130,7 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
           completedAtUs: clock,
           bytes: random.chance(0.1) ? null : random.integer(1, 50),
         });
-        ledger.keep(run);
+        captureIndex.keep(run);
         model.set(createdAtUs, run);
       } else if (random.chance(0.2)) {
         const moved = {
@@ -138,10 +138,10 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
           bytes: random.integer(1, 50),
           location: { segmentBase: clock, offset: 8, length: 9 },
         };
-        ledger.keep(moved);
+        captureIndex.keep(moved);
         model.set(some, moved);
       } else {
-        ledger.drop(some);
+        captureIndex.drop(some);
         model.delete(some);
       }
       const runs = [...model.values()].sort((a, b) => a.createdAtUs - b.createdAtUs);
@@ -153,7 +153,12 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
           ? runs[0]
           : runs.find((run) => endedByUs !== null && run.completedAtUs <= endedByUs);
       queries++;
-      const found = [ledger.next(endedByUs, maximumBytes, NOW_US), ledger.bytes, ledger.runs, ledger.nextUnknown(-1)];
+      const found = [
+        captureIndex.next(endedByUs, maximumBytes, NOW_US),
+        captureIndex.bytes,
+        captureIndex.runs,
+        captureIndex.nextUnknown(-1),
+      ];
       const expected = [wanted, bytes, runs.length, runs.find((run) => run.bytes === null)];
       if (JSON.stringify(found) !== JSON.stringify(expected)) mismatches++;
     }
