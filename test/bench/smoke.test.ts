@@ -8,18 +8,17 @@ import { parseReport } from "../../bench/harness/result.js";
 import { allUws } from "../../http/server/uws-binary.js";
 import { isFullSize } from "../helpers/test-size.js";
 
-/** In a commit's size of those that differ in their data alone the first: each starts processes of its own, and its peers'. */
-const CHOSEN = BENCHMARKS.filter(({ name }, at) => {
-  const family = familyOf(name);
-  return isFullSize || BENCHMARKS.findIndex((other) => familyOf(other.name) === family) === at;
-});
-
-function familyOf(name: string): string {
-  return name.replace(
-    /-(surface-\d+[km]|moulded-cover|chip|disc|disc-again|shape-plate|digits|groove|striated|noise)$/,
-    "",
-  );
-}
+/**
+ * In a commit's size those that guard what users feel, and of those that differ in their data alone the first: each starts processes of its
+ * own, and its peers'.
+ */
+const GUARDING: ReadonlySet<string> = new Set([
+  ...["durable-appends", "capture-ingest", "reads-during-ingest", "webhook-deliveries", "reads-during-deliveries"],
+  ...["reads-during-processing", "run-detail-hot", "list-page-hot", "list-1m", "open-1m", "download-20mb"],
+  ...["outlier-filter-surface-500k", "height-map-png-surface-500k", "ply-build-surface-500k"],
+  ...["series-csv", "npy-download"],
+]);
+const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || GUARDING.has(name));
 
 /** Contestants that may be missing: what is not the project's, and what needs more builds of uWebSockets.js than load here. */
 const MAY_BE_MISSING = [
@@ -57,6 +56,7 @@ async function runBenchWith(environment: Record<string, string>, ...args: string
 
 t.test("declarations are consistent: names, peers and goals refer to contestants", (t) => {
   t.equal(new Set(BENCHMARKS.map(({ name }) => name)).size, BENCHMARKS.length, "names are unique");
+  t.ok(isFullSize || CHOSEN.length === GUARDING.size, "those of a commit's size are all there");
   for (const { name, measures, contestants, peer, goals } of BENCHMARKS) {
     const names = contestants.map((contestant) => contestant.name);
     t.match(name, /^[a-z0-9-]+$/);
@@ -123,7 +123,7 @@ t.test("every benchmark completes at smoke size, and leaves a valid result, a pa
 
 t.test("where no build of uWebSockets.js loads, what needs one is missing and the rest is measured", async (t) => {
   const json = join(t.testdir(), "result.json");
-  const names = ["run-detail-hot", "framing-guard", "webhook-deliveries"];
+  const names = ["run-detail-hot", "framing-guard"];
   const args = ["--size", "smoke", "--json", json, "--only", ...names];
   const { code, stdout } = await runBenchWith({ UWS_PACKAGE: "none" }, ...args);
   t.equal(code, 0);
@@ -134,7 +134,6 @@ t.test("where no build of uWebSockets.js loads, what needs one is missing and th
     [
       ["run-detail-hot", null, ["service"]],
       ["framing-guard", null, []],
-      ["webhook-deliveries", null, ["service", "plain-loop"]],
     ],
   );
 });

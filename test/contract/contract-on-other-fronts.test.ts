@@ -5,8 +5,9 @@ import { FRONTS_HERE, frontsHere } from "../helpers/http/fronts-here.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 /** Contract tests that do not say themselves which front they are served by. */
-const SAMPLE = ["reading/read-interface", "reading/list-queries", "end-to-end", "webhooks/webhooks"];
+const SAMPLE = ["reading/read-interface", "reading/list-queries", "end-to-end"];
 const REST = [
+  "webhooks/webhooks",
   "captures/retention",
   "commands/export",
   "start/service-lifetime",

@@ -11,7 +11,7 @@ import { checkDirectory } from "../helpers/store/checked-directory.js";
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 7);
-const CYCLES = sized(8, 300);
+const CYCLES = sized(4, 300);
 const PRODUCERS = 2;
 const MESSAGES_A_RUN = 4_000;
 

@@ -27,7 +27,7 @@ const VALUE_BYTES = 4;
 const VERTEX_BYTES = 13;
 const SOAK_MS = isFullSize ? Number(process.env.SOAK_MINUTES ?? 10) * 60_000 : 0;
 /** What a commit's size makes at least. */
-const LEAST_RUNS = 60;
+const LEAST_RUNS = 45;
 const LINES = 2_000;
 /** One run in so many is large: its frame takes the pool some tenths of a second, its clouds and its series have several pieces. */
 const LARGE_EVERY = 20;

@@ -17,8 +17,8 @@ import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorde
 import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
-const STREAMS = sized(400, 10_000);
-const MESSAGES = sized(3_000, 50_000);
+const STREAMS = sized(200, 10_000);
+const MESSAGES = sized(1_200, 50_000);
 const MIB = 1024 * 1024;
 /** What a fuzzed service may hold in the end: its buffers and the test's own records. */
 const HELD_LIMIT_BYTES = 200 * MIB;

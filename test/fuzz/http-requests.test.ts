@@ -9,7 +9,7 @@ import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_121);
 /** Requests that stand in a mutated or broken-off text. */
-const MUTATED_REQUESTS = sized(10_000, 200_000);
+const MUTATED_REQUESTS = sized(5_000, 200_000);
 
 const PATHS = [
   "/runs", "/runs/active", "/runs/x", "/runs/x/files/y", "/runs?limit=%zz&limit=2", "/programs?offset=1", "/health", "/openapi.json",

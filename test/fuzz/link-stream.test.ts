@@ -13,8 +13,8 @@ import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorde
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
-const MUTANTS = sized(10_000, 1_000_000);
-const SESSIONS = sized(150, 5_000);
+const MUTANTS = sized(4_000, 1_000_000);
+const SESSIONS = sized(60, 5_000);
 const INSTANCES = ["0b8c1d2e-3f40-4152-8364-758697a8b9ca", "1b8c1d2e-3f40-4152-8364-758697a8b9ca"] as const;
 const KEPT_BYTES = 1024 * 1024;
 

@@ -22,7 +22,7 @@ import { recordAt, recordOffsets, sealRecord, viewOf } from "../helpers/store/se
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
-const MUTANTS = sized(2_500, 100_000);
+const MUTANTS = sized(1_000, 100_000);
 /** Numbers up to which holes are looked at one by one: a wicked claim reaches to 2^53. */
 const MOST_NUMBERS = 200;
 const MARK = 2;

@@ -14,7 +14,7 @@ import { nestedClaims, recordCorpus } from "../helpers/fuzz/record-corpus.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
-const MUTANTS = sized(20_000, 2_000_000);
+const MUTANTS = sized(8_000, 2_000_000);
 const TIME_US = 1_780_000_000_000_100;
 
 let corpus: CorpusEntry[] = [];

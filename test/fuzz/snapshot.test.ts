@@ -24,7 +24,7 @@ import { createHistoryDisk, DIRECTORY, HistoryStore, SNAPSHOTS } from "../helper
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
-const MUTANTS = sized(300, 20_000);
+const MUTANTS = sized(30, 20_000);
 
 async function refusal(read: () => Promise<unknown>): Promise<unknown> {
   try {

@@ -1,6 +1,12 @@
 import type { Test } from "tap";
 import { rawRequest } from "./http/raw-http.js";
 import type { ServiceProcess } from "./process/service-process.js";
+import { isFullSize } from "./test-size.js";
+
+/** Of a demo's process in a commit's size, which has no time for a cell at its real pace. */
+export const QUICK_CELL: Readonly<Record<string, string>> = isFullSize
+  ? {}
+  : { NODE_OPTIONS: `--import ${new URL("./quick-demo-cell.js", import.meta.url).href}` };
 
 /** What the demo says there is to look at: paths by their words. All of them answer. */
 export async function guideOf(t: Test, service: ServiceProcess): Promise<Map<string, string>> {

@@ -16,6 +16,7 @@ import type { components } from "../../helpers/http/interface-types.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than what sockets hold between the service and a client that does not read. */
@@ -244,7 +245,7 @@ t.test(
     t.teardown(() => service.dispose());
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-    const count = 100;
+    const count = sized(60, 100);
     for (let n = 0; n < count; n++) {
       const run = await runWithCaptures(producer, n);
       await producer.accept({ type: "run.cancel", id: run.id });
@@ -252,7 +253,7 @@ t.test(
     await service.end();
     let kills = 0;
     let left = 0;
-    while (captureFiles(folder).length > 0 && kills < 5) {
+    while (captureFiles(folder).length > 0 && kills < sized(2, 5)) {
       const there = captureFiles(folder).length;
       const below = there - random.integer(0, 30);
       const starting = ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });

@@ -14,6 +14,7 @@ import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { longOnly } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SNAPSHOT_SCRIPT = new URL("../../helpers/snapshot/snapshot-service.js", import.meta.url).pathname;
@@ -194,7 +195,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   });
 });
 
-t.test("an end that only the snapshot knows of is told as lost", async (t) => {
+t.test("an end that only the snapshot knows of is told as lost", longOnly, async (t) => {
   const service = await ServiceProcess.start({ script: SNAPSHOT_SCRIPT });
   t.teardown(() => service.dispose());
   const data = service.dataDirectory;

@@ -19,6 +19,7 @@ import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { isFullSize } from "../../helpers/test-size.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
 
@@ -120,7 +121,9 @@ t.test("while the file is no key file, keys are refused and health says why, unt
     ["half written", () => truncateSync(file, right.length / 2), /is not JSON/],
     ["another list", () => writeFileSync(file, '{"keys":[{}]}'), /keys\[0\]\.id/],
   ];
-  for (const [how, doHarm, detail] of harm) {
+  // Each is two waits for the next look at the file.
+  const tried = isFullSize ? harm : harm.slice(0, 2);
+  for (const [how, doHarm, detail] of tried) {
     await untilStatus(200);
     t.equal((await health()).status, "healthy", `before it is ${how}`);
     doHarm();
@@ -139,6 +142,6 @@ t.test("while the file is no key file, keys are refused and health says why, unt
     .split("\n")
     .map((line) => JSON.parse(line) as { msg: string; level: number });
   const told = lines.filter(({ msg }) => msg.includes("the key file cannot be used"));
-  t.match(told, listOf(...harm.map(() => ({ level: 50 }))), "once for each time");
+  t.match(told, listOf(...tried.map(() => ({ level: 50 }))), "once for each time");
   t.notOk(stderr.includes(key.slice(17)));
 });

@@ -1,13 +1,13 @@
 import t from "tap";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
-import { guideOf, idIn } from "../../helpers/demo-guide.js";
+import { guideOf, idIn, QUICK_CELL } from "../../helpers/demo-guide.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
 
 async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(options);
+  const service = await ServiceProcess.start({ ...options, environment: QUICK_CELL });
   t.teardown(() => service.dispose());
   return service;
 }

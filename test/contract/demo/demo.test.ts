@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { npyHeader } from "../../../core/capture/npy-header.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
-import { guideOf, idIn } from "../../helpers/demo-guide.js";
+import { guideOf, idIn, QUICK_CELL } from "../../helpers/demo-guide.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
@@ -17,7 +17,7 @@ import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/p
 type Tap = { teardown(undo: () => unknown): unknown };
 
 async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(options);
+  const service = await ServiceProcess.start({ ...options, environment: QUICK_CELL });
   t.teardown(() => service.dispose());
   return service;
 }
@@ -28,13 +28,36 @@ function temporaryFolder(t: Tap): string {
   return folder;
 }
 
-t.test("one run: what is shown answers, check finds the store whole, and damaged after one bit", async (t) => {
-  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7"] });
+const ONE_RUN = ["demo", "--runs", "1", "--seed", "7"];
+
+t.test("one run: what is shown answers, and the next start has the same receivers", async (t) => {
+  const service = await start(t, { args: ONE_RUN });
   const guide = await guideOf(t, service);
   t.notOk(guide.has("a failed inspection") || guide.has("a capture that retention removed (410)"));
   const webhookId = idIn(guide.get("a signed webhook's deliveries"), "webhooks");
-  await untilDelivered(t, new ContractClient(t, service.port), webhookId, 2);
+  const client = new ContractClient(t, service.port);
+  await untilDelivered(t, client, webhookId, 2);
+  const webhooks = await client.get("/webhooks");
+  t.strictSame(
+    webhooks.map(({ name }) => name),
+    ["demo receiver", "demo receiver, busy at first", "demo receiver, down"],
+  );
+  t.equal(webhooks[0]?.id, webhookId);
   t.match(await service.end("SIGINT"), { code: 0 });
+  const next = await start(t, { args: ONE_RUN, dataDirectory: service.dataDirectory });
+  await next.untilStdout(/\/deliveries\n/);
+  const nextClient = new ContractClient(t, next.port);
+  const again = await nextClient.get("/webhooks");
+  t.same(
+    again.map(({ id }) => id),
+    webhooks.map(({ id }) => id),
+    "the same ones",
+  );
+  t.not(again[0]?.url, webhooks[0]?.url, "at their new port");
+  await untilDelivered(t, nextClient, webhookId, 4);
+  t.match(await next.end(), { code: 0 });
+
+  // What is wrong with the store is told, and nothing is wrong before.
   const check = await runCommand(["check", "--data", service.dataDirectory]);
   t.match(check, { code: 0, stdout: /\nok\n$/ });
   const inspect = await runCommand(["inspect", "--data", service.dataDirectory, "--from", "1", "--limit", "20"]);
@@ -97,35 +120,10 @@ async function untilDelivered(t: Test, client: ContractClient, webhookId: string
   t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
 }
 
-t.test("its receivers are the same at the next start, and none where the interface wants a key", async (t) => {
-  const args = ["demo", "--runs", "1", "--seed", "7"];
-  const first = await start(t, { args });
-  await first.untilStdout(/\/deliveries\n/);
-  const client = new ContractClient(t, first.port);
-  const webhooks = await client.get("/webhooks");
-  t.strictSame(
-    webhooks.map(({ name }) => name),
-    ["demo receiver", "demo receiver, busy at first", "demo receiver, down"],
-  );
-  const signedId = String(webhooks[0]?.id);
-  await untilDelivered(t, client, signedId, 2);
-  t.match(await first.end(), { code: 0 });
-  const second = await start(t, { args, dataDirectory: first.dataDirectory });
-  await second.untilStdout(/\/deliveries\n/);
-  const secondClient = new ContractClient(t, second.port);
-  const again = await secondClient.get("/webhooks");
-  t.same(
-    again.map(({ id }) => id),
-    webhooks.map(({ id }) => id),
-    "the same ones",
-  );
-  t.not(again[0]?.url, webhooks[0]?.url, "at their new port");
-  await untilDelivered(t, secondClient, signedId, 4);
-  t.match(await second.end(), { code: 0 });
-
+t.test("it has no receivers where the interface wants a key", async (t) => {
   const keys = join(temporaryFolder(t), "keys.json");
   t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
-  const closed = await start(t, { args: [...args, "--api-keys", keys] });
+  const closed = await start(t, { args: [...ONE_RUN, "--api-keys", keys] });
   await closed.untilStdout(/no receiver of webhooks is registered: GET \/webhooks answered 401\n/);
   await closed.untilStdout(/^what to look at[\s\S]*the cell's health .*\n/m);
   t.notMatch(closed.stdout, /deliver/);

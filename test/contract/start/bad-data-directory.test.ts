@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -57,10 +58,21 @@ async function refusedByAll(t: Test, data: string, message: RegExp, commands = O
 /** A store with a segment, that no process has. */
 async function madeStore(t: Test): Promise<string> {
   const data = join(temporaryFolder(t), "data");
-  const service = await ServiceProcess.start({ dataDirectory: data });
-  t.teardown(() => service.dispose());
-  t.match(await service.end(), { code: 0 });
+  cpSync(await firstStore(), data, { recursive: true, filter: (path) => !/(lock|cell\.sock)$/.test(path) });
   return data;
+}
+
+let made: string | undefined;
+
+/** The one that the others are copies of. */
+async function firstStore(): Promise<string> {
+  if (made === undefined) {
+    made = join(mkdtempSync(join(tmpdir(), "inspection-bad-data-")), "data");
+    const service = await ServiceProcess.start({ dataDirectory: made });
+    t.teardown(() => rmSync(join(service.dataDirectory, ".."), { recursive: true }));
+    t.match(await service.end(), { code: 0 });
+  }
+  return made;
 }
 
 /** Of all files but the ballast, which a service makes while it serves already. */

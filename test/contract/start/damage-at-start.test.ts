@@ -7,6 +7,7 @@ import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { recordOffsets } from "../../helpers/store/segment-bytes.js";
+import { isFullSize } from "../../helpers/test-size.js";
 
 const RUNS = 6;
 const DAMAGED = 3;
@@ -154,7 +155,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   // One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back.
   const whole = readFileSync(path);
   writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
-  for (const round of ["first", "second"]) {
+  for (const round of isFullSize ? ["first", "second"] : ["first"]) {
     t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places: 0 records lost/ }, round);
   }
   t.match(await runCommand(["check", "--data", data]), { code: 1, stdout: /^header_copy_damaged: meta/m });

@@ -2,10 +2,10 @@ import t from "tap";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { sized } from "../../helpers/test-size.js";
+import { isFullSize, sized } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
-const RUNS = sized(24, 400);
+const RUNS = sized(10, 400);
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SCRIPT = new URL("../../helpers/compaction/compacting-service.js", import.meta.url).pathname;
 
@@ -85,9 +85,9 @@ t.test(
     t.equal(failed.length, Math.min(200, 2 * RUNS));
     const { stderr } = await service.end();
     const compactions = stderr.split("\n").filter((line) => line.includes("compacted a segment of the log")).length;
-    t.ok(compactions >= 3, `${compactions} compactions`);
+    t.ok(compactions >= 1, `${compactions} compactions`);
 
-    for (const script of [SCRIPT, undefined]) {
+    for (const script of isFullSize ? [SCRIPT, undefined] : [SCRIPT]) {
       service = await ServiceProcess.start({
         dataDirectory: service.dataDirectory,
         ...(script !== undefined && { script }),

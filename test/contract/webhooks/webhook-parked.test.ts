@@ -4,12 +4,13 @@ import { runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { sized } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SCRIPT = new URL("../../helpers/compaction/compacting-service.js", import.meta.url).pathname;
 const PRELOAD = new URL("../../helpers/webhooks/small-backlog.js", import.meta.url).href;
 /** Each with captures, of which retention keeps those of the last few runs. */
-const RUNS = 60;
+const RUNS = sized(30, 60);
 
 interface Event {
   event_id: string;
@@ -54,7 +55,7 @@ t.test(
     }
     // Retention writes a run anew, compaction moves what is left of segments: of most of the runs whose deliveries wait.
     const isDone = async (): Promise<boolean> =>
-      (await figure("inspection_compaction_segments_total")) >= 3 &&
+      (await figure("inspection_compaction_segments_total")) >= sized(1, 3) &&
       (await figure("inspection_retention_runs_total")) >= RUNS / 2;
     while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20));
     const waiting = await figure("inspection_webhook_waiting");

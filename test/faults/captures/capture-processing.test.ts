@@ -23,7 +23,7 @@ import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261122);
 t.comment(`TEST_SEED=${SEED}`);
-const KILLS = sized(3, 100);
+const KILLS = sized(2, 100);
 const WIDTH = 400;
 const LINES = 500;
 const FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];

@@ -11,11 +11,14 @@ import type { DiskFault, DiskOperation } from "../../helpers/disk/simulated-disk
 import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { recorderDisk } from "../../helpers/recorder/recorder-disk.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than one slice takes. */
 const RUNS = 34;
 const MODES = ["drop", "keep", "tear"] as const;
+/** Of the operations, one in so many fails. */
+const EIO_STRIDE = sized(4, 1);
 
 interface Store {
   directory: string;
@@ -153,9 +156,10 @@ for (const durability of ["full", "interval", "none"] as const) {
       let crashes = 0;
       let left = 0;
       const faults: string[] = [];
-      for (let at = 0; at < operations.length; at++) {
-        // Every operation in every mode where a record is durable before its acknowledgement; else in one of them.
-        for (const mode of durability === "full" ? MODES : [MODES[at % 3] ?? "drop"]) {
+      // Every operation in every mode where a record is durable before its acknowledgement; else, and in a commit's size, in one of them.
+      const isEveryMode = durability === "full" && isFullSize;
+      for (let at = 0; at < operations.length; at += durability === "full" ? 1 : sized(3, 1)) {
+        for (const mode of isEveryMode ? MODES : [random.pick([...MODES])]) {
           const disk = store.disk.copy();
           await removeAll(t, store, disk, durability, ({ number }) => (number === at ? { dies: true } : undefined));
           const result = await judge(t, store, disk.crash(mode, random));
@@ -165,7 +169,11 @@ for (const durability of ["full", "interval", "none"] as const) {
         }
       }
       let errors = 0;
-      for (let at = 0; durability === "full" && at < operations.length; at++) {
+      for (
+        let at = random.integer(0, EIO_STRIDE - 1);
+        durability === "full" && at < operations.length;
+        at += EIO_STRIDE
+      ) {
         const disk = store.disk.copy();
         await removeAll(t, store, disk, durability, ({ number }) => (number === at ? { error: "EIO" } : undefined));
         const result = await judge(t, store, disk.crash("drop", random));

@@ -57,7 +57,7 @@ t.test("no flipped bit goes undetected, and before the durable mark it costs at 
   let wrongBytes = 0;
   let mostLost = 0;
   let unreported = 0;
-  for (let bit = 0; bit < whole.length * 8; bit += sized(3, 1)) {
+  for (let bit = 0; bit < whole.length * 8; bit += sized(7, 1)) {
     const damaged = disk.copy();
     const bytes = whole.slice();
     bytes[bit >> 3]! ^= 1 << (bit & 7);

@@ -10,7 +10,7 @@ import { openLog } from "../../helpers/store/log-harness.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const CYCLES = sized(8, 300);
+const CYCLES = sized(4, 300);
 
 t.test("a process killed at any moment loses no record that it acknowledged", async (t) => {
   t.comment(`seed ${SEED}`);

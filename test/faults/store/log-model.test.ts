@@ -4,7 +4,7 @@ import { appendAll, createDisk, META, openLog, recordOf } from "../../helpers/st
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const HISTORIES = sized(60, 5_000);
+const HISTORIES = sized(30, 5_000);
 const LIVES = 12;
 
 t.test("random lives of a log, each ended by close, kill or power cut, against a plain list", async (t) => {

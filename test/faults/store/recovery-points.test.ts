@@ -8,11 +8,11 @@ const SEED = Number(process.env.TEST_SEED ?? 1);
 const SEEDS = sized(1, 2);
 const STEPS = 30;
 /** Of the operations of a history, one in so many is where its first life ends. */
-const END_STRIDE = sized(121, 13);
+const END_STRIDE = sized(241, 13);
 /** The first of them is among so many: fewer than a history has syncs, which are what the last of the ends counts. */
 const FIRST_ENDS = Math.min(END_STRIDE, 25);
 /** Of the operations of the opening behind it, one in so many is struck. */
-const STRIDE = sized(9, 1);
+const STRIDE = sized(17, 1);
 
 /** How the first life ends, and what its end leaves. */
 interface End {

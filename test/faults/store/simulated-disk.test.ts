@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_123);
-const HISTORIES = sized(30, 500);
+const HISTORIES = sized(15, 500);
 const STEPS = 120;
 const random = createRandom(SEED);
 const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));

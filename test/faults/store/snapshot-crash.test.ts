@@ -8,6 +8,7 @@ import { CellHistory } from "../../helpers/link/cell-history.js";
 import { sectionDifferences } from "../../helpers/snapshot/section-differences.js";
 import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/store/history-store.js";
 import { META, QUARANTINE } from "../../helpers/store/log-harness.js";
+import { longOnly } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_263);
 const MODES = ["drop", "keep", "tear"] as const;
@@ -108,6 +109,7 @@ t.test(`a crash at any operation of making one leaves a store that opens, TEST_S
 
 t.test(
   "a disk that is full, refuses or fails a sync at any operation: the last one stays, and the next attempt goes",
+  longOnly,
   async (t) => {
     const prepared = await prepare(SEED + 1);
     const operations = await operationsOf(prepared);
@@ -151,36 +153,40 @@ t.test("a disk with room for a part of it only", async (t) => {
   t.comment(`${refused} sizes of room, a snapshot of ${bytes} bytes`);
 });
 
-t.test("a crash while records behind a snapshot are not proven: they stay where the snapshot knows them", async (t) => {
-  const random = createRandom(SEED + 3);
-  let tails = 0;
-  for (let round = 0; round < 30; round++) {
-    const disk = await createHistoryDisk();
-    const history = new CellHistory(createRandom(SEED * 100 + round));
-    const store = await HistoryStore.open(disk);
-    await store.append(history, random.integer(5, 60));
-    // The snapshot's last record is durable, and no record on the disk says so yet.
-    const { sequence } = await store.makeSnapshot();
-    await store.append(history, random.integer(0, 3));
-    const after = disk.crash(random.pick([...MODES]), random);
-    const opened = await HistoryStore.open(after);
-    t.equal(opened.snapshot?.start.sequence, sequence);
-    if (opened.log.recovery.newSegmentBase !== null) {
-      t.ok(opened.log.recovery.newSegmentBase > sequence);
-      tails++;
+t.test(
+  "a crash while records behind a snapshot are not proven: they stay where the snapshot knows them",
+  longOnly,
+  async (t) => {
+    const random = createRandom(SEED + 3);
+    let tails = 0;
+    for (let round = 0; round < 30; round++) {
+      const disk = await createHistoryDisk();
+      const history = new CellHistory(createRandom(SEED * 100 + round));
+      const store = await HistoryStore.open(disk);
+      await store.append(history, random.integer(5, 60));
+      // The snapshot's last record is durable, and no record on the disk says so yet.
+      const { sequence } = await store.makeSnapshot();
+      await store.append(history, random.integer(0, 3));
+      const after = disk.crash(random.pick([...MODES]), random);
+      const opened = await HistoryStore.open(after);
+      t.equal(opened.snapshot?.start.sequence, sequence);
+      if (opened.log.recovery.newSegmentBase !== null) {
+        t.ok(opened.log.recovery.newSegmentBase > sequence);
+        tails++;
+      }
+      await opened.append(history, 10);
+      await opened.log.close();
+      const again = await HistoryStore.open(after.copy());
+      t.equal(again.snapshot?.start.sequence, sequence, "and it is still of this log");
+      const plain = after.copy();
+      plain.removeFile(`${SNAPSHOTS}/${snapshotName(sequence)}`);
+      const fromLog = await HistoryStore.open(plain);
+      t.same(sectionDifferences(await again.columns(), await fromLog.columns()), []);
+      t.equal(fromLog.log.recovery.corruptionCount, 0);
+      await again.log.close();
+      await fromLog.log.close();
     }
-    await opened.append(history, 10);
-    await opened.log.close();
-    const again = await HistoryStore.open(after.copy());
-    t.equal(again.snapshot?.start.sequence, sequence, "and it is still of this log");
-    const plain = after.copy();
-    plain.removeFile(`${SNAPSHOTS}/${snapshotName(sequence)}`);
-    const fromLog = await HistoryStore.open(plain);
-    t.same(sectionDifferences(await again.columns(), await fromLog.columns()), []);
-    t.equal(fromLog.log.recovery.corruptionCount, 0);
-    await again.log.close();
-    await fromLog.log.close();
-  }
-  t.comment(`30 crashes, ${tails} with a tail that moved into a new segment`);
-  t.ok(tails > 5);
-});
+    t.comment(`30 crashes, ${tails} with a tail that moved into a new segment`);
+    t.ok(tails > 5);
+  },
+);

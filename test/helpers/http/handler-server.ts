@@ -97,17 +97,21 @@ export async function serveHandlers(
 
 export type Serve = typeof serveHandlers;
 
+type OnFront = (t: Test, serve: Serve, front: Front, here: FrontHere) => Promise<void>;
+type TestOptions = { buffered?: boolean };
+
 /** A test that runs on every front: what clients see must not depend on it. */
 export function onEveryFront(
   t: Test,
   name: string,
-  run: (t: Test, serve: Serve, front: Front, here: FrontHere) => Promise<void>,
+  ...rest: [run: OnFront] | [options: TestOptions, run: OnFront]
 ): void {
+  const [options, run] = rest.length === 1 ? [{}, rest[0]] : rest;
   for (const here of frontsHere(t)) {
     const { front, uwsPackage } = here;
     const serve: Serve = (t, handlers, options) =>
       serveHandlers(t, handlers, { ...options, front, ...(uwsPackage !== undefined && { uwsPackage }) });
-    t.test(`${name} (${here.name})`, (t) => run(t, serve, front, here));
+    t.test(`${name} (${here.name})`, options, (t) => run(t, serve, front, here));
   }
 }
 

@@ -10,7 +10,7 @@ import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { sized } from "../../helpers/test-size.js";
 
 const IDLE = sized(200, 5_000);
-const SLOW = sized(20, 200);
+const SLOW = sized(10, 200);
 const FILE_BYTES = 20_000_000;
 /** Of every slow reader, twice a second. */
 const SIP_BYTES = 10_000;

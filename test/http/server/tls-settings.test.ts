@@ -64,7 +64,10 @@ for (const certificate of ["ECDSA", "RSA"] as const) {
   });
 }
 
-onEveryFront(t, "a TLS handshake that stops half way ends with its connection", async (t, serve) => {
+// Side by side: each waits for the limit.
+t.jobs = 2;
+const atOnce = { buffered: true };
+onEveryFront(t, "a TLS handshake that stops half way ends with its connection", atOnce, async (t, serve) => {
   const port = (await serveTls(t, serve, "ECDSA")) as number;
   const closed = await Promise.all(
     ["", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"].map(

@@ -15,6 +15,7 @@ import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { writeSnapshot } from "../../../storage/snapshot/snapshot-writer.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { createHistoryDisk, SNAPSHOTS } from "../../helpers/store/history-store.js";
+import { longOnly } from "../../helpers/test-size.js";
 
 const HEAD: SnapshotHead = {
   position: { sequence: 7, segmentBase: 1, offset: 176, headerCrc: 0xefbeadde },
@@ -112,7 +113,7 @@ t.test("the older snapshots go when the new one is durable", async (t) => {
   );
 });
 
-t.test("damage: a flipped bit in any byte is found", async (t) => {
+t.test("damage: a flipped bit in any byte is found", longOnly, async (t) => {
   const { disk, path, bytes } = await written();
   t.equal(await refusalOf(disk, path, bytes), null);
   let undetected = 0;

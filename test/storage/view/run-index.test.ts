@@ -44,7 +44,7 @@ const anyProgram = (random: Random): number => Math.floor(random.next() ** 2 * 5
 const shapes: readonly Shape[] = [
   {
     name: "a line: new parts, some inspected again, updates near the creation",
-    steps: sized(16_000, 32_000),
+    steps: sized(8_000, 32_000),
     programs: 5,
     serial: (random, runs) =>
       random.chance(0.1)
@@ -57,7 +57,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "updates anywhere: every block of times straddles every mark",
-    steps: sized(16_000, 32_000),
+    steps: sized(8_000, 32_000),
     programs: 5,
     serial: (random) => `SN-${random.integer(0, 3000)}`,
     program: anyProgram,
@@ -65,7 +65,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "few serial numbers with long lists, in several programs",
-    steps: sized(12_000, 24_000),
+    steps: sized(6_000, 24_000),
     programs: 3,
     serial: (random) => `SN-${random.integer(0, 3)}`,
     program: (random) => random.integer(0, 2),
@@ -73,7 +73,7 @@ const shapes: readonly Shape[] = [
   },
   {
     name: "long serial lists that stay in one program each",
-    steps: sized(8_000, 16_000),
+    steps: sized(4_000, 16_000),
     programs: 3,
     serial: (random) => `SN-${random.integer(0, 2)}`,
     program: (_, serialNumber) => Number(serialNumber?.slice(3)),
@@ -265,7 +265,7 @@ t.test("updated_since is strict: the run updated at the mark itself is not after
 
 t.test("a million runs of a line cost under 200 bytes each beside ids and places", async (t) => {
   const index = new RunIndex();
-  const count = sized(100_000, 1_000_000);
+  const count = sized(40_000, 1_000_000);
   for (let i = 0; i < count; i++) {
     const ordinal = index.addRun({ programOrdinal: i % 3, serialNumber: `SN-${i}`, status: 0, outcome: 0, timeUs: i });
     for (const state of [{ status: 1 }, { outcome: 1 + (i % 3) }, { status: 2 }]) index.changeState(ordinal, state);

@@ -9,7 +9,7 @@ import { differences } from "../../helpers/store/view-comparison.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121);
-const ROUNDS = sized(3, 60);
+const ROUNDS = sized(1, 60);
 const SEGMENT_BYTES = 24 * 1024;
 
 /** What is not dead, in an order of its own. */

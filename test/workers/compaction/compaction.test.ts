@@ -19,6 +19,7 @@ import {
   temporaryDirectory,
 } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
+import { longOnly } from "../../helpers/test-size.js";
 
 const SEGMENT_BYTES = 16 * 1024;
 const BASE_URL = "http://cell";
@@ -163,6 +164,7 @@ function slowSyncs(disk: FileSystem, isSlow: () => boolean): FileSystem {
 
 t.test(
   "a message that comes while a segment is written anew is acknowledged before the segment is whole",
+  longOnly,
   async (t) => {
     const directory = temporaryDirectory(t);
     // In memory, where no turn of the event loop goes by but those that compaction gives away.
@@ -323,34 +325,38 @@ for (const [operation, code] of [
   ["stat", "EIO"],
   ["read", "ENOMEM"],
 ] as const) {
-  t.test(`a segment of which ${operation} fails (${code}) holds up no other, and its time comes again`, async (t) => {
-    const reads = new FailingReads();
-    const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
-    const { recorder } = running;
-    reads.fault = { operation, code };
-    await endedRuns(running, 8);
-    const isOfFirst = ({ segment }: { [name: string]: unknown }) => segment === FIRST_SEGMENT;
-    const isTold = () => recorder.row("log").status === "degraded";
-    await recorder.until(() => isTold() && compacted(recorder).length > 0);
-    t.match(recorder.row("log"), {
-      status: "degraded",
-      detail: new RegExp(
-        `^since \\d{4}-\\S+Z: segment ${FIRST_SEGMENT} is not compacted as long as it cannot be read: ${operation} .*: ${code}$`,
-      ),
-    });
-    const before = recorder.row("log").detail;
-    await pass(running);
-    await endedRuns(running, 4);
-    t.notOk(compacted(recorder).some(isOfFirst));
-    t.equal(recorder.row("log").detail, before, "since when it began");
-    t.equal(linesOf(recorder, "compaction leaves a segment alone as long as it cannot be read").length, 1);
-    t.same(recorder.readDamages, []);
-    reads.fault = null;
-    await passUntil(running, () => compacted(recorder).some(isOfFirst));
-    await recorder.until(() => !isTold());
-    t.match(recorder.row("log"), { status: "healthy", detail: null });
-    t.equal(linesOf(recorder, "compaction leaves a segment alone no longer").length, 1);
-  });
+  t.test(
+    `a segment of which ${operation} fails (${code}) holds up no other, and its time comes again`,
+    longOnly,
+    async (t) => {
+      const reads = new FailingReads();
+      const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+      const { recorder } = running;
+      reads.fault = { operation, code };
+      await endedRuns(running, 8);
+      const isOfFirst = ({ segment }: { [name: string]: unknown }) => segment === FIRST_SEGMENT;
+      const isTold = () => recorder.row("log").status === "degraded";
+      await recorder.until(() => isTold() && compacted(recorder).length > 0);
+      t.match(recorder.row("log"), {
+        status: "degraded",
+        detail: new RegExp(
+          `^since \\d{4}-\\S+Z: segment ${FIRST_SEGMENT} is not compacted as long as it cannot be read: ${operation} .*: ${code}$`,
+        ),
+      });
+      const before = recorder.row("log").detail;
+      await pass(running);
+      await endedRuns(running, 4);
+      t.notOk(compacted(recorder).some(isOfFirst));
+      t.equal(recorder.row("log").detail, before, "since when it began");
+      t.equal(linesOf(recorder, "compaction leaves a segment alone as long as it cannot be read").length, 1);
+      t.same(recorder.readDamages, []);
+      reads.fault = null;
+      await passUntil(running, () => compacted(recorder).some(isOfFirst));
+      await recorder.until(() => !isTold());
+      t.match(recorder.row("log"), { status: "healthy", detail: null });
+      t.equal(linesOf(recorder, "compaction leaves a segment alone no longer").length, 1);
+    },
+  );
 }
 
 for (const [what, harm, message] of [
@@ -361,40 +367,48 @@ for (const [what, harm, message] of [
     /0000000000000001\.seg: the disk does not give it \(EUCLEAN\)$/,
   ],
 ] as const) {
-  t.test(`a segment that ${what} is left alone until a restart, and told as damage that a read found`, async (t) => {
+  t.test(
+    `a segment that ${what} is left alone until a restart, and told as damage that a read found`,
+    longOnly,
+    async (t) => {
+      const reads = new FailingReads();
+      const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
+      const { recorder } = running;
+      Object.assign(reads, harm);
+      await endedRuns(running, 8);
+      const leaves = () => linesOf(recorder, "compaction leaves a segment alone");
+      await recorder.until(() => leaves().length > 0 && compacted(recorder).length > 0);
+      Object.assign(reads, { flips: false, fault: null });
+      await pass(running);
+      await endedRuns(running, 4);
+      t.match(recorder.readDamages, listOf({ code: "record_damaged", message }));
+      t.match(leaves(), listOf({ segment: FIRST_SEGMENT }));
+      t.notOk(compacted(recorder).some(({ segment }) => segment === FIRST_SEGMENT));
+      t.match(recorder.row("log"), { status: "healthy" }, "the front adds what it is told");
+    },
+  );
+}
+
+t.test(
+  "a segment that could not be opened, and then is damaged, is not told to be taken up again",
+  longOnly,
+  async (t) => {
     const reads = new FailingReads();
     const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
     const { recorder } = running;
-    Object.assign(reads, harm);
+    reads.fault = { operation: "open", code: "EIO" };
     await endedRuns(running, 8);
-    const leaves = () => linesOf(recorder, "compaction leaves a segment alone");
-    await recorder.until(() => leaves().length > 0 && compacted(recorder).length > 0);
-    Object.assign(reads, { flips: false, fault: null });
+    await recorder.until(() => recorder.row("log").status === "degraded");
+    Object.assign(reads, { flips: true, fault: null });
+    await passUntil(running, () => recorder.readDamages.length > 0);
+    await recorder.until(() => recorder.row("log").status === "healthy");
+    Object.assign(reads, { flips: false });
     await pass(running);
     await endedRuns(running, 4);
-    t.match(recorder.readDamages, listOf({ code: "record_damaged", message }));
-    t.match(leaves(), listOf({ segment: FIRST_SEGMENT }));
+    t.same(linesOf(recorder, "compaction leaves a segment alone no longer"), []);
     t.notOk(compacted(recorder).some(({ segment }) => segment === FIRST_SEGMENT));
-    t.match(recorder.row("log"), { status: "healthy" }, "the front adds what it is told");
-  });
-}
-
-t.test("a segment that could not be opened, and then is damaged, is not told to be taken up again", async (t) => {
-  const reads = new FailingReads();
-  const running = await start(t, temporaryDirectory(t), { fileSystem: reads.fileSystem });
-  const { recorder } = running;
-  reads.fault = { operation: "open", code: "EIO" };
-  await endedRuns(running, 8);
-  await recorder.until(() => recorder.row("log").status === "degraded");
-  Object.assign(reads, { flips: true, fault: null });
-  await passUntil(running, () => recorder.readDamages.length > 0);
-  await recorder.until(() => recorder.row("log").status === "healthy");
-  Object.assign(reads, { flips: false });
-  await pass(running);
-  await endedRuns(running, 4);
-  t.same(linesOf(recorder, "compaction leaves a segment alone no longer"), []);
-  t.notOk(compacted(recorder).some(({ segment }) => segment === FIRST_SEGMENT));
-});
+  },
+);
 
 t.test("health says that the segments cannot be looked for, and since when, until they can", async (t) => {
   const reads = new FailingReads();

@@ -97,7 +97,7 @@ t.test(`segments compacted since the snapshot: what has moved is taken over, TES
   let openings = 0;
   let compacted = 0;
   let own = 0;
-  for (let round = 0; round < sized(8, 80); round++) {
+  for (let round = 0; round < sized(2, 80); round++) {
     const under = await CompactedStore.create(SEED * 1_000 + round);
     const { disk, store, history } = under;
     for (let part = 0; part < 3; part++) {

@@ -16,7 +16,7 @@ import { createHistoryDisk, HistoryStore, SNAPSHOTS } from "../../helpers/store/
 import { META, QUARANTINE } from "../../helpers/store/log-harness.js";
 import { checkDisk } from "../../helpers/store/store-damage.js";
 import { differences } from "../../helpers/store/view-comparison.js";
-import { sized } from "../../helpers/test-size.js";
+import { longOnly, sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261);
 
@@ -78,7 +78,7 @@ t.test(`a snapshot anywhere and the log behind it are the whole log, TEST_SEED=$
   let snapshots = 0;
   let records = 0;
   let runs = 0;
-  for (let round = 0; round < sized(6, 60); round++) {
+  for (let round = 0; round < sized(3, 60); round++) {
     const disk = await createHistoryDisk();
     const history = new CellHistory(createRandom(SEED * 1_000 + round));
     // Each snapshot but the first is made of the one before, over several openings.
@@ -157,7 +157,7 @@ t.test("damage in any section: found, and the same comes out of the log", async 
   t.comment(`${damages.length} places, ${places.length} sections`);
 });
 
-t.test("a snapshot put in quarantine is there behind any power cut, told, and not taken", async (t) => {
+t.test("a snapshot put in quarantine is there behind any power cut, told, and not taken", longOnly, async (t) => {
   const random = createRandom(8);
   let count = 0;
   for (const [what, hasLost, damage] of [

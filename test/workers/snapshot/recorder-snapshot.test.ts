@@ -30,7 +30,7 @@ t.test(
     let records = 0;
     let decisions = 0;
     let refusals = 0;
-    for (let round = 0; round < sized(10, 100); round++) {
+    for (let round = 0; round < sized(3, 100); round++) {
       const random = createRandom(SEED * 1_000 + round);
       const writer = new StateWriter();
       writer.fill(random);

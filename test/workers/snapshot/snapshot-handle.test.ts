@@ -10,6 +10,7 @@ import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { longOnly } from "../../helpers/test-size.js";
 
 /** A recorder in its own thread, whose front has a view, and takes snapshots as the test says. */
 function start(dataDirectory: string, callbacks: Pick<RecorderCallbacks, "onSnapshot" | "onSnapshotDiscarded"> = {}) {
@@ -92,7 +93,7 @@ for (const [what, onSnapshot] of [
   ["a front that refuses it", () => Promise.reject(new Error("not me"))],
   ["a front that takes none", undefined],
 ] as const) {
-  t.test(`${what}: the snapshot goes, and all comes as batches`, async (t) => {
+  t.test(`${what}: the snapshot goes, and all comes as batches`, longOnly, async (t) => {
     const directory = await stoppedStore(t);
     const [name] = snapshotsOf(directory);
     const { handle, front } = start(directory, { onSnapshot } as Partial<RecorderCallbacks>);
@@ -108,22 +109,26 @@ for (const [what, onSnapshot] of [
   });
 }
 
-t.test("a front that cannot open it for the moment: the snapshot stays, and all comes as batches", async (t) => {
-  const directory = await stoppedStore(t);
-  const before = snapshotsOf(directory);
-  const failure = new FileSystemError("EMFILE", "open", before[0] as string);
-  const { handle, front } = start(directory, { onSnapshot: () => Promise.reject(failure) });
-  const { recovery } = await handle.ready;
-  t.equal(recovery.snapshotSequence, null);
-  t.equal(front.view.runCount, 5);
-  const warnings = front.lines.filter(({ level }) => level === "warn");
-  t.match(
-    warnings,
-    listOf({ message: /could not be read, and stays/, fields: { cause: /the front refused it.*EMFILE/ } }),
-  );
-  t.same(snapshotsOf(directory), before);
-  await handle.stop();
-});
+t.test(
+  "a front that cannot open it for the moment: the snapshot stays, and all comes as batches",
+  longOnly,
+  async (t) => {
+    const directory = await stoppedStore(t);
+    const before = snapshotsOf(directory);
+    const failure = new FileSystemError("EMFILE", "open", before[0] as string);
+    const { handle, front } = start(directory, { onSnapshot: () => Promise.reject(failure) });
+    const { recovery } = await handle.ready;
+    t.equal(recovery.snapshotSequence, null);
+    t.equal(front.view.runCount, 5);
+    const warnings = front.lines.filter(({ level }) => level === "warn");
+    t.match(
+      warnings,
+      listOf({ message: /could not be read, and stays/, fields: { cause: /the front refused it.*EMFILE/ } }),
+    );
+    t.same(snapshotsOf(directory), before);
+    await handle.stop();
+  },
+);
 
 t.test("damage in the recorder's part: the front gives back what it took", async (t) => {
   const directory = await stoppedStore(t);

@@ -25,6 +25,7 @@ import {
 import { doubtfulFrames } from "../../../helpers/captures/doubtful-frames.js";
 import { loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { storedFrame } from "../../../helpers/captures/stored-frame.js";
+import { longOnly } from "../../../helpers/test-size.js";
 
 const background = { priority: "background" } as const;
 const faultFolder = t.testdir();
@@ -234,7 +235,7 @@ t.test("parts measure again where a point lies in the threshold's doubt", async 
   }
 });
 
-t.test("a thread that crashes at any part, or between two, costs nothing but time", async (t) => {
+t.test("a thread that crashes at any part, or between two, costs nothing but time", longOnly, async (t) => {
   const path = join(t.testdir(), "run.cap");
   const stages = ["layOut", "load", "measure", "mark"];
   const faults = stages.flatMap((kind) => [`crash-at-${kind}`, `crash-after-${kind}`]);
@@ -257,18 +258,22 @@ t.test("a thread that crashes at any part, or between two, costs nothing but tim
   }
 });
 
-t.test("a thread that gets stuck at a part is ended, and the other one does not wait for it for good", async (t) => {
-  const pool = new ToldPool(t, 2, 3_000);
-  const filter = new SplitFilter(pool, 1);
-  const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
-  const spin = join(faultFolder, "spin-at-measure-1");
-  writeFileSync(spin, "");
-  t.same(await filter.run(source, background), await filtered(frame));
-  t.ok(existsSync(`${spin}-taken`));
-  unlinkSync(`${spin}-taken`);
-  t.same(pool.reports, ["worker_stuck"]);
-  t.equal(pool.count("filter"), 1);
-});
+t.test(
+  "a thread that gets stuck at a part is ended, and the other one does not wait for it for good",
+  longOnly,
+  async (t) => {
+    const pool = new ToldPool(t, 2, 3_000);
+    const filter = new SplitFilter(pool, 1);
+    const { source, frame } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(3, 120, 90));
+    const spin = join(faultFolder, "spin-at-measure-1");
+    writeFileSync(spin, "");
+    t.same(await filter.run(source, background), await filtered(frame));
+    t.ok(existsSync(`${spin}-taken`));
+    unlinkSync(`${spin}-taken`);
+    t.same(pool.reports, ["worker_stuck"]);
+    t.equal(pool.count("filter"), 1);
+  },
+);
 
 t.test("a large frame is filtered in turns, between which others have the threads", async (t) => {
   const pool = new ToldPool(t, 2);
