@@ -233,6 +233,14 @@ export class CaptureIndex {
     return undefined;
   }
 
+  /** The end of the last run, by creation, that ended at `byUs` or before and keeps captures; null for none. */
+  lastEndedUs(byUs: number): number | null {
+    for (let row = this.#lowerBound(byUs + 1) - 1; row >= this.#head; row--) {
+      if (this.#at(row, 1) <= byUs) return this.#at(row, 1);
+    }
+    return null;
+  }
+
   #run(row: number): KeptCaptures {
     const bytes = this.#at(row, 2);
     return {

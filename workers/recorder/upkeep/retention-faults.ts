@@ -3,6 +3,8 @@ import type { KeptFile } from "../../../storage/captures/capture-store.js";
 import { withRelativePaths } from "../../../storage/relative-paths.js";
 import type { LogLine } from "../recorder-messages.js";
 
+const DAY_US = 86_400_000_000;
+
 export interface RetentionFaultsOptions {
   /** Left out of what is said for people: paths are told relative to it. */
   dataDirectory: string;
@@ -18,8 +20,8 @@ interface Fault {
 }
 
 /**
- * What retention cannot do for now, in three kinds: files that cannot be unlinked, runs whose record cannot be read, and a pass that
- * failed as a whole. Each is said once in the log when it begins and once when it is over; `text` is for health meanwhile.
+ * What retention cannot do for now, in four kinds: files that cannot be unlinked, runs whose record cannot be read, captures that only a
+ * clock in doubt makes old, and a pass that failed as a whole. Each is said once in the log when it begins and once when it is over; `text` is for health meanwhile.
  */
 export class RetentionFaults {
   readonly #options: RetentionFaultsOptions;
@@ -30,6 +32,7 @@ export class RetentionFaults {
   /** Of those, what has not failed anew since the retry under way began. */
   readonly #retried = new Set<number>();
   #failedPass: Fault | null = null;
+  #clockInDoubt: Fault | null = null;
 
   constructor(options: RetentionFaultsOptions) {
     this.#options = options;
@@ -52,6 +55,7 @@ export class RetentionFaults {
       ),
       this.#failedPass &&
         `since ${isoTime(this.#failedPass.sinceUs)}: retention could not go on: ${this.#failedPass.cause}`,
+      this.#clockInDoubt && `since ${isoTime(this.#clockInDoubt.sinceUs)}: ${this.#clockInDoubt.cause}`,
     ].filter((one) => one !== null);
     if (faults.length === 0) return null;
     return withRelativePaths(`${faults.join("; ")}; tried again once a minute`, this.#options.dataDirectory);
@@ -87,6 +91,22 @@ export class RetentionFaults {
       created_at: formatTimeUs(createdAtUs),
       cause,
     });
+  }
+
+  /** The machine's clock is ahead so far that captures it makes old stay; null: none is held back by that. */
+  clockInDoubt(leadUs: number | null): void {
+    const { wallUs, line } = this.#options;
+    const before = this.#clockInDoubt;
+    if (leadUs === null) {
+      this.#clockInDoubt = null;
+      if (before !== null) line("info", "retention goes by the machine's clock again", {});
+      return;
+    }
+    const cause =
+      `the machine's clock is ${Math.floor(leadUs / DAY_US)} days ahead of the last run with captures: those that are old by it stay ` +
+      "until it has gone so for a day; if it is wrong, put it right";
+    this.#clockInDoubt = { sinceUs: before?.sinceUs ?? wallUs(), cause };
+    if (before === null) line("warn", "retention by age waits", { cause });
   }
 
   /** From here on all that could not be read is due again. */

@@ -1,5 +1,6 @@
 import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState } from "../../../core/run/run-state.js";
+import { monotonicMs } from "../../../core/service-clock.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import {
   type CaptureIndex,
@@ -19,6 +20,7 @@ import { decodeChanges } from "../../../storage/records/change-record.js";
 import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "../recorder-messages.js";
+import { RetentionClock } from "../retention-clock.js";
 import { RetentionFaults } from "./retention-faults.js";
 import type { StoreCounters } from "./store-counters.js";
 
@@ -36,6 +38,8 @@ export interface RetentionOptions {
   timers: Timers;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
+  /** Milliseconds that never step; default: the process's. */
+  monotonicMs?(): number;
   /** Of the store's clock. */
   lastTimeUs(): number;
   /** Reads a consolidated record back. */
@@ -65,7 +69,7 @@ export interface RetentionOptions {
  * with step 3 of the last tombstones, whether retention is on by then or not.
  *
  * A file that cannot be unlinked holds up no other: it is tried again once a minute, and `fault` says so meanwhile. So does a run whose
- * record cannot be read: it keeps its captures until it can.
+ * record cannot be read: it keeps its captures until it can. Nothing goes by the age that a clock in doubt gives it (`RetentionClock`).
  */
 export class Retention {
   readonly #options: RetentionOptions;
@@ -80,6 +84,7 @@ export class Retention {
   /** Bytes of the runs that have a tombstone of this process and are not unlinked yet, by id. */
   readonly #marked = new Map<string, number>();
   readonly #faults: RetentionFaults;
+  readonly #clock: RetentionClock;
   /** What failed is tried again: at the start, and when the interval is over, not with each run that ends. */
   #isRetryDue = true;
   /** Since the last line in the log. */
@@ -92,6 +97,7 @@ export class Retention {
     this.#options = options;
     this.#captureIndex = options.captureIndex;
     this.#faults = new RetentionFaults(options);
+    this.#clock = new RetentionClock(options.monotonicMs ?? monotonicMs);
   }
 
   /** What it has removed since the process started. */
@@ -215,8 +221,8 @@ export class Retention {
 
   /** Writes the tombstones of one slice, durably; false when nothing is due. */
   async #markSlice(): Promise<boolean> {
-    const { policy, wallUs, lastTimeUs, appendTombstone, whenDurable } = this.#options;
-    const endedByUs = policy.days === null ? null : wallUs() - policy.days * DAY_US;
+    const { policy, lastTimeUs, appendTombstone, whenDurable } = this.#options;
+    const endedByUs = this.#endedByUs();
     let lastSequence = 0;
     let runs = 0;
     let recordBytes = 0;
@@ -251,6 +257,18 @@ export class Retention {
       throw error;
     }
     return true;
+  }
+
+  /** What ended by then is old; null where nothing goes by age, or not by this clock. */
+  #endedByUs(): number | null {
+    const { policy, wallUs } = this.#options;
+    if (policy.days === null) return null;
+    const nowUs = wallUs();
+    const endedByUs = nowUs - policy.days * DAY_US;
+    const leadUs = this.#clock.doubtfulLeadUs(nowUs, (byUs) => this.#ledger.lastEndedUs(byUs));
+    const isHeldBack = leadUs !== null && this.#ledger.next(endedByUs, null, 0) !== undefined;
+    this.#faults.clockInDoubt(isHeldBack ? leadUs : null);
+    return leadUs === null ? endedByUs : null;
   }
 
   /** The run as its record has it; undefined when it cannot be read: its captures stay until it can, and the others have their turn. */

@@ -153,6 +153,37 @@ t.test(
   },
 );
 
+t.test(
+  "by age: a clock that jumps years ahead removes nothing within a day, also with a restart, and health says so",
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    let wallUs = wallClockUs();
+    const options = { retention: { days: 3, bytes: null }, wallUs: () => wallUs };
+    let recorder = await RecorderHarness.start(t, directory, options);
+    const first = await endedRun(recorder, await recorder.connect("controller"), 1);
+    wallUs += 3_650 * DAY_US;
+    await pass(recorder, MINUTE_MS);
+    await recorder.until(() => recorder.row("recorder").status === "degraded");
+    t.match(recorder.row("recorder").detail, /the machine's clock is 36(49|50) days ahead of the last run/);
+    const second = await endedRun(recorder, await recorder.connect("other"), 2);
+    await recorder.stop();
+    recorder = await RecorderHarness.start(t, directory, options);
+    await recorder.until(() => recorder.row("recorder").status === "degraded");
+    wallUs += DAY_US - 1;
+    await pass(recorder, MINUTE_MS);
+    t.notOk(isRemoved(recorder.run(first.id)));
+    // So long it was left alone: by then it counts as right.
+    wallUs = recorder.run(second.id).completedAtUs as number;
+    wallUs += DAY_US;
+    await pass(recorder, MINUTE_MS);
+    await recorder.until(() => recorder.row("recorder").status === "healthy");
+    t.same(
+      [first, second].map(({ id }) => isRemoved(recorder.run(id))),
+      [true, false],
+    );
+  },
+);
+
 t.test("off by default: nothing goes, whatever the time", async (t) => {
   let wallUs = wallClockUs();
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t), { wallUs: () => wallUs });
