@@ -2,7 +2,6 @@ import { countDuration, createDurationCounts, type DurationCounts } from "../../
 import type { ComponentRow } from "../../core/health.js";
 import { ServiceError } from "../../core/service-errors.js";
 import { formatTimeUs } from "../../core/timestamps.js";
-import { isShortage } from "../../storage/disk/file-system.js";
 import type { Timers } from "../../storage/log/log-options.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { SplitFilter } from "../../workers/artefacts/filter/split-filter.js";
@@ -14,7 +13,12 @@ import {
 } from "../../workers/artefacts/pool/artefact-pool.js";
 import type { TaskName } from "../../workers/artefacts/pool/artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "../../workers/artefacts/pool/artefact-thread.js";
-import { NO_THREAD, RESOURCE_SHORTAGE } from "../../workers/artefacts/pool/task-failures.js";
+import {
+  NO_THREAD,
+  OUT_OF_MEMORY,
+  RESOURCE_SHORTAGE,
+  taskFailure,
+} from "../../workers/artefacts/pool/task-failures.js";
 import type { MakeArtefact } from "./made-files.js";
 
 /** Clients that wait for a first piece: with a piece or two in a few milliseconds, the last of them has its own within a second or so. */
@@ -98,8 +102,7 @@ export class ArtefactWork {
       const isFilter = name === "filter" && "geometry" in input;
       return { value: await (isFilter ? this.#filter.run(input, options) : this.#pool.run(name, input, options)) };
     } catch (error) {
-      if (isShortage(error)) return { error: { code: RESOURCE_SHORTAGE, message: error.message } };
-      const { code, message } = error as TaskError;
+      const { code, message } = error instanceof TaskError ? error : taskFailure(error);
       if (code === "capture_damaged") this.#options.onReadDamage(new StorageError(code, message));
       return { error: { code, message } };
     }
@@ -186,6 +189,7 @@ function clientError({ code, message }: TaskError): Error {
       });
     case NO_THREAD:
     case RESOURCE_SHORTAGE:
+    case OUT_OF_MEMORY:
       return new ServiceError("unavailable", `the service has too little of what this takes: ${message}`, {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });

@@ -17,6 +17,7 @@ import * as sampleMapping from "./kernels/sample-mapping.js";
 import * as sampleSwapping from "./kernels/sample-swapping.js";
 import * as shortDecoding from "./kernels/short-decoding.js";
 import * as tileBounds from "./kernels/tile-bounds.js";
+import { isOutOfMemory } from "./pool/task-failures.js";
 import { shortestSingleText } from "./series/shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
@@ -355,15 +356,19 @@ export async function joinMemory(shared: SharedMemory): Promise<KernelMemory> {
 const MOST_JOINED = 16;
 const joinedMemories = new Map<bigint, WeakRef<KernelMemory>>();
 
-/** False where `wasmKernels` throws. @throws FileSystemError where the module cannot be read for now: for want of a descriptor, say */
+/** False where `wasmKernels` throws. @throws FileSystemError, RangeError where there is no descriptor or memory for the module now */
 export function hasWasmKernels(): Promise<boolean> {
   return compiled().then(
     () => true,
     (error) => {
-      if (isShortage(error)) throw error;
+      if (isPassing(error)) throw error;
       return false;
     },
   );
+}
+
+function isPassing(error: unknown): boolean {
+  return isShortage(error) || isOutOfMemory(error);
 }
 
 let modulePromise: Promise<WebAssembly.Module> | undefined;
@@ -373,7 +378,7 @@ function compiled(): Promise<WebAssembly.Module> {
     .then((bytes) => WebAssembly.compile(bytes))
     .catch((error) => {
       // Whoever asks next may get it.
-      if (isShortage(error)) modulePromise = undefined;
+      if (isPassing(error)) modulePromise = undefined;
       throw error;
     });
   return modulePromise;

@@ -6,7 +6,7 @@ import {
   type TaskName,
   type TaskOutput,
 } from "../../../workers/artefacts/pool/artefact-tasks.js";
-import type { TaskErrorData } from "../../../workers/artefacts/pool/artefact-thread.js";
+import type { TaskErrorData } from "../../../workers/artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "../../../workers/recorder/captures/artefact-maker.js";
 
 type Answer<N extends TaskName> = { value: TaskOutput<N> } | { error: TaskErrorData };

@@ -1,8 +1,8 @@
 import type { Timers } from "../../../storage/log/log-options.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
-import type { TaskAnswer, TaskErrorData, TaskMessage } from "./artefact-thread.js";
+import type { TaskAnswer, TaskMessage } from "./artefact-thread.js";
 import { startThreads, type Threads } from "./piscina-threads.js";
-import { NO_THREAD } from "./task-failures.js";
+import { NO_THREAD, type TaskErrorData, taskFailure } from "./task-failures.js";
 
 /** Who waits for a task: a client now, or nobody in particular. */
 export type TaskPriority = "client" | "background";
@@ -184,7 +184,13 @@ export class ArtefactPool {
 
   /** Never rejects. */
   async #execute(task: QueuedTask): Promise<void> {
-    const message = task.message();
+    let message: TaskMessage;
+    try {
+      message = task.message();
+    } catch (error) {
+      // There is no memory for what it takes hold of, say.
+      return task.reject(new TaskError(taskFailure(error)));
+    }
     const { name } = message;
     const { priority } = task;
     const startedMs = performance.now();

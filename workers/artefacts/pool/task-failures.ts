@@ -1,7 +1,34 @@
-/** Codes of failures that tell nothing of what was to be made: it is made once the service has what it lacks. */
+/** How tasks fail, as data that crosses threads. */
+import { FileSystemError, isShortage } from "../../../storage/disk/file-system.js";
+import { StorageError } from "../../../storage/storage-error.js";
+
+export interface TaskErrorData {
+  code: string;
+  message: string;
+}
+
+// Codes of failures that tell nothing of what was to be made: it is made once the service has what it lacks.
 
 /** The process, or the machine, had no descriptor or memory left. */
 export const RESOURCE_SHORTAGE = "resource_shortage";
 
 /** No thread could be started, or none in time. */
 export const NO_THREAD = "no_thread";
+
+/** The machine did not give a buffer. Whether it ever would, for what is as large, nobody knows. */
+export const OUT_OF_MEMORY = "out_of_memory";
+
+export function taskFailure(error: unknown): TaskErrorData {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof StorageError) return { code: error.code, message };
+  if (isShortage(error)) return { code: RESOURCE_SHORTAGE, message };
+  if (error instanceof FileSystemError) return { code: "file_system_failed", message };
+  if (isOutOfMemory(error)) return { code: OUT_OF_MEMORY, message };
+  if (error instanceof RangeError) return { code: "too_large", message };
+  return { code: "task_failed", message };
+}
+
+/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. */
+export function isOutOfMemory(error: unknown): boolean {
+  return error instanceof RangeError && /allocat|unable to grow|out of memory/i.test(error.message);
+}

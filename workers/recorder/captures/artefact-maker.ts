@@ -1,5 +1,6 @@
 import type { TaskInput, TaskName, TaskOutput } from "../../artefacts/pool/artefact-tasks.js";
-import type { TaskAnswer, TaskErrorData } from "../../artefacts/pool/artefact-thread.js";
+import type { TaskAnswer } from "../../artefacts/pool/artefact-thread.js";
+import type { TaskErrorData } from "../../artefacts/pool/task-failures.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder-messages.js";
 
 /** Who computes for the recorder, which computes nothing itself: it says what, and stores what comes back. */

@@ -4,7 +4,7 @@ import type { Change } from "../../../core/link/change.js";
 import { isTerminal, type RunState } from "../../../core/run/run-state.js";
 import type { Timers } from "../../../storage/log/log-options.js";
 import { withRelativePaths } from "../../../storage/relative-paths.js";
-import { NO_THREAD, RESOURCE_SHORTAGE } from "../../artefacts/pool/task-failures.js";
+import { NO_THREAD, OUT_OF_MEMORY, RESOURCE_SHORTAGE } from "../../artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
@@ -21,11 +21,14 @@ const GATHERED_BYTES = 4 * 1024 * 1024;
 const NO_FAILURES: ReadonlySet<string> = new Set(["closed", "cancelled"]);
 
 /**
- * The disk does not give the bytes, which may pass: tried again after 1, 2, 4 … s. When it has not passed in a minute the artefact is given up
- * like one that cannot be made: runs that wait for theirs hold memory, and in the end captures.
+ * May pass, and is tried again after 1, 2, 4 … 32 s, so often at most: for a minute what the disk does not give, for an hour what there is no memory
+ * for. Then the artefact is given up like one that cannot be made: runs that wait for theirs hold memory, and in the end captures.
  */
-const PASSING_FAILURES: ReadonlySet<string> = new Set(["file_system_failed"]);
-const MOST_ATTEMPTS = 7;
+const MOST_ATTEMPTS: ReadonlyMap<string, number> = new Map([
+  ["file_system_failed", 7],
+  [OUT_OF_MEMORY, 117],
+]);
+const LONGEST_ROUNDS = 32;
 /** The service lacks what it takes, and the bytes are not to blame: tried again at the same distances until it succeeds. */
 const SHORTAGES: ReadonlySet<string> = new Set([RESOURCE_SHORTAGE, NO_THREAD]);
 
@@ -63,7 +66,7 @@ interface ProcessedRun {
 interface Item {
   runId: string;
   of: ArtefactSubject;
-  /** How often the disk has not given its bytes. */
+  /** How often it could not be made for something that may pass. */
   failedAttempts?: number;
 }
 
@@ -200,14 +203,10 @@ export class CaptureProcessing {
       if (made.kind === "failed") {
         if (NO_FAILURES.has(made.code)) return;
         const failedAttempts = (item.failedAttempts ?? 0) + 1;
-        const isAgain = PASSING_FAILURES.has(made.code) && failedAttempts < MOST_ATTEMPTS;
+        const isAgain = failedAttempts < (MOST_ATTEMPTS.get(made.code) ?? 0);
         if (isAgain || SHORTAGES.has(made.code)) {
           const error = new Error(`${made.code}: ${made.message}`);
-          return this.#again(
-            [{ ...item, failedAttempts }],
-            error,
-            2 ** (Math.min(failedAttempts, MOST_ATTEMPTS - 1) - 1),
-          );
+          return this.#again([{ ...item, failedAttempts }], error, Math.min(2 ** (failedAttempts - 1), LONGEST_ROUNDS));
         }
       }
       this.#take(runId, made.kind === "failed" ? { ...made, message: this.#shown(made.message) } : made);

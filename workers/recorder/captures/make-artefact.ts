@@ -2,7 +2,7 @@ import type { ArtefactSubject } from "../../../core/capture/artefact.js";
 import type { Extent, ProcessedFormat, StoredArtefact } from "../../../core/capture/capture.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { frameSource } from "../../artefacts/frame/frame-source.js";
-import type { TaskErrorData } from "../../artefacts/pool/artefact-thread.js";
+import type { TaskErrorData } from "../../artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 
 /** What became of an artefact: bytes to be stored, and what it is once they have their places; or why there is none. */

@@ -25,6 +25,7 @@ import {
   type TaskError,
 } from "../../../../workers/artefacts/pool/artefact-pool.js";
 import type { TaskName } from "../../../../workers/artefacts/pool/artefact-tasks.js";
+import { taskFailure } from "../../../../workers/artefacts/pool/task-failures.js";
 import { indexSeries, writeRowBlock } from "../../../../workers/artefacts/series/series-source.js";
 import { loadFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { readGreyPng } from "../../../helpers/captures/png-reader.js";
@@ -233,6 +234,25 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", source, background)), "done");
   t.same(reports, []);
+});
+
+t.test("a buffer that the machine does not give says nothing of the frame, in whichever thread", async (t) => {
+  const { pool, outcomes } = startPool(t);
+  const { source } = storedFrame(join(t.testdir(), "run.cap"), surfaceFrame(4, 180, 120));
+  const vastBytes = 2 ** 45;
+  for (const allocate of [() => new ArrayBuffer(vastBytes), () => new SharedArrayBuffer(vastBytes)]) {
+    const late = () => {
+      allocate();
+      return source;
+    };
+    t.equal(await codeOf(pool.run("filter", late, client)), "out_of_memory");
+  }
+  for (const message of ["WebAssembly.Memory(): could not allocate memory", "Unable to grow instance memory"]) {
+    t.equal(taskFailure(new RangeError(message)).code, "out_of_memory");
+  }
+  t.equal(taskFailure(new RangeError("Invalid string length")).code, "too_large");
+  t.equal(await codeOf(pool.run("filter", source, client)), "done");
+  t.same(outcomes, ["done"]);
 });
 
 t.test("each task fails on damage in a plane that its format is of, and on no other", async (t) => {

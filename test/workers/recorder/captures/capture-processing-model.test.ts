@@ -9,7 +9,7 @@ import { withoutCaptures } from "../../../../core/run/run-files.js";
 import { type ArtefactChange, foldRun, withArtefacts } from "../../../../core/run/run-fold.js";
 import { isTerminal, type RunState } from "../../../../core/run/run-state.js";
 import type { TaskInput, TaskName } from "../../../../workers/artefacts/pool/artefact-tasks.js";
-import type { TaskErrorData } from "../../../../workers/artefacts/pool/artefact-thread.js";
+import type { TaskErrorData } from "../../../../workers/artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "../../../../workers/recorder/captures/artefact-maker.js";
 import { CaptureProcessing } from "../../../../workers/recorder/captures/capture-processing.js";
 import type { MadeArtefact } from "../../../../workers/recorder/captures/make-artefact.js";

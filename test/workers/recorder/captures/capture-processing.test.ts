@@ -381,10 +381,12 @@ t.test(
 
 t.test("what the service has nothing left for is asked for again until it is made, however long", async (t) => {
   const { maker, recorder, raw } = await start(t);
-  const codes = ["resource_shortage", "no_thread"];
+  const codes = ["resource_shortage", "no_thread", "out_of_memory"];
   let refusals = 20;
   maker.answersWith = (name) =>
-    name === "filter" && refusals-- > 0 ? { code: codes[refusals % 2] as string, message: "EMFILE" } : undefined;
+    name === "filter" && refusals-- > 0
+      ? { code: codes[refusals % codes.length] as string, message: "EMFILE" }
+      : undefined;
   const runId = await startRun(raw);
   const frameId = await sendFrame(raw, runId);
   const isMade = has(recorder, runId, frameId, ALL);
@@ -394,6 +396,22 @@ t.test("what the service has nothing left for is asked for again until it is mad
   }
   t.equal(maker.asked.filter((name) => name === "filter").length, 21);
   t.notOk(recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
+});
+
+t.test("what there is no memory for in an hour is given up: this machine may never have it", async (t) => {
+  const { maker, recorder, raw } = await start(t);
+  maker.answersWith = (name) => (name === "filter" ? { code: "out_of_memory", message: "no" } : undefined);
+  const runId = await startRun(raw);
+  await sendFrame(raw, runId);
+  const failure = () => recorder.run(runId).eventLog.find(({ eventType }) => eventType === "artefact_failed");
+  const beginMs = recorder.timers.nowMs();
+  while (failure() === undefined) {
+    recorder.timers.advance(1_000);
+    await raw.untilPong();
+  }
+  t.match(failure(), { data: { format: "ply", code: "out_of_memory" } });
+  const minutes = (recorder.timers.nowMs() - beginMs) / 60_000;
+  t.ok(minutes > 55 && minutes < 70, `${minutes} minutes`);
 });
 
 t.test("a maker that ends is no failure: the next start makes it", async (t) => {
