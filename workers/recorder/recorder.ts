@@ -337,6 +337,7 @@ export class Recorder implements MessageIntake {
       endedDocumentBytes: () => this.#state.processedDocumentBytes,
       onBehind: () => this.#processingBehind(),
       report: (error) => this.#report("what is made of captures is put off", error, {}),
+      caughtUp: () => this.#line("info", "what was put off of captures is done", {}),
     });
   }
 

@@ -95,6 +95,8 @@ export class ArtefactPool {
   readonly #threads: Threads;
   readonly #queues: Record<TaskPriority, QueuedTask[]> = { client: [], background: [] };
   readonly #running: Record<TaskPriority, number> = { client: 0, background: 0 };
+  /** No thread has begun a task since one could not be started. */
+  #lacksThreads = false;
   #isClosed = false;
 
   constructor(options: ArtefactPoolOptions) {
@@ -200,7 +202,7 @@ export class ArtefactPool {
       if (this.#isClosed) return task.reject(new TaskError(CLOSED));
       if (!("lost" in ended)) answer = ended;
       else {
-        this.#options.report("a thread of the artefact pool was lost", { task: name, attempt, ...ended.lost });
+        this.#reportLost(ended.lost, name, attempt);
         if (attempt > 1 || !task.isWanted) answer = { error: ended.lost };
       }
     }
@@ -211,6 +213,13 @@ export class ArtefactPool {
     else task.resolve(answer.value);
   }
 
+  /** One line while no thread can be started, however many tasks ask for one. */
+  #reportLost(lost: TaskErrorData, task: TaskName, attempt: number): void {
+    const isTold = this.#lacksThreads && lost.code === NO_THREAD;
+    if (!isTold) this.#options.report("a thread of the artefact pool was lost", { task, attempt, ...lost });
+    if (lost.code === NO_THREAD) this.#lacksThreads = true;
+  }
+
   /** Never rejects. */
   async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
     const taskTimeoutMs = this.#options.taskTimeoutMs(message);
@@ -219,6 +228,7 @@ export class ArtefactPool {
     let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
     const onBegun = (): void => {
       hasBegun = true;
+      this.#lacksThreads = false;
       this.#timers.clear(timer);
       timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
     };

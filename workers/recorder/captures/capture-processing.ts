@@ -51,7 +51,10 @@ export interface CaptureProcessingOptions {
   endedDocumentBytes(): number;
   /** Called when `isBehind` has changed. */
   onBehind(): void;
+  /** Something is put off, and nothing was before: told once, however much follows and however long it lasts. */
   report(error: unknown): void;
+  /** Nothing of that is left: it was made, or given up. */
+  caughtUp(): void;
   /** Documents of ended runs beyond which it is behind. */
   behindBytes?: number;
 }
@@ -91,6 +94,8 @@ export class CaptureProcessing {
   /** Until they are tried again. */
   #postponed: PostponedItem[] = [];
   #retry: unknown = null;
+  /** Keys of what was put off and has not come to an end since. */
+  readonly #late = new Set<string>();
   #isBehind = false;
   #isResumed = false;
   #isStopped = false;
@@ -146,7 +151,10 @@ export class CaptureProcessing {
         this.#next = 0;
       }
       // Of a run whose captures retention has removed meanwhile.
-      if (!this.#isOpen(item)) continue;
+      if (!this.#isOpen(item)) {
+        this.#settled(item);
+        continue;
+      }
       this.#underWay++;
       void this.#make(item).finally(() => {
         this.#underWay--;
@@ -197,7 +205,8 @@ export class CaptureProcessing {
     try {
       await whenWritten(runId);
       const run = runOf(runId);
-      if (run === undefined || this.#isStopped) return;
+      if (this.#isStopped) return;
+      if (run === undefined) return this.#settled(item);
       const made = await makeArtefact(maker, run, of, path(runId));
       if (this.#isStopped) return;
       if (made.kind === "failed") {
@@ -224,7 +233,10 @@ export class CaptureProcessing {
     const processed = this.#runs.get(runId);
     const run = this.#options.run(runId);
     // Retention has removed its captures meanwhile.
-    if (processed === undefined || run === undefined) return;
+    if (processed === undefined || run === undefined) {
+      this.#settled({ runId, of: made.of });
+      return;
+    }
     processed.gathered.push(made);
     processed.gatheredBytes += made.kind === "failed" ? 0 : made.parts.reduce((sum, part) => sum + part.length, 0);
     const enough = Math.max(LEAST_GATHERED, Math.ceil(run.documentBytes / DOCUMENT_BYTES_PER_ARTEFACT));
@@ -246,7 +258,10 @@ export class CaptureProcessing {
     processed.gatheredBytes = 0;
     try {
       this.#options.record(run, gathered);
-      for (const { of } of gathered) open.delete(keyOf(of));
+      for (const { of } of gathered) {
+        open.delete(keyOf(of));
+        this.#settled({ runId, of });
+      }
       if (open.size === 0) this.#runs.delete(runId);
       this.#judge();
     } catch (error) {
@@ -258,9 +273,14 @@ export class CaptureProcessing {
   }
 
   #again(items: readonly Item[], error: unknown, rounds = 1): void {
-    this.#options.report(error);
+    if (this.#late.size === 0) this.#options.report(error);
+    for (const { runId, of } of items) this.#late.add(`${runId} ${keyOf(of)}`);
     if (this.#postponed.length === 0) this.#setRetry();
     this.#postponed.push(...items.map((item) => ({ item, rounds })));
+  }
+
+  #settled({ runId, of }: Item): void {
+    if (this.#late.delete(`${runId} ${keyOf(of)}`) && this.#late.size === 0) this.#options.caughtUp();
   }
 
   #setRetry(): void {

@@ -133,6 +133,7 @@ function startProcessing(store: PlainStore, maker: ArtefactMaker, timers: Manual
     endedDocumentBytes: () => store.endedDocumentBytes,
     onBehind: () => {},
     report: () => {},
+    caughtUp: () => {},
   });
   store.processing = processing;
   processing.resume([...store.runs.keys()].flatMap((id) => store.run(id) ?? []));
@@ -289,6 +290,7 @@ t.test("captures wait when ended runs gather, until half of them are processed",
     endedDocumentBytes: () => store.endedDocumentBytes,
     onBehind: () => told.push(processing.isBehind),
     report: () => {},
+    caughtUp: () => {},
     behindBytes: 3_000,
   });
   store.processing = processing;
@@ -329,6 +331,7 @@ t.test("captures that cannot be written are not asked for, and no failure", asyn
     record: (of, made) => store.record(of, made),
     endedDocumentBytes: () => 0,
     report: (error) => reports.push(error),
+    caughtUp: () => {},
   });
   processing.resume([run]);
   await eventLoopTurn();

@@ -345,14 +345,15 @@ t.test(
     maker.answersWith = (name) =>
       name === "filter" && refusals-- > 0 ? { code: "file_system_failed", message: "EIO: i/o error, read" } : undefined;
     const asks = () => maker.asked.filter((name) => name === "filter").length;
-    const reported = () => recorder.lines.filter((line) => JSON.stringify(line).includes("file_system_failed")).length;
+    const said = () =>
+      recorder.lines.filter(({ message }) => message.includes("put off")).map(({ message }) => message);
     const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-    let told = 0;
+    // Beside the link's own.
+    const isPutOff = () => recorder.timers.armedFor(1_000) === 2;
     /** Each time it was refused it is asked for again after so many seconds, and not before. */
     const assertRetries = async (...waitsSeconds: number[]): Promise<void> => {
       for (const seconds of waitsSeconds) {
-        told++;
-        while (reported() < told) await turn();
+        while (!isPutOff()) await turn();
         const before = asks();
         recorder.timers.advance(seconds * 1_000 - 1);
         await turn();
@@ -367,11 +368,14 @@ t.test(
     await recorder.until(has(recorder, runId, frameId, ALL));
     t.equal(asks(), 3);
     t.notOk(recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
+    const both = ["what is made of captures is put off", "what was put off of captures is done"];
+    t.same(said(), both, "one line when it begins, one when it is over");
     refusals = Number.POSITIVE_INFINITY;
     const other = await sendFrame(raw, runId);
     await assertRetries(1, 2, 4, 8, 16, 32);
     await recorder.until(() => recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
     t.equal(asks(), 3 + 7);
+    t.same(said(), [...both, ...both], "however often it was tried");
     t.same(
       formatsOf(frameOf(recorder.run(runId), other)),
       ALL.filter((format) => format !== "ply"),
