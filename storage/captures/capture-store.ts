@@ -239,8 +239,6 @@ export class CaptureStore {
       if (!isMissing(error)) throw error;
       // Retention found the folder empty just now. It does not come back to it within this moment. Or somebody has removed it, or all.
       this.#months.delete(month);
-      const parent = this.#capturesPath.slice(0, this.#capturesPath.lastIndexOf("/"));
-      if (await this.#fileSystem.makeDirectory(this.#capturesPath)) await this.#fileSystem.syncDirectory(parent);
       await this.#ensureMonth(month);
       return this.#fileSystem.open(path, "createOrUpdate");
     }
@@ -272,7 +270,10 @@ export class CaptureStore {
     return ensured;
   }
 
+  /** With the folder of all captures, which somebody may have removed since the start. Whoever made it anew need not have come to its sync. */
   async #makeMonth(path: string): Promise<void> {
+    await this.#fileSystem.makeDirectory(this.#capturesPath);
+    await this.#fileSystem.syncDirectory(this.#capturesPath.slice(0, this.#capturesPath.lastIndexOf("/")));
     const isNew = await this.#fileSystem.makeDirectory(path);
     await this.#fileSystem.syncDirectory(this.#capturesPath);
     if (!isNew) await this.#fileSystem.syncDirectory(path);

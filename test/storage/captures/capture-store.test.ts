@@ -63,6 +63,29 @@ t.test("appends get their places at once, one behind the other, and read back ex
   t.same(Buffer.from(after.bytesOf(path)), Buffer.concat(payloads));
 });
 
+t.test("a folder of captures that somebody removed stands again durably, whoever made it anew", async (t) => {
+  for (const isMadeAnew of [true, false]) {
+    const disk = await createDisk();
+    const store = openStore(disk);
+    const [before, after] = [runId(), runId()];
+    const file = store.file(before, "capture", 0);
+    file.append(random.bytes(9));
+    await file.makeDurable();
+    store.finish(before);
+    const path = `${CAPTURES}/${capturePath(before, "capture")}`;
+    await disk.unlink(path);
+    await disk.removeDirectory(path.slice(0, path.lastIndexOf("/")));
+    await disk.removeDirectory(CAPTURES);
+    await disk.syncDirectory("/data");
+    if (isMadeAnew) await disk.makeDirectory(CAPTURES);
+    const next = store.file(after, "capture", 0);
+    next.append(Uint8Array.of(7));
+    await next.makeDurable();
+    const left = disk.crash("drop", random);
+    t.same([...left.bytesOf(`${CAPTURES}/${capturePath(after, "capture")}`)], [7]);
+  }
+});
+
 t.test("a crash at every operation keeps what was durable, and its place is used again otherwise", async (t) => {
   const id = runId();
   const path = `${CAPTURES}/${capturePath(id, "capture")}`;
@@ -313,7 +336,7 @@ t.test("names are synced once: those that were there with their month, each new 
   }
   await store.close();
   const month = `${CAPTURES}/202611`;
-  t.same(synced, [CAPTURES, month, month, month]);
+  t.same(synced, ["/data", CAPTURES, month, month, month]);
 });
 
 t.test("slices of a file read as one, at any position and length", async (t) => {
