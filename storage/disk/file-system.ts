@@ -639,6 +639,25 @@ export function restrictToOwner(path: string): void {
   fs.chmodSync(path, FILE_MODE);
 }
 
+/**
+ * Does what removes the name, such as closing a socket that was bound to it, but leaves it to another file that has it by now. Blocking: for some
+ * microseconds that file has another name.
+ */
+export function removeOwnName(path: string, identity: string, remove: () => void): void {
+  const stats = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined || identityOf(stats) === identity) {
+    remove();
+    return;
+  }
+  const aside = `${path}.aside`;
+  fs.renameSync(path, aside);
+  try {
+    remove();
+  } finally {
+    fs.renameSync(aside, path);
+  }
+}
+
 /** Writes to what the process was given, such as stderr, beside the event loop; `done` as that of fs.write. */
 export function writeToDescriptor(
   fd: number,

@@ -1,6 +1,12 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
-import { descriptorLimit, nodeFileSystem, restrictToOwner, socketPathState } from "../../storage/disk/file-system.js";
+import {
+  descriptorLimit,
+  nodeFileSystem,
+  removeOwnName,
+  restrictToOwner,
+  socketPathState,
+} from "../../storage/disk/file-system.js";
 import type { Timers } from "../../storage/log/log-options.js";
 import { LinkBudget } from "./link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./link-places.js";
@@ -207,8 +213,21 @@ export class LinkServer {
   stopReading(): void {
     this.#isClosed = true;
     this.setPaused(true);
-    // Ends listening, and removes the socket's file, at once.
-    for (const server of this.#servers) server.close();
+    this.#stopListening();
+  }
+
+  /** At once. The socket's file goes if it is still ours. */
+  #stopListening(): void {
+    const closeAll = (): void => {
+      for (const server of this.#servers) server.close();
+    };
+    const { path, identity } = this.#socket ?? {};
+    try {
+      if (path !== undefined && identity !== undefined) removeOwnName(path, identity, closeAll);
+    } catch {
+      // The account may not write the folder any more: closing removes nothing of it either.
+    }
+    closeAll();
   }
 
   /** Sends the last answers and ends all connections; after `stopReading`. */

@@ -9,6 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
@@ -180,6 +181,22 @@ t.test("the socket is listened on anew when its file is removed, or left by some
   await controller.accept(runEvent(runId));
   await recorder.stop();
   t.notOk(existsSync(path), "a stop removes it");
+});
+
+t.test("a stop removes the socket's file only while it is ours", async (t) => {
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
+  const { path } = recorder.address;
+  rmSync(path);
+  const foreign = createServer();
+  await new Promise<void>((resolve) => foreign.listen(path, resolve));
+  t.teardown(() => foreign.close());
+  const { ino } = statSync(path);
+  await recorder.stop();
+  t.equal(statSync(path).ino, ino);
+  t.same(
+    readdirSync(recorder.directory).filter((name) => name.startsWith("cell")),
+    ["cell.sock"],
+  );
 });
 
 t.test("something else in place of the socket shows in health, until it is gone", async (t) => {
