@@ -18,6 +18,8 @@ import { TokenFailures } from "./token-failures.js";
 /** `sun_path` of Linux holds 108 bytes, the last one a zero. */
 const MAXIMUM_SOCKET_PATH_BYTES = 107;
 const TICK_MS = 1_000;
+/** As many programs under one name by mistake as are told apart. */
+const MOST_OUSTED = 8;
 
 export class LinkListenError extends Error {
   readonly code: "cell_socket_unusable" | "cell_listen_failed";
@@ -50,6 +52,8 @@ export class LinkServer {
   #socket: { path: string; server: Server; identity: string | undefined } | null = null;
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
+  /** Instances whose connection a session took over, or one before it did; the newest last. */
+  readonly #ousted = new WeakMap<LinkSession, readonly (string | null)[]>();
   readonly #places: LinkPlaces;
   readonly #strangers: Readonly<Record<Transport, Strangers<LinkSession>>>;
   readonly #wrongTokens: TokenFailures;
@@ -266,8 +270,18 @@ export class LinkServer {
     this.#strangers[session.transport].remove(session);
     const older = this.#byProducer.get(producer.name);
     this.#byProducer.set(producer.name, session);
+    if (older !== undefined) this.#takesOver(session, older, producer);
     older?.close();
     this.#intake.connected(producer);
+  }
+
+  /** An instance that comes back for the connection that another took from it: two programs have one name, also where nothing was stored yet. */
+  #takesOver(session: LinkSession, older: LinkSession, producer: ProducerProgress): void {
+    const { instance } = session;
+    const before = this.#ousted.get(older) ?? [];
+    if (instance !== null && before.includes(instance)) this.#intake.alternated(producer);
+    const ousted = [...before, older.instance].filter((one) => one !== null && one !== instance);
+    this.#ousted.set(session, ousted.slice(-MOST_OUSTED));
   }
 
   #ended(session: LinkSession): void {

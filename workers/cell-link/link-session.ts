@@ -127,6 +127,11 @@ export class LinkSession {
     socket.on("close", () => this.#closed());
   }
 
+  /** The queue that it serves; null where it named none. */
+  get instance(): string | null {
+    return this.#instance;
+  }
+
   /** Undefined until it said who it is. */
   get producer(): ProducerProgress | undefined {
     return this.#producer;

@@ -43,7 +43,7 @@ export interface MessageIntake {
   take(message: IncomingMessage): void;
   /** A connection has said who it is. */
   connected(producer: ProducerProgress): void;
-  /** A connection is welcomed, and another instance of its name has sent since this one did. */
+  /** An instance is back, and another of its name has sent since this one did, or had taken its connection. */
   alternated(producer: ProducerProgress): void;
   /** Its connection has ended, and no other has taken over. */
   disconnected(producer: ProducerProgress): void;

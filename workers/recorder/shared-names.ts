@@ -17,7 +17,7 @@ export class SharedNames {
     this.#onChange = onChange;
   }
 
-  /** An instance of this name is back, and another has sent since. True when this is new. */
+  /** An instance of this name is back, and another has sent since, or had its connection. True when this is new. */
   alternated(name: string): boolean {
     const timer = this.#names.get(name);
     if (timer !== undefined) this.#timers.clear(timer);

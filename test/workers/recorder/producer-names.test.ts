@@ -37,6 +37,21 @@ async function writeStore(path: string, producers: readonly { name: string; time
   await directory.release();
 }
 
+t.test("programs that share a name show before anything is stored; one that comes back does not", async (t) => {
+  const instances = ["a", "b", "c"].map((digit) => `00000000-0000-7000-8000-00000000000${digit}`);
+  for (const programs of [2, 3]) {
+    const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
+    await recorder.connect("alone", instances[0]);
+    await recorder.connect("alone", instances[0]);
+    for (const instance of instances.slice(0, programs)) await recorder.connect("cell", instance);
+    t.equal(recorder.row("recorder").status, "healthy", "each may have followed the one before");
+    await recorder.connect("cell", instances[0]);
+    await recorder.until(() => recorder.row("recorder").status === "degraded");
+    t.match(recorder.row("recorder").detail, /several programs send as producer cell and take the connection/);
+    await recorder.stop();
+  }
+});
+
 t.test("names that are long unused make room for new ones, and only when there is none", async (t) => {
   const path = temporaryDirectory(t);
   rmSync(path, { recursive: true });
