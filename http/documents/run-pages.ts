@@ -5,14 +5,16 @@ import { tagOfHash } from "../replies/conditional-reply.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 import { joinInSlices } from "./json-in-slices.js";
-import type { SharedWork, Slices } from "./shared-work.js";
+import { SharedWork, type Slices } from "./shared-work.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
 /** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
 const ENTRY_OVERHEAD_BYTES = 1_150;
 
-/** Of the records and entries of a page, up to which any number of pages may be made side by side. */
-const SMALL_BYTES = 4 * 1024 * 1024;
+/** Of the records and entries of a page, up to which any number of pages may be made side by side: the lists that people look at. */
+const SMALL_BYTES = 256 * 1024;
+/** Larger ones than this are made one after the other, and so are smaller ones, which do not wait for the former. */
+const LARGE_BYTES = 4 * 1024 * 1024;
 
 const START = Buffer.from('{"runs":[');
 const COMMA = 0x2c;
@@ -24,7 +26,8 @@ const COMMA_BYTES = Uint8Array.of(COMMA);
  */
 export class RunPages {
   readonly #view: View;
-  readonly #work: SharedWork;
+  readonly #largeWork: SharedWork;
+  readonly #mediumWork: SharedWork;
   readonly #slices: ThreadSlices;
   readonly #kept: LRUCache<string, Reply>;
   readonly #building = new Map<string, Promise<Reply>>();
@@ -33,11 +36,12 @@ export class RunPages {
 
   /**
    * @param cacheBytes bound of what is kept
-   * @param work in which large ones are made
+   * @param slices of the thread, which those that are made side by side share
    */
-  constructor(view: View, cacheBytes: number, work: SharedWork, slices: ThreadSlices) {
+  constructor(view: View, cacheBytes: number, slices: ThreadSlices) {
     this.#view = view;
-    this.#work = work;
+    this.#largeWork = new SharedWork(slices);
+    this.#mediumWork = new SharedWork(slices);
     this.#slices = slices;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
@@ -48,7 +52,7 @@ export class RunPages {
   /**
    * At once when it is kept.
    * @param client that waits
-   * @throws ServiceError `unavailable` when too many large pages are being made
+   * @throws ServiceError `unavailable` when too many pages wait to be made
    */
   get(query: RunListQuery, baseUrl: string, client: Pick<HandlerRequest, "gone">): Reply | Promise<Reply> {
     const version = this.#view.runsVersion;
@@ -66,7 +70,8 @@ export class RunPages {
     const page = this.#view.runPage(query, baseUrl);
     const bytes = page.unreadBytes + page.knownBytes;
     if (bytes > SMALL_BYTES) {
-      return this.#work.get(buildKey, bytes, client.gone(), (slices) => this.#buildLarge(query, baseUrl, slices));
+      const work = bytes > LARGE_BYTES ? this.#largeWork : this.#mediumWork;
+      return work.get(buildKey, bytes, client.gone(), (slices) => this.#buildLarge(query, baseUrl, slices));
     }
     const started = this.#build(page, query, version, key).finally(() => this.#building.delete(buildKey));
     this.#building.set(buildKey, started);

@@ -5,7 +5,6 @@ import type { WebhookRequest } from "../../workers/webhooks/deliveries/webhook-r
 import type { LargeDocuments } from "../documents/large-documents.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
-import { SharedWork } from "../documents/shared-work.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredSlices } from "../downloads/stored-stream.js";
@@ -47,7 +46,7 @@ export interface ServiceRouteOptions {
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
   const { slices, large } = options;
-  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, new SharedWork(slices), slices);
+  const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, slices);
   const routes = [
     ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large), large, pages),
     ...programRoutes(view),

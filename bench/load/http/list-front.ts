@@ -48,7 +48,7 @@ export async function openListFronts(
     const large = new LargeDocuments({ view, work, keptBytes: 1, keptRunBytes: 1, onStrayError() {} });
     const documents = new RunDocuments(view, DOCUMENT_CACHE_BYTES, large);
     const pipeline = new RequestPipeline({
-      routes: runRoutes(view, documents, large, new RunPages(view, PAGE_CACHE_BYTES, work, turns)),
+      routes: runRoutes(view, documents, large, new RunPages(view, PAGE_CACHE_BYTES, turns)),
       baseUrl: undefined,
       log: createServiceLog("silent", "bench"),
     });

@@ -1,11 +1,14 @@
 import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import { createRandom } from "../../../core/random.js";
+import type { ServiceError } from "../../../core/service-errors.js";
 import { RunPages } from "../../../http/documents/run-pages.js";
+import { ThreadSlices } from "../../../http/documents/thread-slices.js";
 import type { Reply } from "../../../http/replies/reply.js";
+import type { HandlerRequest } from "../../../http/requests/route.js";
 import type { RunListQuery, View } from "../../../storage/view/view.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
-import { newWork, PATIENT } from "../../helpers/http/patient-client.js";
+import { PATIENT } from "../../helpers/http/patient-client.js";
 import { PROGRAM_ID } from "../../helpers/link/link-messages.js";
 
 const BASE_URL = "http://cell:8000";
@@ -14,8 +17,7 @@ const CACHE_BYTES = 1024 * 1024;
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
 
 function newPages(view: View, cacheBytes: number): RunPages {
-  const { work, slices } = newWork();
-  return new RunPages(view, cacheBytes, work, slices);
+  return new RunPages(view, cacheBytes, new ThreadSlices());
 }
 
 const text = ({ body }: Reply) => Buffer.from(body as Uint8Array).toString();
@@ -77,9 +79,10 @@ function answeredView() {
   const asked: { query: RunListQuery; answer: (entry: string, isWhole?: boolean) => void }[] = [];
   const view = {
     runsVersion: 0,
+    pageBytes: 100,
     runPage: (query: RunListQuery) => ({
       total: 1,
-      unreadBytes: 100,
+      unreadBytes: view.pageBytes,
       knownBytes: 0,
       read: () =>
         new Promise((resolve) => {
@@ -119,6 +122,34 @@ t.test("a page with an entry that could not be read is made anew", async (t) => 
   const second = pages.get(query, BASE_URL, PATIENT);
   asked[1]?.answer("whole");
   t.match(text(await second), "whole");
+});
+
+t.test("pages of many clients are made one after the other, bounded, and not for a client that is gone", async (t) => {
+  const { asked, view, pages } = answeredView();
+  const answers: string[] = [];
+  const ask = (offset: number, client: Pick<HandlerRequest, "gone"> = PATIENT) =>
+    Promise.resolve(pages.get({ offset, limit: 1_000 }, BASE_URL, client)).then(
+      (reply) => answers.push(text(reply)),
+      ({ data }: ServiceError) => answers.push(data.code),
+    );
+  view.pageBytes = 1024 * 1024;
+  const gone = new AbortController();
+  const all = Array.from({ length: 300 }, (_, at) => ask(at, at === 1 ? { gone: () => gone.signal } : PATIENT));
+  view.pageBytes = 100 * 1024 * 1024;
+  const vast = ask(1_000);
+  view.pageBytes = 100;
+  const small = ask(2_000);
+  const offsets = () => asked.map(({ query }) => query.offset);
+  t.same(offsets(), [0, 1_000, 2_000], "one of each size");
+  asked[1]?.answer("vast");
+  asked[2]?.answer("small");
+  await Promise.all([vast, small]);
+  t.same(answers.filter((answer) => answer === "unavailable").length, 300 - 256, "256 MiB wait");
+  gone.abort();
+  asked[0]?.answer("first");
+  await all[0];
+  while (asked.length < 4) await new Promise((resolve) => setImmediate(resolve));
+  t.same(offsets().slice(3), [2], "the next that somebody waits for");
 });
 
 t.test("no two queries share a page", async (t) => {
