@@ -338,6 +338,11 @@ export class RequestPipeline {
     this.#log.connectionRefused(address, open);
   }
 
+  /** Told by a server that could not accept a connection. */
+  acceptFailed(error: unknown): void {
+    this.#onShortage(error);
+  }
+
   /** Told by a server that cannot send an answer. */
   sendingFailed(error: unknown, incoming: IncomingRequest, traceId: string): void {
     this.#log.trouble(incoming, traceId, { level: "error", message: "sending a response failed", error });

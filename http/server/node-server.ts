@@ -79,9 +79,15 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
   server.on("tlsClientError", (_, socket) => socket.destroy());
   server.on("clientError", (error, socket) => connections.refuse(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(cannotListen(options, error.message)));
-    server.listen({ host, port, exclusive: true }, resolve);
+    const fail = (error: Error): void => reject(cannotListen(options, error.message));
+    server.once("error", fail);
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off("error", fail);
+      resolve();
+    });
   });
+  // A connection that could not be accepted: its client comes again. Without a listener it would end the process.
+  server.on("error", (error) => options.pipeline.acceptFailed(error));
   let closed: Promise<void> | undefined;
   return {
     port: (server.address() as { port: number }).port,

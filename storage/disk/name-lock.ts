@@ -43,6 +43,8 @@ export async function takeName(identity: string): Promise<NameLock | NameHolder>
   if (failure?.code === "EADDRINUSE") return await holderOf(PREFIX + identity);
   if (FORBIDDEN_CODES.has(failure?.code)) return NO_NAME;
   if (failure !== null) throw failure;
+  // A connection that could not be accepted: whoever asks sees it closed, and asks again.
+  server.on("error", () => {});
   server.unref();
   return {
     hold: () => {

@@ -43,6 +43,8 @@ export async function startDemoReceiver(): Promise<DemoReceiver> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  // A connection that could not be accepted: the delivery comes again.
+  server.on("error", () => {});
   const { port } = server.address() as AddressInfo;
   const base = `http://127.0.0.1:${port}/demo-receiver`;
   const started = "ProgramStarted";
