@@ -177,6 +177,14 @@ export class CaptureIndex {
     if (last.length > RETENTION_SLICE_RUNS) last.shift();
   }
 
+  /** The store's clock goes on from here: what was removed at a later time was removed before, and must not outlast what comes. */
+  clockSet(timeUs: number): void {
+    this.#lastRemoved = this.#lastRemoved.map(({ runId, removedAtUs }) => ({
+      runId,
+      removedAtUs: Math.min(removedAtUs, timeUs),
+    }));
+  }
+
   /** Runs with a tombstone whose files may still be there. */
   unfinished(): string[] {
     return this.#lastRemoved.map(({ runId }) => runId);

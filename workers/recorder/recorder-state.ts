@@ -452,6 +452,7 @@ export class RecorderState implements World {
     const state = decodeOpeningState(body);
     // Less than before where the clock was reset: see reset-clock.ts.
     this.#lastTimeUs = state.lastTimeUs;
+    this.captures.clockSet(state.lastTimeUs);
     if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
       this.#lastRunId = state.lastRunId;
     }

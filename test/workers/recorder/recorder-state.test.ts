@@ -47,7 +47,10 @@ t.test("an opening state carries producers, refusals, the clock and the last run
   const { body, index } = writer.state.openingState();
   const opening = { type: LOG_RECORD_TYPE.openingState, flags: 0, sequence: 1, timeUs: 1, index, body };
   const fresh = new RecorderState();
+  for (const at of [1, 2]) fresh.captures.removed(at, `ahead ${at}`, writer.state.lastTimeUs + at);
   fresh.replay(opening, NOWHERE);
+  fresh.captures.removed(3, "since", writer.state.lastTimeUs + 1);
+  t.same(fresh.captures.unfinished(), ["ahead 1", "ahead 2", "since"], "also where the clock was set back");
   fresh.finishReplay();
   const { producers, lastRunId, lastTimeUs } = stateAnswers(writer.state, writer);
   t.match(stateAnswers(fresh, writer), { producers, lastRunId, lastTimeUs });
