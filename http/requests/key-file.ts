@@ -16,6 +16,8 @@ import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } fro
 
 /** How soon a running service sees that its key file changed. */
 const LOOK_MS = 2_000;
+/** A file that has not been read after so many looks lies on a disk that does not answer: nobody knows what it says. */
+const HUNG_LOOKS = 5;
 /** Another command holds the file for some milliseconds. */
 const LOCK_WAIT_MS = 20_000;
 const LOCK_PAUSE_MS = 30;
@@ -73,11 +75,14 @@ async function lockFile(path: string): Promise<NameLock> {
 
 /**
  * Takes over what changes in the file, for as long as the process lives. While the file is missing or cannot be read, or is not what `keys add`
- * writes, every key is refused, since nobody can tell which one was taken back.
+ * writes, every key is refused, since nobody can tell which one was taken back. So it is while its disk does not answer.
+ *
+ * @returns the timer of its looks
  */
-export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog): void {
+export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog, lookMs = LOOK_MS): NodeJS.Timeout {
   let last: string | undefined;
   let isLooking = false;
+  let missedLooks = 0;
   const look = async (): Promise<void> => {
     try {
       const text = await readText(path);
@@ -102,13 +107,19 @@ export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog): void {
     keys.suspend(since(Date.now() * 1000, faultOf(path, error)));
     log.error({ err: error, file: path }, "the key file cannot be used: requests that need an API key are refused");
   };
-  setInterval(() => {
-    if (isLooking) return;
+  return setInterval(() => {
+    if (isLooking) {
+      if (++missedLooks !== HUNG_LOOKS) return;
+      last = undefined;
+      takeFault(new FileSystemError("ETIMEDOUT", "read", path, "the disk does not answer"));
+      return;
+    }
     isLooking = true;
+    missedLooks = 0;
     void look().finally(() => {
       isLooking = false;
     });
-  }, LOOK_MS).unref();
+  }, lookMs).unref();
 }
 
 function faultOf(path: string, error: unknown): string {

@@ -1,4 +1,8 @@
+import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
+import { ServiceError } from "../../../core/service-errors.js";
+import type { ServiceLog } from "../../../http/log/service-log.js";
 import { jsonReply } from "../../../http/replies/reply.js";
 import {
   ApiKeys,
@@ -8,8 +12,11 @@ import {
   parseKeys,
   withoutKeys,
 } from "../../../http/requests/api-keys.js";
+import { watchKeys } from "../../../http/requests/key-file.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { onEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
+import { listOf } from "../../helpers/list-of.js";
 
 const AT = "2026-01-31T12:00:00.000Z";
 
@@ -42,6 +49,32 @@ t.test("a file that `keys add` did not write is refused, without showing what it
       t.notMatch((error as ApiKeysError).message, "SECRET");
     }
   }
+});
+
+t.test("a key file on a disk that does not answer refuses every key, until it answers", async (t) => {
+  const { key, stored } = createKey("read", AT);
+  const path = join(t.testdir({ "keys.json": formatKeys([stored]) }), "keys.json");
+  const { open } = nodeFileSystem;
+  let answer = (): void => {};
+  const hung = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  nodeFileSystem.open = (...args) => hung.then(() => open(...args));
+  const keys = new ApiKeys([stored]);
+  const messages: string[] = [];
+  const note = (_: unknown, message: string) => messages.push(message);
+  const timer = watchKeys(path, keys, { info: note, warn: note, error: note } as unknown as ServiceLog, 5);
+  t.teardown(() => {
+    clearInterval(timer);
+    nodeFileSystem.open = open;
+  });
+  while (keys.fault === null) await turn();
+  t.match(keys.fault, /^since .*the key file keys\.json cannot be read \(ETIMEDOUT\)/);
+  t.throws(() => keys.check(`Bearer ${key}`, "read"), ServiceError);
+  answer();
+  while (keys.fault !== null) await turn();
+  keys.check(`Bearer ${key}`, "read");
+  t.match(messages, listOf(/cannot be used/, /is right again/));
 });
 
 t.test("a key is taken out of a line however it is encoded, and other text is left as it came", async (t) => {
