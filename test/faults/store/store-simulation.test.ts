@@ -80,7 +80,9 @@ t.test(
     t.ok(restarts > SEEDS / 5, "restarts after failures, without a power cut");
     t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS);
     t.ok(refusedForRoom > 0.5 * fullDisks, "most of the full disks refuse something");
-    t.ok(untold > 0 && untold < UNTOLD_SHARE * damages, `${untold} of ${damages} damaged stores`);
+    // One of a hundred: among a few there may be none.
+    const hasUntold = untold > 0 || damages < 1_000;
+    t.ok(hasUntold && untold < UNTOLD_SHARE * damages, `${untold} of ${damages} damaged stores`);
   },
 );
 
