@@ -1,7 +1,7 @@
 import t from "tap";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
-import { guideOf, idIn, QUICK_CELL } from "../../helpers/demo-guide.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
+import { guideOf, idIn, QUICK_CELL } from "../../helpers/process/demo-guide.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };

@@ -7,11 +7,11 @@ import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { npyHeader } from "../../../core/capture/npy-header.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
-import { guideOf, idIn, QUICK_CELL } from "../../helpers/demo-guide.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { guideOf, idIn, QUICK_CELL } from "../../helpers/process/demo-guide.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };

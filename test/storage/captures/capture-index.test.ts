@@ -38,12 +38,12 @@ t.test("by bytes, runs from before the clock was set back go before all that cam
 });
 
 t.test("what was removed last is known also where the clock was set back before", async (t) => {
-  const ledger = new CaptureIndex({ keepsRuns: true });
-  for (let at = 0; at < RETENTION_SLICE_RUNS; at++) ledger.removed(at, `ahead ${at}`, 10 * NOW_US + at);
-  ledger.clockSet(NOW_US);
+  const captureIndex = new CaptureIndex({ keepsRuns: true });
+  for (let at = 0; at < RETENTION_SLICE_RUNS; at++) captureIndex.removed(at, `ahead ${at}`, 10 * NOW_US + at);
+  captureIndex.clockSet(NOW_US);
   const since = Array.from({ length: RETENTION_SLICE_RUNS - 1 }, (_, at) => `since ${at}`);
-  for (const [at, runId] of since.entries()) ledger.removed(1_000 + at, runId, NOW_US + 1 + at);
-  t.same(ledger.unfinished(), [`ahead ${RETENTION_SLICE_RUNS - 1}`, ...since]);
+  for (const [at, runId] of since.entries()) captureIndex.removed(1_000 + at, runId, NOW_US + 1 + at);
+  t.same(captureIndex.unfinished(), [`ahead ${RETENTION_SLICE_RUNS - 1}`, ...since]);
 });
 
 t.test("by age, what counts is the end, and a long run holds up no other", async (t) => {

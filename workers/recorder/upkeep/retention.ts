@@ -20,7 +20,7 @@ import { decodeChanges } from "../../../storage/records/change-record.js";
 import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "../recorder-messages.js";
-import { RetentionClock } from "../retention-clock.js";
+import { RetentionClock } from "./retention-clock.js";
 import { RetentionFaults } from "./retention-faults.js";
 import type { StoreCounters } from "./store-counters.js";
 
@@ -265,8 +265,8 @@ export class Retention {
     if (policy.days === null) return null;
     const nowUs = wallUs();
     const endedByUs = nowUs - policy.days * DAY_US;
-    const leadUs = this.#clock.doubtfulLeadUs(nowUs, (byUs) => this.#ledger.lastEndedUs(byUs));
-    const isHeldBack = leadUs !== null && this.#ledger.next(endedByUs, null, 0) !== undefined;
+    const leadUs = this.#clock.doubtfulLeadUs(nowUs, (byUs) => this.#captureIndex.lastEndedUs(byUs));
+    const isHeldBack = leadUs !== null && this.#captureIndex.next(endedByUs, null, 0) !== undefined;
     this.#faults.clockInDoubt(isHeldBack ? leadUs : null);
     return leadUs === null ? endedByUs : null;
   }

@@ -1,5 +1,5 @@
 /** `node --import <this> …`, for the demo: its cell works many times as fast as a real one. */
-import { Pace } from "../../workers/demo-cell/pace.js";
+import { Pace } from "../../../workers/demo-cell/pace.js";
 
 const TIMES_AS_FAST = 10;
 const { work } = Pace.prototype;

@@ -1,7 +1,7 @@
 import type { Test } from "tap";
-import { rawRequest } from "./http/raw-http.js";
-import type { ServiceProcess } from "./process/service-process.js";
-import { isFullSize } from "./test-size.js";
+import { rawRequest } from "../http/raw-http.js";
+import { isFullSize } from "../test-size.js";
+import type { ServiceProcess } from "./service-process.js";
 
 /** Of a demo's process in a commit's size, which has no time for a cell at its real pace. */
 export const QUICK_CELL: Readonly<Record<string, string>> = isFullSize

@@ -1,5 +1,5 @@
 import t from "tap";
-import { RetentionClock } from "../../../workers/recorder/retention-clock.js";
+import { RetentionClock } from "../../../../workers/recorder/upkeep/retention-clock.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
