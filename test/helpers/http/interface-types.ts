@@ -259,8 +259,8 @@ export interface paths {
          *     import io, json, numpy as np; from urllib.request import urlopen
          *     frame = json.load(urlopen(f"{base_url}/sensor/frames/{frame_id}"))
          *     raw = np.load(io.BytesIO(urlopen(base_url + frame["file_path"]).read()))
-         *     g, h = frame["geometry"], frame["geometry"]["height"]
-         *     z_mm = np.where(np.isin(raw, np.array(h["invalid"], raw.dtype)), np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
+         *     g = frame["geometry"]; h = g["height"]; is_missing = np.isin(raw, np.array(h["invalid"], raw.dtype))
+         *     z_mm = np.where(is_missing, np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
          *     x_mm = g["x_origin_mm"] + g["x_pitch_mm"] * np.arange(raw.shape[1])
          *     y_mm = g["y_origin_mm"] + g["y_pitch_mm"] * np.arange(raw.shape[0])
          *     ```
