@@ -1,5 +1,5 @@
 /** Runs what the documents tell their readers to type: every request, command and option that they name works as they say. */
-import { execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -13,6 +13,7 @@ import {
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import * as commandOptions from "../../http/commands/command-options.js";
 import { environmentName } from "../../http/commands/resolve-options.js";
@@ -27,6 +28,7 @@ const GUIDE = "http/README.md";
 const DOCUMENTS = [README, GUIDE, "http/commands/README.md", "http/demo/README.md", ".github/CONTRIBUTING.md"];
 /** Where the documents serve; in place of both there is the test's own service. */
 const [URL_IN_DOCUMENTS, DATA_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "/var/lib/inspection", "9000"];
+const POLL_MS = 20;
 /** Need a store that is not being served. */
 const STORE_COMMANDS = ["check", "inspect", "export", "producers"];
 
@@ -230,7 +232,7 @@ t.test("what the documents say to type works", async (t) => {
   t.teardown(() => receiver.kill());
   let said = "";
   receiver.stdout.on("data", (chunk: Buffer) => (said += chunk));
-  const refused = await untilAnswered(`http://127.0.0.1:${receiverPort}/`);
+  const refused = await untilAnswered(`http://127.0.0.1:${receiverPort}/`, receiver);
   t.equal(refused, 401, "the receiver takes nothing without a signature");
 
   const openapi = await fetch(`http://127.0.0.1:${service.port}/openapi.json`);
@@ -244,14 +246,16 @@ t.test("what the documents say to type works", async (t) => {
 });
 
 /** A POST's status, once somebody listens. */
-async function untilAnswered(url: string): Promise<number> {
-  for (;;) {
+async function untilAnswered(url: string, server: ChildProcess): Promise<number> {
+  while (server.exitCode === null) {
     try {
       return (await fetch(url, { method: "POST", body: "{}" })).status;
     } catch (error) {
       if ((error as { cause?: { code?: string } }).cause?.code !== "ECONNREFUSED") throw error;
+      await pause(POLL_MS);
     }
   }
+  throw new Error(`it ended with ${server.exitCode} before it answered ${url}`);
 }
 
 /** Paths that stand in the prose of README and guide. */
