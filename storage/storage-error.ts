@@ -19,25 +19,27 @@ import type { JsonObject } from "../core/json/json.js";
  * - `capture_failed`: a capture file refused a write or a sync.
  * - `snapshot_damaged`: a snapshot is not what was written.
  */
-export type StorageErrorCode =
-  | "log_failed"
-  | "record_too_large"
-  | "log_overloaded"
-  | "log_closed"
-  | "record_damaged"
-  | "record_missing"
-  | "record_undecodable"
-  | "format_unsupported"
-  | "record_type_unsupported"
-  | "store_missing"
-  | "format_missing"
-  | "directory_unusable"
-  | "log_missing"
-  | "directory_locked"
-  | "capture_damaged"
-  | "capture_missing"
-  | "capture_failed"
-  | "snapshot_damaged";
+export const STORAGE_ERROR_CODES = [
+  "log_failed",
+  "record_too_large",
+  "log_overloaded",
+  "log_closed",
+  "record_damaged",
+  "record_missing",
+  "record_undecodable",
+  "format_unsupported",
+  "record_type_unsupported",
+  "store_missing",
+  "format_missing",
+  "directory_unusable",
+  "log_missing",
+  "directory_locked",
+  "capture_damaged",
+  "capture_missing",
+  "capture_failed",
+  "snapshot_damaged",
+] as const;
+export type StorageErrorCode = (typeof STORAGE_ERROR_CODES)[number];
 
 /** A failure of the store as data, as it crosses threads. */
 export interface StorageErrorData {

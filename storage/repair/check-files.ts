@@ -42,11 +42,11 @@ export async function findUnnamedCaptures(
 const UNNAMED = {
   code: "capture_unnamed",
   message: "no record names these bytes: what they were a part of was never acknowledged, or is lost",
-};
+} as const;
 const UNJUDGED = {
   code: "capture_unjudged",
   message: "no record that could be read names these bytes; whether one of those that could not does cannot be judged",
-};
+} as const;
 
 /** Tells what stands beside segments and snapshots and is none of the service's, and each snapshot but the newest. */
 export async function findNeedlessFiles(

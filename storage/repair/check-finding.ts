@@ -1,3 +1,24 @@
+import type { FindingCode } from "../recovery/recovery-table.js";
+import type { StorageErrorCode } from "../storage-error.js";
+
+/** Codes of a check's own, beside those of the recovery table and of a StorageError. `CheckFinding` says what each means. */
+export const CHECK_CODES = [
+  "record_undecodable",
+  "record_inconsistent",
+  "unreadable",
+  "capture_left",
+  "capture_unnamed",
+  "capture_unjudged",
+  "file_unknown",
+  "snapshot_damaged",
+  "snapshot_unusable",
+  "snapshot_misnamed",
+  "snapshot_left",
+  "snapshot_differs",
+  "quarantined",
+] as const;
+export type CheckFindingCode = FindingCode | StorageErrorCode | (typeof CHECK_CODES)[number];
+
 export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
@@ -18,7 +39,7 @@ export interface CheckFinding {
    * - `snapshot_differs`: a snapshot that fits the log and says something else: a fault of the service.
    * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot, damaged or of a log that has lost records.
    */
-  code: string;
+  code: CheckFindingCode;
   /** File, relative to the data directory. */
   file: string;
   offset: number;

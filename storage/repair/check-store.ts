@@ -25,7 +25,7 @@ import {
 import { isCorruption } from "../recovery/recovery-table.js";
 import { StorageError } from "../storage-error.js";
 import { filesIn, findNeedlessFiles, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
-import type { CheckFinding } from "./check-finding.js";
+import type { CheckFinding, CheckFindingCode } from "./check-finding.js";
 
 const LOG_FOLDER = "meta";
 
@@ -296,7 +296,11 @@ async function checkExtents(
   }
 }
 
-function ofRecord(code: string, { segmentBase, offset, length }: RecordLocation, message: string): CheckFinding {
+function ofRecord(
+  code: CheckFindingCode,
+  { segmentBase, offset, length }: RecordLocation,
+  message: string,
+): CheckFinding {
   return { code, file: `meta/${segmentName(segmentBase)}`, offset, lengthBytes: length, message };
 }
 
@@ -323,7 +327,7 @@ function left(path: string): CheckFinding {
 }
 
 /** What the store or the disk says; anything else is a fault of the check itself. */
-function codeOf(error: unknown): string {
+function codeOf(error: unknown): CheckFindingCode {
   if (error instanceof StorageError) return error.code;
   if (error instanceof FileSystemError) return "unreadable";
   throw error;

@@ -2,7 +2,7 @@ import type { DataDirectory } from "../../storage/disk/data-directory.js";
 import { type FileSystem, FileSystemError } from "../../storage/disk/file-system.js";
 import { tolerantLookups } from "../../storage/disk/tolerant-reads.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
-import type { CheckFinding } from "../../storage/repair/check-finding.js";
+import type { CheckFinding, CheckFindingCode } from "../../storage/repair/check-finding.js";
 import type { FoldCheck } from "../../storage/repair/check-store.js";
 import { MemorySnapshot } from "../../storage/snapshot/memory-snapshot.js";
 import { findSnapshotDamage } from "../../storage/snapshot/snapshot-damage.js";
@@ -118,7 +118,7 @@ export class SnapshotCheck implements FoldCheck {
     );
   }
 
-  #find(code: string, message: string): void {
+  #find(code: CheckFindingCode, message: string): void {
     this.#findings.push({ code, file: this.#file, offset: 0, lengthBytes: this.#sizeBytes, message });
   }
 }
