@@ -4,6 +4,7 @@ import { createRandom } from "../../../core/random.js";
 import {
   isContentIntact,
   isRecordHeader,
+  LOG_RECORD_TYPE,
   RECORD_HEADER_BYTES,
   RECORD_HEADER_SCHEMA,
   readRecordHeader,
@@ -12,6 +13,9 @@ import {
   writeRecordHeader,
 } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, encodeSegmentHeader, encodeSegmentStart } from "../../../storage/log/segment.js";
+import { RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { RECOVERY_TABLE } from "../../../storage/recovery/recovery-table.js";
+import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
 
 const SALT = 0x12345678;
 
@@ -46,6 +50,22 @@ t.test("a segment's header has the bytes that the format says, twice", async (t)
   const bytes = encodeSegmentHeader({ version: 1, salt: SALT, base: 2 ** 32 + 5 });
   const copy = "4952534c4f475331" + "01000000" + "78563412" + "0500000001000000" + "00000000" + "66084ac8";
   t.equal(Buffer.from(bytes).toString("hex"), copy + copy);
+});
+
+t.test("FORMAT.md: its example is these bytes, its tables name all types of records and all findings", async (t) => {
+  const page = new MarkdownPage("storage/log/FORMAT.md");
+  const header = encodeSegmentHeader({ version: 1, salt: SALT, base: 2 ** 32 + 5 }).subarray(0, 32);
+  const [example = ""] = page.blocks("### Example", "text");
+  t.equal(example.replace(/\s/g, ""), Buffer.concat([header, encode()]).toString("hex"));
+  const types = [...Object.values(LOG_RECORD_TYPE), ...Object.values(RECORD_TYPE)];
+  const [, named = ""] = page.section("## Record").split("\n| type | record |");
+  t.same(
+    [...named.matchAll(/^\| (\d+) \|/gm)].map(([, type]) => Number(type)),
+    types,
+  );
+  const findings = Object.values(RECOVERY_TABLE).flatMap(({ finding }) => finding ?? []);
+  const told = tableRows(page.section("## What is believed after a crash")).map(([, , code = ""]) => code);
+  t.same(new Set(told.filter((code) => code !== "none")), new Set(findings.map((code) => `\`${code}\``)));
 });
 
 t.test("the hand-written header is the schema's, for any values", async (t) => {
