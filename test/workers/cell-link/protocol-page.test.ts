@@ -13,24 +13,26 @@ import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const PAGE = new MarkdownPage("workers/cell-link/README.md");
+const MESSAGES = new MarkdownPage("workers/cell-link/MESSAGES.md");
+const SESSION = new MarkdownPage("workers/cell-link/SESSION.md");
 const TABLE = /^\| field [^\n]*\n(?:\|[^\n]*\n?)*\|/m;
 
 t.test("each message and each shape has its section, with a table of its fields as the schema says", async (t) => {
   const objects = describedObjects();
   t.same(
-    PAGE.headings(3)
+    MESSAGES.headings(3)
       .filter((name) => /^[a-z]/.test(name))
       .sort(),
     [...objects.keys()].sort(),
   );
   for (const [name, schema] of objects) {
     const heading = `### \`${name}\``;
-    const rows = tableRows(PAGE.section(heading));
+    const rows = tableRows(MESSAGES.section(heading));
     const meanings = new Map(rows.map(([field = "", , , meaning = ""]) => [field.replaceAll("`", ""), meaning]));
-    PAGE.holds(t, heading, TABLE, tableOf(name, schema, meanings));
+    MESSAGES.holds(t, heading, TABLE, tableOf(name, schema, meanings));
   }
   const stepTypes = objects.get("step")?.properties?.type?.enum as string[];
-  const [, named = ""] = /^Types of steps: (.*?)\.$/ms.exec(PAGE.section("### `step`")) ?? [];
+  const [, named = ""] = /^Types of steps: (.*?)\.$/ms.exec(MESSAGES.section("### `step`")) ?? [];
   t.same(
     [...named.matchAll(/`(\w+)`/g)].map(([, type]) => type),
     stepTypes,
@@ -138,7 +140,7 @@ t.test("the session in hex is what goes over a real socket, byte for byte", asyn
   }
   t.same(await line.rest(), Buffer.alloc(0), "and the connection is closed");
   const expected = `\`\`\`text\n${said.join("\n").trimEnd()}\n\`\`\``;
-  PAGE.holds(t, "## A session in hex", /^```text\n.*?^```$/ms, expected);
+  SESSION.holds(t, "## The session", /^```text\n.*?^```$/ms, expected);
 });
 
 /** A connection that takes one answer, a whole frame, for each frame that it sends. */
