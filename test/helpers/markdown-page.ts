@@ -35,7 +35,7 @@ export class MarkdownPage {
 
   /** The fenced blocks of a language in the section, without their fences. */
   blocks(heading: string, language: string): string[] {
-    const blocks = this.section(heading).matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"));
+    const blocks = this.section(heading).matchAll(new RegExp(`^ *\`\`\`${language}\n(.*?)^ *\`\`\`$`, "gms"));
     return [...blocks].map(([, code = ""]) => code);
   }
 

@@ -1,23 +1,17 @@
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import t from "tap";
 import type { ProgramCompletedData, RunEventData } from "../../../core/webhook/webhook-event.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
+import { MarkdownPage } from "../../helpers/markdown-page.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
-const GUIDE = "workers/webhooks/README.md";
-
-/** The line of code by which the receivers' guide keeps the newest event of each run. */
-function lineOfTheGuide(): string {
-  const lines = readFileSync(GUIDE, "utf8").split("\n");
-  const found = lines.filter((line) => line.startsWith("      ") && line.includes("updated_at"));
-  if (found.length !== 1) throw new Error(`${GUIDE} has ${found.length} lines of code with updated_at`);
-  return found[0] as string;
-}
+const GUIDE = new MarkdownPage("workers/webhooks/README.md");
 
 t.test("a Started that comes late does not undo a Completed, by the rule of the guide", async (t) => {
   const service = await ServiceProcess.start();
@@ -27,15 +21,15 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     await service.dispose();
   });
   const client = new ContractClient(t, service.port);
-  const rule = lineOfTheGuide();
+  const [rule = ""] = GUIDE.blocks("## Order", "js");
   const runs = new Map<string, RunEventData>();
   /** What the run's detail says when an event comes. */
   const details: unknown[] = [];
   let isOut = true;
   const receiver = await startReceiver(({ body }, response) => {
     const { data } = JSON.parse(body.toString()) as { data: RunEventData };
-    if (isOut) {
-      response.writeHead(503).end();
+    if (isOut || data.run_id === undefined) {
+      response.writeHead(isOut ? 503 : 204).end();
       return;
     }
     runInNewContext(rule, { runs, data });
@@ -47,7 +41,7 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
       });
   });
   t.teardown(() => receiver.close());
-  await client.post("/webhooks", {
+  const { id: webhookId } = await client.post("/webhooks", {
     body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
   });
 
@@ -86,4 +80,18 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     "the run shows the very state that the event tells of",
   );
   t.match(completed?.data, { passed: false, quality_status: "indeterminate" });
+
+  const names = {
+    WEBHOOK: webhookId,
+    DELIVERY: lateId,
+    MARK: started.updated_at,
+    BASE: `http://127.0.0.1:${service.port}`,
+  };
+  for (const heading of ["## Change the secret", "## What is promised", "## Deliveries"]) {
+    for (const block of GUIDE.blocks(heading, "sh")) {
+      const script = `curl() { command curl -sSf "$@"; }\n${block}`;
+      await t.resolves(promisify(execFile)("bash", ["-ec", script], { env: { ...process.env, ...names } }), block);
+    }
+  }
+  t.match(receiver.requests.at(-1)?.headers, { "x-service-event": "WebhookTest", "x-service-signature": /^t=/ });
 });
