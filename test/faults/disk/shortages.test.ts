@@ -1,4 +1,4 @@
-/** The table of workers/recorder/README.md: what becomes of each call that fails for want of descriptors or memory. */
+/** The tables of workers/recorder/README.md: what becomes of each call that fails for want of descriptors or memory. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
@@ -12,6 +12,7 @@ import {
   PROGRAM_ID,
   programPut,
 } from "../../helpers/link/link-messages.js";
+import { MarkdownPage } from "../../helpers/markdown-page.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const CODES = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"];
@@ -81,6 +82,17 @@ function removeMonths(directory: string): void {
 }
 
 for (const call of CALLS) {
+  t.test("the table of the page names every call", async (t) => {
+    const section = new MarkdownPage("workers/recorder/README.md").section(
+      "## When descriptors, memory or threads run out",
+    );
+    const named = [...section.matchAll(/^\| ([a-z, ]+) \|/gm)].flatMap(([, calls = ""]) => calls.split(", "));
+    t.same(
+      [...CALLS, "fdatasync", "fsync"].filter((call) => !named.includes(call)),
+      [],
+    );
+  });
+
   t.test(
     `nothing is left for ${call}: ${WAITS.has(call) ? "it waits" : "it holds up nobody"}, and all goes on`,
     async (t) => {
