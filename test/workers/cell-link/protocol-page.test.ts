@@ -50,32 +50,32 @@ t.test("what may follow what", async (t) => {
 });
 
 /** Of those that a producer meets; the others are of the service's memory. */
-const BOUNDS: readonly [what: string, most: number | string][] = [
-  ["body of a frame", "1 MiB"],
-  ["payload of a frame", "64 MiB"],
-  ["runs that have not ended", LIMITS.activeRuns],
-  ["documents of all runs that have not ended", "256 MiB"],
-  ["document of a run: all of it but captures and files", "16 MiB"],
-  ["metadata of a run", "64 KiB"],
-  ["steps of a run", LIMITS.stepsPerProgram],
-  ["frames of a run", LIMITS.framesPerRun],
-  ["batches of lines of a frame", LIMITS.batchesPerFrame],
-  ["points of a line", LIMITS.frameWidth],
-  ["lines of a frame", LIMITS.frameLines],
-  ["appends of a series", LIMITS.appendsPerSeries],
-  ["checks of a run", LIMITS.checksPerRun],
-  ["defects of a run", LIMITS.defectsPerRun],
-  ["lines of a run's event log", LIMITS.eventsPerRun],
-  ["files of a run", LIMITS.filesPerRun],
-  ["jobs of a run", LIMITS.jobsPerRun],
-  ["programs", LIMITS.programs],
-  ["components", LIMITS.components],
+const BOUNDS: readonly [what: string, most: number | string, code: string][] = [
+  ["body of a frame", "1 MiB", "bad_frame"],
+  ["payload of a frame", "64 MiB", "bad_frame"],
+  ["runs that have not ended", LIMITS.activeRuns, "too_large"],
+  ["documents of all runs that have not ended", "256 MiB", "too_large"],
+  ["document of a run: all of it but captures and files", "16 MiB", "too_large"],
+  ["metadata of a run", "64 KiB", "too_large"],
+  ["steps of a run", LIMITS.stepsPerProgram, "invalid_message"],
+  ["frames of a run", LIMITS.framesPerRun, "too_large"],
+  ["batches of lines of a frame", LIMITS.batchesPerFrame, "too_large"],
+  ["points of a line", LIMITS.frameWidth, "invalid_message"],
+  ["lines of a frame", LIMITS.frameLines, "too_large"],
+  ["appends of a series", LIMITS.appendsPerSeries, "too_large"],
+  ["checks of a run", LIMITS.checksPerRun, "too_large"],
+  ["defects of a run", LIMITS.defectsPerRun, "too_large"],
+  ["lines of a run's event log", LIMITS.eventsPerRun, "too_large"],
+  ["files of a run", LIMITS.filesPerRun, "too_large"],
+  ["jobs of a run", LIMITS.jobsPerRun, "too_large"],
+  ["programs", LIMITS.programs, "too_large"],
+  ["components", LIMITS.components, "too_large"],
 ];
 
 t.test("bounds, refusals and figures are the code's", async (t) => {
   const most = (value: number | string) => (typeof value === "number" ? figure(value) : value);
-  const rows = BOUNDS.map(([what, value]) => `| ${what} | ${most(value)} |`);
-  const expected = ["| bound | at most |", "|---|---|", ...rows].join("\n");
+  const rows = BOUNDS.map(([what, value, code]) => `| ${what} | ${most(value)} | \`${code}\` |`);
+  const expected = ["| bound | at most | code |", "|---|---|---|", ...rows].join("\n");
   PAGE.holds(t, "## Bounds", /^\| bound [^\n]*\n(?:\|[^\n]*\n?)*\|/m, expected);
   const MIB = 1024 * 1024;
   t.same(
