@@ -5,8 +5,8 @@ import t from "tap";
 import { isCorruption, RECOVERY_TABLE } from "../../../storage/recovery/recovery-table.js";
 import { CHECK_CODES } from "../../../storage/repair/check-finding.js";
 import { STORAGE_ERROR_CODES } from "../../../storage/storage-error.js";
+import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
-import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const STORE = new MarkdownPage("storage/README.md");

@@ -4,9 +4,9 @@ import { runInNewContext } from "node:vm";
 import t from "tap";
 import type { ProgramCompletedData, RunEventData } from "../../../core/webhook/webhook-event.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
-import { MarkdownPage } from "../../helpers/markdown-page.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 

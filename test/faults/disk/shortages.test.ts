@@ -4,6 +4,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { CALLS, type Call, ShortFileSystem } from "../../helpers/disk/short-file-system.js";
+import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import {
   frameBegin,
   frameLines,
@@ -12,7 +13,6 @@ import {
   PROGRAM_ID,
   programPut,
 } from "../../helpers/link/link-messages.js";
-import { MarkdownPage } from "../../helpers/markdown-page.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const CODES = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"];

@@ -15,7 +15,7 @@ import {
 import { decodeSegmentHeader, encodeSegmentHeader, encodeSegmentStart } from "../../../storage/log/segment.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { RECOVERY_TABLE } from "../../../storage/recovery/recovery-table.js";
-import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
+import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 
 const SALT = 0x12345678;
 

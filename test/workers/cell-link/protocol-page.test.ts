@@ -8,8 +8,8 @@ import { ACCEPTED_IN } from "../../../core/run/decide-run.js";
 import { encodeFrame, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
 import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
+import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 import { describedObjects, figure, tableOf } from "../../helpers/link/message-tables.js";
-import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const PAGE = new MarkdownPage("workers/cell-link/README.md");

@@ -5,7 +5,7 @@ import { addressFault, parseAddressRange } from "../../../core/webhook/address-p
 import { DELIVERY_STATUSES } from "../../../core/webhook/delivery.js";
 import { WEBHOOK_DEFAULTS } from "../../../core/webhook/webhook.js";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
-import { MarkdownPage, tableRows } from "../../helpers/markdown-page.js";
+import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 
 const PAGE = new MarkdownPage("workers/webhooks/README.md");
 const BODY = '{"hello":"Wörld ✓"}';
