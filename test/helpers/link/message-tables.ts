@@ -86,7 +86,11 @@ function bareType(field: string, schema: Schema): string {
     const items = schema.items as Schema;
     const name = SINGULAR[field] ?? field;
     const isNumbers = [items.type].flat()[0] === "number";
-    const item = isNumbers ? "numbers" : items.properties !== undefined ? link(name) : `x ${bareType(field, items)}`;
+    const item = isNumbers
+      ? "numbers"
+      : items.properties !== undefined
+        ? `[${name}s](#${name})`
+        : `texts: ${bareType(field, items)}`;
     return `list of up to ${figure(schema.maxItems)} ${item}`;
   }
   return schema.properties === undefined ? "map" : link(field);
