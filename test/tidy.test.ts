@@ -67,19 +67,14 @@ const LONG_FILES = [
   "test/workers/recorder/captures/capture-processing.test.ts",
   "test/workers/recorder/messages.test.ts",
   "test/workers/snapshot/make-snapshot.test.ts",
-  "test/workers/webhooks/deliveries/delivery-desk.test.ts",
+  "test/workers/webhooks/deliveries/delivery-scheduler.test.ts",
   "workers/cell-link/link-session.ts",
   "workers/recorder/recorder-state.ts",
   "workers/recorder/recorder.ts",
-  "workers/webhooks/deliveries/delivery-desk.ts",
+  "workers/webhooks/deliveries/delivery-scheduler.ts",
 ];
 const FULL_FOLDERS = ["workers/artefacts/assembly"];
-const WIDE_DOCUMENTS = [
-  "storage/README.md",
-  "workers/cell-link/README.md",
-  "workers/recorder/README.md",
-  "workers/webhooks/README.md",
-];
+const WIDE_DOCUMENTS: string[] = [];
 
 const SOURCE_FOLDERS = ["core", "storage", "workers", "http", "bench", "test"];
 

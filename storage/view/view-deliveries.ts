@@ -5,11 +5,11 @@
 
 import { formatUuidWords } from "../../core/identifiers.js";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
+import { RecordLocations } from "../columns/record-locations.js";
 import { TypedColumn } from "../columns/typed-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
-import { RecordLocations } from "../log/record-locations.js";
 import { deliveryPlaces, type IndexedEvents } from "../records/webhook-record.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { assertRows } from "../snapshot/snapshot-reader.js";

@@ -9,11 +9,11 @@
 import { formatUuidWords } from "../../core/identifiers.js";
 import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../../core/run/run-state.js";
+import { RecordLocations } from "../columns/record-locations.js";
 import { UuidColumn } from "../columns/uuid-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
-import { RecordLocations } from "../log/record-locations.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "../snapshot/snapshot-reader.js";
 import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";

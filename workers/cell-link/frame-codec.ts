@@ -21,7 +21,7 @@
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import { MessagePackEncoder } from "../../storage/records/message-pack-encoder.js";
-import type { PayloadBuffers } from "./payload-buffers.js";
+import type { PayloadBuffers } from "./bounds/payload-buffers.js";
 
 export const PROTOCOL_VERSION = 1;
 export const HEADER_BYTES = 24;

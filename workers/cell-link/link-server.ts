@@ -8,12 +8,12 @@ import {
   socketPathState,
 } from "../../storage/disk/file-system.js";
 import type { Timers } from "../../storage/log/log-options.js";
-import { LinkBudget } from "./link-budget.js";
-import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./link-places.js";
+import { LinkBudget } from "./bounds/link-budget.js";
+import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
+import { PayloadBuffers } from "./bounds/payload-buffers.js";
+import { TokenFailures } from "./bounds/token-failures.js";
 import { LinkSession, type SessionHost, unavailable } from "./link-session.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
-import { PayloadBuffers } from "./payload-buffers.js";
-import { TokenFailures } from "./token-failures.js";
 
 /** `sun_path` of Linux holds 108 bytes, the last one a zero. */
 const MAXIMUM_SOCKET_PATH_BYTES = 107;

@@ -1,7 +1,10 @@
 import type { Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/link/refusal.js";
-import { boundedRefusal } from "./bounded-refusal.js";
+import { boundedRefusal } from "./bounds/bounded-refusal.js";
+import type { LinkBudget, PayloadClaim, Turn } from "./bounds/link-budget.js";
+import type { Transport } from "./bounds/link-places.js";
+import type { PayloadBuffers } from "./bounds/payload-buffers.js";
 import {
   type BadFrame,
   badFrame,
@@ -12,10 +15,7 @@ import {
   PROTOCOL_VERSION,
 } from "./frame-codec.js";
 import { readHello } from "./hello.js";
-import type { LinkBudget, PayloadClaim, Turn } from "./link-budget.js";
-import type { Transport } from "./link-places.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
-import type { PayloadBuffers } from "./payload-buffers.js";
 import { TakenMessage } from "./taken-message.js";
 
 /** What a session needs of the server that accepted it. */

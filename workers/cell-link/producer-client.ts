@@ -8,8 +8,8 @@ import { connect, type Socket } from "node:net";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json/json.js";
 import type { Refusal } from "../../core/link/refusal.js";
+import { PayloadBuffers } from "./bounds/payload-buffers.js";
 import { encodeFrame, type Frame, FrameParser, type FrameToSend, PROTOCOL_VERSION } from "./frame-codec.js";
-import { PayloadBuffers } from "./payload-buffers.js";
 import { decodeBody } from "./strict-message-pack.js";
 import { type QueuedMessage, UnacknowledgedQueue } from "./unacknowledged-queue.js";
 

@@ -3,7 +3,7 @@ import { isPlainObject } from "../../core/json/json.js";
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import type { Origin } from "../../storage/records/record-index.js";
-import { refusalBytes } from "../cell-link/bounded-refusal.js";
+import { refusalBytes } from "../cell-link/bounds/bounded-refusal.js";
 
 interface StoredRefusal {
   refusal: Refusal;

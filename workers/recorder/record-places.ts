@@ -1,9 +1,9 @@
 import type { CellChange, Change } from "../../core/link/change.js";
+import { SegmentOrdinals } from "../../storage/columns/segment-ordinals.js";
 import type { UuidTable } from "../../storage/columns/uuid-table.js";
 import type { Verdict } from "../../storage/compaction/rewrite-segment.js";
 import { SegmentGarbage, type SegmentGarbageData } from "../../storage/compaction/segment-garbage.js";
 import type { LogRecord } from "../../storage/log/log-batch.js";
-import { SegmentOrdinals } from "../../storage/log/segment-ordinals.js";
 import { decodeChanges, saysOnlyTheRun } from "../../storage/records/change-record.js";
 import { decodeIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "../../storage/records/record-index.js";
 

@@ -17,7 +17,7 @@ import { recordLength } from "../../storage/log/record-format.js";
 import { type EncodedRecord, encodeChangesShared, encodeRefusal } from "../../storage/records/change-record.js";
 import type { Origin } from "../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../storage/records/webhook-record.js";
-import { boundedRefusal } from "../cell-link/bounded-refusal.js";
+import { boundedRefusal } from "../cell-link/bounds/bounded-refusal.js";
 import type { IncomingMessage } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
 import type { MadeArtefact } from "./captures/make-artefact.js";

@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { JsonObject } from "../../../core/json/json.js";
 import type { Refusal } from "../../../core/link/refusal.js";
+import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import { encodeFrame, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
-import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 
 export interface LinkMessage {

@@ -1,10 +1,10 @@
 import type { Refusal } from "../../../core/link/refusal.js";
 import type { Random } from "../../../core/random.js";
 import type { Origin } from "../../../storage/records/record-index.js";
+import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import { encodeFrame, type Frame, FrameParser } from "../../../workers/cell-link/frame-codec.js";
 import { LinkServer } from "../../../workers/cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../../../workers/cell-link/message-intake.js";
-import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 import { UnacknowledgedQueue } from "../../../workers/cell-link/unacknowledged-queue.js";
 import { ProducerTable } from "../../../workers/recorder/producer-table.js";

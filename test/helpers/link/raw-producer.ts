@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import type { JsonObject } from "../../../core/json/json.js";
+import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import { encodeFrame, type FrameKind, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
-import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 
 export interface ReceivedFrame {

@@ -1,6 +1,7 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
+import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import {
   type BadFrame,
   encodeFrame,
@@ -9,7 +10,6 @@ import {
   FrameParser,
   type FrameToSend,
 } from "../../../workers/cell-link/frame-codec.js";
-import { PayloadBuffers } from "../../../workers/cell-link/payload-buffers.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 import { residentBytes } from "../../helpers/process/process-figures.js";
 

@@ -1,8 +1,8 @@
 /** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
 
-import { TypedColumn } from "../columns/typed-column.js";
-import type { RecordLocation } from "./log-batch.js";
+import type { RecordLocation } from "../log/log-batch.js";
 import { SegmentOrdinals } from "./segment-ordinals.js";
+import { TypedColumn } from "./typed-column.js";
 
 export interface LocationColumns {
   segmentBases: Float64Array;

@@ -1,6 +1,6 @@
 import t from "tap";
-import { createRandom } from "../../../core/random.js";
-import { LinkBudget, type PayloadClaim } from "../../../workers/cell-link/link-budget.js";
+import { createRandom } from "../../../../core/random.js";
+import { LinkBudget, type PayloadClaim } from "../../../../workers/cell-link/bounds/link-budget.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 13);
 

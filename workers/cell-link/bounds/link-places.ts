@@ -1,4 +1,4 @@
-import { LIMITS } from "../../core/limits.js";
+import { LIMITS } from "../../../core/limits.js";
 
 /** How a connection came: over the Unix socket, or over TCP. */
 export type Transport = "socket" | "tcp";

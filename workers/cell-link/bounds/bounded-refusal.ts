@@ -1,6 +1,6 @@
-import type { JsonObject, JsonValue } from "../../core/json/json.js";
-import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/link/refusal.js";
+import type { JsonObject, JsonValue } from "../../../core/json/json.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { Refusal } from "../../../core/link/refusal.js";
 
 const MAXIMUM_ITEMS = 64;
 
