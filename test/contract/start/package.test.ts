@@ -74,8 +74,12 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const packed = await pack(folder);
   const paths = packed.files.map(({ path }) => path).sort();
   const others = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "dist/core/webhook/verify-webhook.d.ts"];
+  const workers = readdirSync("workers", { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const guides = ["http", "http/commands", "http/demo", "storage", ...workers.map(({ name }) => `workers/${name}`)];
   const wanted = [
     ...others,
+    ...guides.map((folder) => `${folder}/README.md`),
+    "http/server/nginx.conf",
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
     "http/check-node.mjs",
