@@ -67,7 +67,7 @@ interface UwsPackage {
 }
 
 /**
- * In order of preference; README.md beside this file says where each comes from. The binaries themselves are loaded: what the packages put
+ * In order of preference; http/README.md says where each comes from. The binaries themselves are loaded: what the packages put
  * around them is error messages of their own and, in the last one, a replacement in JavaScript of another behaviour.
  */
 const PACKAGES: readonly UwsPackage[] = [

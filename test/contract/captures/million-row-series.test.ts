@@ -24,7 +24,7 @@ const CODE = -99.9;
 /** What the service's memory grows by while the CSV is made for its sizes alone: a thread, and one stretch of rows. */
 const MOST_WHILE_COUNTED = 80 * MIB;
 /**
- * And while clients take it: 64 MiB of pieces stay (README.md), each client has half a MiB, and what was let go of is yet to be collected. Of
+ * And while clients take it: 64 MiB of pieces stay (http/README.md), each client has half a MiB, and what was let go of is yet to be collected. Of
  * clients that had it whole, each would take more than a hundred.
  */
 const MOST_WHILE_SENT = 64 * MIB + 96 * MIB;

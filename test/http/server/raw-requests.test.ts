@@ -69,7 +69,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
     }),
   );
   // uWebSockets.js takes an empty header name for the end of the head: what stands behind it, a Content-Length, it shows to nobody.
-  t.equal(smuggled, front === "uws" ? 1 : 0, "no request ran out of another one, but where the README says so");
+  t.equal(smuggled, front === "uws" ? 1 : 0, "no request ran out of another one, but where http/README.md says so");
   t.same(lines, [], "no failure of the service");
   t.equal((await rawRequest(port, "GET /probe HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200, "it lives");
 });
