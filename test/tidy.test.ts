@@ -35,7 +35,7 @@ const LONG_FILES = [
   "http/server/uws-server.ts",
   "storage/disk/file-system.ts",
   "storage/log/log-reader.ts",
-  "storage/log/log-walk.ts",
+  "storage/recovery/log-walk.ts",
   "storage/log/log.ts",
   "storage/records/record-index.ts",
   "storage/records/webhook-record.ts",

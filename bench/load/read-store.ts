@@ -1,7 +1,7 @@
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
-import { walkLog } from "../../storage/log/log-walk.js";
 import { isChangeRecordType } from "../../storage/records/record-index.js";
+import { walkLog } from "../../storage/recovery/log-walk.js";
 import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 
 /** Reads all records of a store that is not being served, in order, as the recorder does at open; nothing is changed. */

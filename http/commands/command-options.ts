@@ -5,7 +5,7 @@ import type { RoomAmount } from "../../workers/recorder/upkeep/disk-room.js";
 import { LOG_FORMATS, type LogFormat } from "../log/log-format.js";
 import { LOG_LEVELS, type LogLevel } from "../log/log-level.js";
 import { isKeyName, KEY_SCOPES, type KeyScope } from "../requests/api-keys.js";
-import { FRONT_CHOICES, type FrontChoice } from "../server/front-name.js";
+import { FRONT_CHOICES, type FrontChoice } from "../server/server-name.js";
 
 /** An option of the command line, of the environment (INSPECTION_…) and of the configuration file. */
 export interface OptionDeclaration<Value> {

@@ -1,6 +1,6 @@
 import type { Server, Socket } from "node:net";
 import { connectionBounds } from "./descriptor-room.js";
-import type { HttpServerOptions } from "./http-server.js";
+import type { HttpServerOptions } from "./server-options.js";
 
 /** Node accepts whatever comes, and cannot leave a connection in the system's queue: one beyond the bounds is closed at once. */
 export function boundConnections(server: Server, { maxConnections, pipeline }: HttpServerOptions): void {

@@ -12,6 +12,8 @@ import { type IncomingRequest, requestTraceId } from "../requests/request-pipeli
 import type { Route } from "../requests/route.js";
 import { freshTraceId } from "../requests/trace-id.js";
 import type { FrontFigures } from "../service/metrics.js";
+import { boundConnections } from "./node-connections.js";
+import { NodeWriter } from "./node-writer.js";
 import {
   cannotListen,
   type HttpServer,
@@ -19,9 +21,7 @@ import {
   IDLE_MS,
   KEEP_ALIVE_LINES,
   TLS_CIPHERS,
-} from "./http-server.js";
-import { boundConnections } from "./node-connections.js";
-import { NodeWriter } from "./node-writer.js";
+} from "./server-options.js";
 
 /** Names and values of a request's head together. */
 const HEAD_BYTES = 16 * 1024;

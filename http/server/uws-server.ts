@@ -13,7 +13,7 @@ import {
   KEEP_ALIVE_LINES,
   TLS_CIPHERS,
   type TlsFiles,
-} from "./http-server.js";
+} from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import type { UwsApp, UwsBuild, UwsRequest, UwsResponse } from "./uws-binary.js";
 import { UwsListening } from "./uws-listening.js";

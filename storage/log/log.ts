@@ -3,7 +3,7 @@ import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/wr
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
-import { LogGroup } from "./log-group.js";
+import { LogGroup } from "./group-buffer.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
 import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";

@@ -1,11 +1,11 @@
 import { type FileSystem, type StoreFile, writeFully } from "../disk/file-system.js";
 import { FAILS_WITHOUT_ROOM } from "../disk/write-room.js";
 import type { LogOptions } from "../log/log-options.js";
-import { type LogTail, type NewestSegment, walkLog } from "../log/log-walk.js";
 import { quarantineBytes, setAside } from "../log/quarantine.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
+import { type LogTail, type NewestSegment, walkLog } from "./log-walk.js";
 import { type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { scanSegment } from "./segment-scan.js";
 

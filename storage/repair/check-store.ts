@@ -11,11 +11,11 @@ import {
   type LogRecord,
   type RecordLocation,
 } from "../log/log-batch.js";
-import { walkLog } from "../log/log-walk.js";
 import { quarantinedFiles, withoutFoundAgain } from "../log/quarantine.js";
 import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { segmentBaseOf, segmentName } from "../log/segment.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
+import { walkLog } from "../recovery/log-walk.js";
 import {
   describeLost,
   MAXIMUM_LISTED_FINDINGS,

@@ -4,8 +4,8 @@ import { type FileSystem, nodeFileSystem } from "../disk/file-system.js";
 import { tolerantDisk } from "../disk/tolerant-reads.js";
 import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
-import { walkLog } from "../log/log-walk.js";
 import { LOG_RECORD_TYPE } from "../log/record-format.js";
+import { walkLog } from "../recovery/log-walk.js";
 import { type RecoveryFinding, RecoveryReportBuilder } from "../recovery/recovery-report.js";
 
 export interface InspectOptions {

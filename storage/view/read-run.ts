@@ -9,7 +9,6 @@ import { type FileSystem, nodeFileSystem } from "../disk/file-system.js";
 import { tolerantDisk } from "../disk/tolerant-reads.js";
 import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
-import { walkLog } from "../log/log-walk.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { decodeChanges } from "../records/change-record.js";
 import {
@@ -21,6 +20,7 @@ import {
   type RecordType,
 } from "../records/record-index.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
+import { walkLog } from "../recovery/log-walk.js";
 import { describeLost, MAXIMUM_LISTED_FINDINGS } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
 import { LossBuilder, type RunLoss } from "./run-loss.js";

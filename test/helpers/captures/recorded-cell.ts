@@ -11,9 +11,9 @@ import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js"
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { serviceRoutes } from "../../../http/routes/service-routes.js";
 import type { Request } from "../../../http/routes/webhook-routes.js";
-import { startFront } from "../../../http/server/front.js";
-import type { FrontChoice } from "../../../http/server/front-name.js";
-import type { HttpServer } from "../../../http/server/http-server.js";
+import { startFront } from "../../../http/server/choose-server.js";
+import type { FrontChoice } from "../../../http/server/server-name.js";
+import type { HttpServer } from "../../../http/server/server-options.js";
 import { Metrics } from "../../../http/service/metrics.js";
 import { RequestDurations } from "../../../http/service/request-durations.js";
 import { CaptureReader } from "../../../storage/captures/capture-reader.js";

@@ -1,5 +1,5 @@
 import type { Test } from "tap";
-import type { Front } from "../../../http/server/front-name.js";
+import type { Front } from "../../../http/server/server-name.js";
 import { allUws } from "../../../http/server/uws-binary.js";
 
 /** A front that can be had on this machine and Node. */

@@ -13,9 +13,9 @@ import {
   type RequestBodyDeclaration,
   type Route,
 } from "../../../http/requests/route.js";
-import { startFront } from "../../../http/server/front.js";
-import type { Front, FrontChoice } from "../../../http/server/front-name.js";
-import type { TlsFiles } from "../../../http/server/http-server.js";
+import { startFront } from "../../../http/server/choose-server.js";
+import type { Front, FrontChoice } from "../../../http/server/server-name.js";
+import type { TlsFiles } from "../../../http/server/server-options.js";
 import type { StallClock } from "../../../http/server/stalled-clients.js";
 import { type FrontHere, frontsHere } from "./fronts-here.js";
 

@@ -381,21 +381,21 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a hole in the numbers is no damage",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "const hole = item.firstSequence > expected;",
     replace: "const hole = false;",
     killer: RECOVERY,
   },
   {
     name: "a segment that ends early is no damage",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "gap !== null || !hasOpening || expected <= proven) {\n            isContinuable",
     replace: "gap !== null || !hasOpening) {\n            isContinuable",
     killer: RECOVERY,
   },
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: 'this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
@@ -411,14 +411,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a newest segment that ends before its opening state is taken for one that never held more",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "const isEndUnknown = isNewest && !hasOpening;",
     replace: "const isEndUnknown = false;",
     killer: RECOVERY,
   },
   {
     name: "damage to what is proven is taken for a torn tail",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "Math.max(claimed, start.afterSequence, isUnreadable",
     replace: "Math.max(start.afterSequence, isUnreadable",
     killer: DAMAGE,
@@ -439,7 +439,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "what an earlier recovery has copied counts twice",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "const endSequence = nextBase ?? Number.POSITIVE_INFINITY;",
     replace: "const endSequence = Number.POSITIVE_INFINITY;",
     killer: RECOVERY,
@@ -552,7 +552,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "bytes that the disk does not give are taken for a torn tail",
-    file: "storage/log/log-walk.js",
+    file: "storage/recovery/log-walk.js",
     find: "isUnreadable ? last : 0",
     replace: "0",
     killer: "faults/disk/read-errors",

@@ -8,8 +8,8 @@ import {
   type LogRecord,
   type RecordLocation,
 } from "../../../storage/log/log-batch.js";
-import { walkLog } from "../../../storage/log/log-walk.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
+import { walkLog } from "../../../storage/recovery/log-walk.js";
 import {
   type RecoveryFinding,
   type RecoveryReport,

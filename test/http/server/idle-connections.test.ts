@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { downloadReply, jsonBytesReply, jsonReply, type StreamBody } from "../../../http/replies/reply.js";
-import { KEEP_ALIVE_SECONDS } from "../../../http/server/http-server.js";
+import { KEEP_ALIVE_SECONDS } from "../../../http/server/server-options.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
 import { type Handler, onEveryFront, serveHandlers } from "../../helpers/http/handler-server.js";
 import { RawConnection } from "../../helpers/http/raw-http.js";

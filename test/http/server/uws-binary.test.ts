@@ -19,7 +19,7 @@ const NO_GLIBC = binariesAre(
 /** What the first front that serves says of itself, or the error. */
 function startedAs(choice: string, before: string, environment: Record<string, string> = {}) {
   const script = `${before}
-    import("./dist/http/server/front.js")
+    import("./dist/http/server/choose-server.js")
       .then(({ startFront }) => startFront(${JSON.stringify(choice)}, {
         host: "127.0.0.1", port: 0, pipeline: { drain() {} }, log: { info: (text) => console.log("log: " + text) },
       }))

@@ -1,8 +1,8 @@
 import { createSecureContext } from "node:tls";
-import type { FrontChoice } from "./front-name.js";
-import { type HttpServer, HttpServerError, type HttpServerOptions, type TlsFiles } from "./http-server.js";
 import { startNodeServer } from "./node-server.js";
 import { readPemFile } from "./pem-file.js";
+import type { FrontChoice } from "./server-name.js";
+import { type HttpServer, HttpServerError, type HttpServerOptions, type TlsFiles } from "./server-options.js";
 import { findUws, fullReason, shortReason } from "./uws-binary.js";
 import { startUwsServer } from "./uws-server.js";
 

@@ -1,12 +1,7 @@
 import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX } from "../disk/file-system.js";
-import type { RecoveryReportBuilder } from "../recovery/recovery-report.js";
-import { RECOVERY_TABLE, type RecoveryCase } from "../recovery/recovery-table.js";
-import { type RecordRun, type ScanItem, scanSegment } from "../recovery/segment-scan.js";
-import { findStraySegments } from "../recovery/stray-segments.js";
-import { StorageError } from "../storage-error.js";
-import type { CommittedBatch } from "./log-batch.js";
-import type { LogEvidence, LogStart } from "./log-options.js";
-import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "./record-format.js";
+import type { CommittedBatch } from "../log/log-batch.js";
+import type { LogEvidence, LogStart } from "../log/log-options.js";
+import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
 import {
   assertReadableVersion,
   baseBehindUnknownEnd,
@@ -15,7 +10,12 @@ import {
   SEGMENT_HEADER_BYTES,
   segmentBaseOf,
   segmentName,
-} from "./segment.js";
+} from "../log/segment.js";
+import { StorageError } from "../storage-error.js";
+import type { RecoveryReportBuilder } from "./recovery-report.js";
+import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
+import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
+import { findStraySegments } from "./stray-segments.js";
 
 export interface WalkOptions {
   fileSystem: FileSystem;
