@@ -41,7 +41,7 @@ t.test("every code that the store can report stands in a table, and no other", a
 
 /** A page's commands, on these paths in place of the page's. */
 function run(code: string, paths: Readonly<Record<string, string>>): { status: number | null; output: string } {
-  let script = code.replace(/^sudo systemctl .*\n/gm, "").replaceAll("sudo ", "");
+  let script = code.replace(/^sudo (systemctl|chown) .*\n/gm, "").replaceAll("sudo ", "");
   script = script.replaceAll("npx inspection-service", `${process.execPath} ${resolve("dist/http/main.js")}`);
   for (const [page, here] of Object.entries(paths)) script = script.replaceAll(page, here);
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
