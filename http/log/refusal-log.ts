@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import type { Timers } from "../../storage/log/log-options.js";
+import type { Timers } from "../../core/timers.js";
 import type { ServiceLog } from "./service-log.js";
 
 /** Between two lines of one kind and address. */

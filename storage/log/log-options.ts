@@ -1,3 +1,4 @@
+import type { Timers } from "../../core/timers.js";
 import type { FileSystem } from "../disk/file-system.js";
 import type { WriteRoom } from "../disk/write-room.js";
 import type { StorageErrorData } from "../storage-error.js";
@@ -37,12 +38,6 @@ export interface RecordInput {
 export interface RecordContent {
   index: Uint8Array;
   body: Uint8Array;
-}
-
-/** The timers that the log uses, so that a test can drive them. */
-export interface Timers {
-  set(callback: () => void, delayMs: number): unknown;
-  clear(handle: unknown): void;
 }
 
 /** A place behind a record that is known to be durable: a snapshot has everything up to there. */

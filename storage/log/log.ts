@@ -1,10 +1,11 @@
+import type { Timers } from "../../core/timers.js";
 import { type FileSystemError, isRepeatable, writeFully } from "../disk/file-system.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
 import { LogGroup } from "./group-buffer.js";
-import type { Durability, Durable, LogFailure, LogOptions, RecordInput, Timers } from "./log-options.js";
+import type { Durability, Durable, LogFailure, LogOptions, RecordInput } from "./log-options.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
 import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";
 

@@ -1,5 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
+import type { Timers } from "../../core/timers.js";
 import {
   descriptorLimit,
   nodeFileSystem,
@@ -7,7 +8,6 @@ import {
   restrictToOwner,
   socketPathState,
 } from "../../storage/disk/file-system.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import { LinkBudget } from "./bounds/link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
 import { PayloadBuffers } from "./bounds/payload-buffers.js";

@@ -1,3 +1,4 @@
+import type { Timers } from "../../core/timers.js";
 import { DroppedOrigins } from "../../storage/compaction/dropped-origins.js";
 import {
   type RewrittenSegment,
@@ -7,7 +8,6 @@ import {
 } from "../../storage/compaction/rewrite-segment.js";
 import { MovesCollector, noMoves, type SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import { type FileSystem, FileSystemError, isNoRoom, isShortage } from "../../storage/disk/file-system.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import { asReadDamage } from "../../storage/log/read-damage.js";
 import { segmentBaseOf, segmentName } from "../../storage/log/segment.js";
 import { isKnownRecordType } from "../../storage/records/record-index.js";

@@ -3,6 +3,7 @@ import { LIMITS } from "../../core/limits.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import type { Timers } from "../../core/timers.js";
 import { CaptureIndex } from "../../storage/captures/capture-index.js";
 import { capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureStore } from "../../storage/captures/capture-store.js";
@@ -15,7 +16,6 @@ import {
 import type { FileSystem } from "../../storage/disk/file-system.js";
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import { StorageError, type StorageErrorData } from "../../storage/storage-error.js";
 import { LinkServer } from "../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../cell-link/message-intake.js";

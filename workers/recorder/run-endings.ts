@@ -1,6 +1,6 @@
 import { type OpenWork, openWork, type RunEnding } from "../../core/run/run-end.js";
 import type { RunState } from "../../core/run/run-state.js";
-import type { Timers } from "../../storage/log/log-options.js";
+import type { Timers } from "../../core/timers.js";
 
 /** When a run's end could not be recorded (more is waiting than the log may hold), it is tried again. */
 const RETRY_MS = 1_000;

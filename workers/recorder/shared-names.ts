@@ -1,4 +1,4 @@
-import type { Timers } from "../../storage/log/log-options.js";
+import type { Timers } from "../../core/timers.js";
 
 /** A name counts as shared for so long after its instances last took turns: each comes back within seconds. */
 const SHARED_FOR_MS = 60_000;

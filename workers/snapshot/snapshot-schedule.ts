@@ -1,6 +1,6 @@
 import { since } from "../../core/health.js";
+import type { Timers } from "../../core/timers.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import { RECORD_HEADER_BYTES } from "../../storage/log/record-format.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { LogLine, SnapshotPolicy } from "../recorder/recorder-messages.js";

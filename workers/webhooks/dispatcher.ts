@@ -1,7 +1,7 @@
 import { LIMITS } from "../../core/limits.js";
+import type { Timers } from "../../core/timers.js";
 import type { DeliveryAttempt } from "../../core/webhook/delivery.js";
 import { DeliverySchedule, type DeliveryStep } from "../../core/webhook/delivery-schedule.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import type { DeliveryJob, DeliveryReport } from "./dispatcher-messages.js";
 import type { DeliveryOutcome, DeliveryRequest, SentRequest } from "./receivers/delivery-request.js";
 

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 
 /** Timers of one length run out when the test says so; others never do. */
 export class ArmedTimers implements Timers {

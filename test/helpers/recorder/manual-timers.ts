@@ -1,4 +1,4 @@
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 
 interface Timer {
   callback: () => void;

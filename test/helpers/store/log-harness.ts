@@ -1,4 +1,5 @@
 import { createRandom } from "../../../core/random.js";
+import type { Timers } from "../../../core/timers.js";
 import type { FileSystem } from "../../../storage/disk/file-system.js";
 import { Log } from "../../../storage/log/log.js";
 import {
@@ -7,7 +8,7 @@ import {
   isOwnRecord,
   type RecordLocation,
 } from "../../../storage/log/log-batch.js";
-import type { LogOptions, RecordInput, Timers } from "../../../storage/log/log-options.js";
+import type { LogOptions, RecordInput } from "../../../storage/log/log-options.js";
 import { SimulatedDisk } from "../disk/simulated-disk.js";
 
 export const META = "/data/meta";

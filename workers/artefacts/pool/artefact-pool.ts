@@ -1,4 +1,4 @@
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "./artefact-thread.js";
 import { startThreads, type Threads } from "./piscina-threads.js";

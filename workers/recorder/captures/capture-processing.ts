@@ -2,7 +2,7 @@ import { type ArtefactSubject, failureMessage, openArtefacts } from "../../../co
 import { LIMITS } from "../../../core/limits.js";
 import type { Change } from "../../../core/link/change.js";
 import { isTerminal, type RunState } from "../../../core/run/run-state.js";
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 import { withRelativePaths } from "../../../storage/relative-paths.js";
 import { NO_THREAD, OUT_OF_MEMORY, RESOURCE_SHORTAGE } from "../../artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "./artefact-maker.js";

@@ -1,8 +1,8 @@
 import { type ComponentStatusValue, since } from "../../../core/health.js";
+import type { Timers } from "../../../core/timers.js";
 import { Ballast } from "../../../storage/disk/ballast.js";
 import { type FileSystem, type FileSystemError, isNoRoom, isShortage } from "../../../storage/disk/file-system.js";
 import type { WriteRoom } from "../../../storage/disk/write-room.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -1,7 +1,7 @@
 import { since } from "../../../core/health.js";
+import type { Timers } from "../../../core/timers.js";
 import { isShortage, shortageOf } from "../../../storage/disk/file-system.js";
 import type { WriteRoom } from "../../../storage/disk/write-room.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import type { LogLine } from "../recorder-messages.js";
 
 /** Nothing tells when a descriptor becomes free: what waits is tried again so often. */

@@ -1,6 +1,7 @@
 import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { monotonicMs } from "../../../core/service-clock.js";
+import type { Timers } from "../../../core/timers.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import {
   type CaptureIndex,
@@ -15,7 +16,6 @@ import {
   type LogRecord,
   type RecordLocation,
 } from "../../../storage/log/log-batch.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import { decodeChanges } from "../../../storage/records/change-record.js";
 import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { StorageError } from "../../../storage/storage-error.js";

@@ -1,5 +1,6 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { RunState } from "../../../core/run/run-state.js";
+import type { Timers } from "../../../core/timers.js";
 import { captureMonth } from "../../../storage/captures/capture-path.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
 import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
@@ -7,7 +8,6 @@ import type { DataDirectory } from "../../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../../storage/disk/file-system.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { CommittedBatch } from "../../../storage/log/log-batch.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 import { Compaction } from "../../compaction/compaction.js";

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../../core/limits.js";
+import type { Timers } from "../../../core/timers.js";
 import type { Delivery, DeliveryFailure } from "../../../core/webhook/delivery.js";
 import type { DeliveryPut } from "../../../core/webhook/webhook-change.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import type { DeliveryReport } from "../dispatcher-messages.js";
 import { DeliveryCounts } from "./delivery-figures.js";
 import type { Tracked } from "./tracked-delivery.js";

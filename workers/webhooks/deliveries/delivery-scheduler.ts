@@ -1,11 +1,11 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
+import type { Timers } from "../../../core/timers.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { BegunDelivery, newDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { DeliveryPut } from "../../../core/webhook/webhook-change.js";
 import { type EventSource, testEventPayload } from "../../../core/webhook/webhook-event.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import { CommitWaits } from "../../recorder/commit-waits.js";
 import { DeliveryQueue, IN_ALL } from "../delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher-handle.js";

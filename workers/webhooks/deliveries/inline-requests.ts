@@ -1,6 +1,6 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 import type { CommitWaits } from "../../recorder/commit-waits.js";
 import type { InlineAnswer, InlineRequest, Tracked } from "./tracked-delivery.js";
 

@@ -1,5 +1,5 @@
+import type { Timers } from "../../../core/timers.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import type { Timers } from "../../../storage/log/log-options.js";
 import type { Tracked } from "./tracked-delivery.js";
 
 /** Until they are read again for the first time, then twice as long each time that one of them still cannot be read. */

@@ -18,7 +18,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { LIMITS } from "../../../core/limits.js";
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 
 /** Look-ups at a time. */
 export const PLACES = 128;
