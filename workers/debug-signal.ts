@@ -1,6 +1,6 @@
 /**
- * Has a process of the service ignore SIGUSR1: without a listener Node opens its inspector, a port by which any account of the machine can steer the
- * process. (`--disable-sigusr1` does the same, but not on every Node in support.)
+ * Makes a process of the service ignore SIGUSR1. Without a listener Node opens its inspector, a port by which any account of the machine
+ * can control the process. (`--disable-sigusr1` does the same, but not on every supported Node.)
  */
 export function ignoreDebugSignal(): void {
   process.on("SIGUSR1", () => {});

@@ -1,11 +1,11 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 
-/** The largest factor that V8 itself chooses where memory is not scarce: a full collection when a heap is four times what the last one left. */
+/** The largest growth that V8 itself chooses: a full collection when a heap is four times as large as after the last one. */
 const GROWTH_PERCENT = 300;
-/** With a lower limit V8 has heaps grow by less, as is meet where there is little memory. */
+/** Below this heap limit V8's own, smaller growth stays: there is little memory. */
 const LEAST_LIMIT_BYTES = 2 * 1024 ** 3;
 
-/** Whoever names one of these has settled how large heaps may become. */
+/** Options by which a command line decides itself how large heaps may become. */
 const SETTLED_BY = new Set([
   "heap-growing-percent",
   "initial-heap-size",
@@ -20,12 +20,12 @@ const SETTLED_BY = new Set([
 ]);
 
 /**
- * Lets the heaps of all threads grow by the largest factor that V8 itself chooses before they are collected in full, always. V8 chooses it anew with
- * every full collection (`MemoryController` in V8's src/heap/heap-controller.cc), and for a process that was idle before a small one: so a
- * burst of deliveries or of captures is answered by a full collection every second and more often, of 5 to 15 ms each on busy
- * cores, in which the front answers nobody. Before threads are started; for those that run it holds after their next full collection.
+ * Lets the heaps of all threads always grow by the largest factor before a full collection. V8 chooses the factor at each full collection
+ * (`MemoryController` in V8's src/heap/heap-controller.cc), and a small one after a process was idle. Then a burst of deliveries or
+ * captures causes a full collection every second or more often, each of 5 to 15 ms on busy cores, in which the front answers nobody.
+ * Call it before threads are started: a running thread takes it over only after its next full collection.
  *
- * @returns whether it was set: not where the command line settles how large heaps may become, or memory is scarce
+ * @returns false if nothing was set: the command line decides, or memory is scarce
  */
 export function letHeapsGrow(): boolean {
   const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ""].join(" ");

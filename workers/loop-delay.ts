@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-/** How late the thread's event loop was: since the last time that somebody asked. */
+/** How late the thread's event loop was since the last call. */
 export interface LoopDelay {
   p50Seconds: number;
   p99Seconds: number;
@@ -9,11 +9,11 @@ export interface LoopDelay {
 
 const RESOLUTION_MS = 20;
 
-/** Watches the event loop of the thread that calls this. */
+/** Watches the event loop of the calling thread. @returns a function that gives the delay since its last call */
 export function watchLoopDelay(): () => LoopDelay {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
-  // What is measured is the time from one look to the next.
+  // The histogram holds the time from one sample to the next.
   const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);
   return () => {
     const delay = {

@@ -3,10 +3,10 @@ import { basename } from "node:path";
 import { linkTarget } from "../storage/disk/file-system.js";
 
 /**
- * Lowers the priority of the calling thread alone, so that where cores are short the threads that clients and producers wait for go first.
- * On Linux setpriority(2) means a thread by a thread's id, against POSIX, which is what makes this possible; elsewhere nothing is changed.
+ * Lowers the priority of the calling thread alone, so that threads that clients and producers wait for run first when cores are busy.
+ * On Linux setpriority(2) works on a single thread, given a thread's id. Elsewhere nothing is changed.
  *
- * @param nice 1 (hardly less than others) to 19 (only what nobody else wants); never higher than it is already
+ * @param nice 1 (hardly lower than others) to 19 (runs only when nobody else wants the core); it never raises the priority
  * @returns whether it was lowered
  */
 export function lowerThreadPriority(nice: number): boolean {
@@ -16,7 +16,7 @@ export function lowerThreadPriority(nice: number): boolean {
     setPriority(threadId, Math.max(getPriority(threadId), nice));
     return true;
   } catch {
-    // Without /proc, or where a sandbox forbids it: everything works as before, only with equal turns.
+    // There is no /proc, or a sandbox forbids it. Everything works, only without the order.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** The thread that makes large documents of runs that have ended: decoding one can take a second, which no other reader is to wait for. */
+/** The thread that makes large documents of ended runs. Decoding one can take a second, and no other reader should wait for it. */
 import { hash } from "node:crypto";
 import { serialize } from "node:v8";
 import type { RunState } from "../../core/run/run-state.js";
@@ -12,9 +12,9 @@ import { type RunDocumentKind, runDocument, withoutFindings } from "./run-docume
 /** Events as `deliveriesOfRun` needs them: without their payloads. */
 export type BegunEvents = Omit<EmittedEvent, "payload">[];
 
-/** `body`: of the run's consolidated record; its memory is moved to the thread. */
+/** `body` is the body of the run's consolidated record. Its memory moves to the thread. */
 export type DocumentTask =
-  /** Which deliveries the run has. */
+  /** Lists the run's events with their deliveries. */
   | { name: "events"; body: Uint8Array }
   | {
       name: "document";
@@ -23,7 +23,7 @@ export type DocumentTask =
       baseUrl: string;
       deliveries: readonly NamedDelivery[];
     }
-  /** What serves the run's files. */
+  /** Gives the part of the run that its files are served from. */
   | { name: "run"; body: Uint8Array };
 
 export type DocumentAnswer =
@@ -53,11 +53,11 @@ export default threadTask(async (task: DocumentTask): Promise<DocumentAnswer> =>
 
 function runOf(body: Uint8Array): RunState {
   const [change] = decodeChanges(RECORD_TYPE.runEnded, body);
-  if (change?.kind !== "run_ended") throw new Error("a run's end is another change");
+  if (change?.kind !== "run_ended") throw new Error("the record is not the end of a run");
   return change.run;
 }
 
-/** A small one may be a part of memory that others share. */
+/** Copies bytes that share their buffer with others, as small ones do: a whole buffer moves to the other thread. */
 function inOwnMemory(bytes: Buffer): Uint8Array<ArrayBuffer> {
   const isOwn = bytes.byteLength === bytes.buffer.byteLength && bytes.buffer instanceof ArrayBuffer;
   return isOwn ? new Uint8Array(bytes.buffer as ArrayBuffer) : new Uint8Array(bytes);

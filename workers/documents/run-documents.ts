@@ -1,4 +1,4 @@
-/** The answers about one run that may be large, and what of a run serves its files. Pure functions, for any thread. */
+/** The answers about one run that may be large, and the part of a run that its files are served from. Pure functions, for any thread. */
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
@@ -7,7 +7,7 @@ import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
 export const RUN_DOCUMENT_KINDS = ["detail", "active", "quality-report", "defects", "files"] as const;
 export type RunDocumentKind = (typeof RUN_DOCUMENT_KINDS)[number];
 
-/** What becomes the JSON. Its lists are its own: a run that changes in place does not change it. */
+/** The object that becomes the JSON. Its lists are copies, so later changes of the run do not change it. */
 export function runDocument(
   kind: RunDocumentKind,
   run: RunState,
@@ -28,7 +28,7 @@ export function runDocument(
   }
 }
 
-/** The run with what its files and frames are served from, and without its findings, texts and free-form parts. */
+/** The run without its findings, texts and free-form parts: its files and frames are served without them. */
 export function withoutFindings(run: RunState): RunState {
   const { emitted: _, ...others } = run;
   return {

@@ -1,10 +1,10 @@
-/** Whoever waits for a record to be committed. */
+/** Callbacks that wait for a record to be committed. */
 export class CommitWaits {
   /** In order of their records. */
   readonly #waiting: { sequence: number; resume: (isCommitted: boolean) => void }[] = [];
   #committed = 0;
 
-  /** Calls back when the record is committed, or will not be. */
+  /** Calls `resume(true)` when the record is committed, `resume(false)` when it will not be. */
   add(sequence: number, resume: (isCommitted: boolean) => void): void {
     if (sequence <= this.#committed) resume(true);
     else this.#waiting.push({ sequence, resume });

@@ -17,8 +17,8 @@ import type { LogLine } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
 
 /**
- * Records of the service's own (a run's end of up to 16 MiB each) come beside those of the link, which the link bounds: room for the
- * largest of them at once.
+ * The link bounds what its own messages add to the log. Beside them the service appends records itself, such as a run's end of up to
+ * 16 MiB. This leaves room for many of the largest at once.
  */
 const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
 
@@ -29,9 +29,9 @@ export interface OpenStoreOptions
   directory: DataDirectory;
   room: WriteRoom;
   wallUs(): number;
-  /** The state that the log is folded into: that of the snapshot, or one that is new. Called once, before the log is read. */
+  /** Gives the state that the log is folded into: the snapshot's or a new one. Called once, before the log is read. */
   onState(state: RecorderState): void;
-  /** A batch that the log held, behind the snapshot; the next one comes when the promise has resolved. */
+  /** Gives a batch that the log held behind the snapshot. The next batch is read when the promise has resolved. */
   onReplayed(batch: CommittedBatch): Promise<void> | undefined;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
@@ -42,16 +42,16 @@ export interface OpenedStore {
   snapshot: OpenedSnapshot | null;
   /** ISO 8601. */
   openedAt: string;
-  /** Names of what the quarantine folder has of earlier starts. */
+  /** Names of files in the quarantine folder that earlier starts put there. */
   earlierDamage: string[];
   /** The snapshot that was found damaged, and what is wrong with it. */
   damagedSnapshot: { name: string; cause: string } | null;
-  /** Runs of which the log lost records. */
+  /** Number of runs that lost records in the log. */
   damagedRuns: number;
 }
 
 /**
- * Opens what a data directory holds: takes the newest snapshot, reads the log behind it, and says what was found.
+ * Opens the store in a data directory: takes the newest snapshot, reads the log behind it, and reports what was found.
  *
  * @throws StorageError, FileSystemError; the log is closed then
  */
@@ -82,14 +82,18 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     if (unusable !== null) await settleUnusable(options, unusable, log.recovery);
     const damagedRuns = state.finishReplay();
     for (const { runId, lostChanges, message } of damagedRuns) {
-      line("warn", "a run lost records to damage of the log", { run_id: runId, lost_changes: lostChanges, message });
+      line("warn", "a run lost records because the log is damaged", {
+        run_id: runId,
+        lost_changes: lostChanges,
+        message,
+      });
     }
     reportRecovery(log, line);
     const earlierDamage = withoutFoundAgain(earlier, log.recovery);
     const damagedSnapshot = unusable?.verdict === "damaged" ? unusable : null;
     return { log, state, snapshot, openedAt, earlierDamage, damagedSnapshot, damagedRuns: damagedRuns.length };
   } catch (error) {
-    // A log that failed says so again; what made the start fail is told.
+    // A failed log rejects here too. The error that made the start fail is the one to report.
     await log.close().catch(() => {});
     throw error;
   }

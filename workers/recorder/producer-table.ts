@@ -10,28 +10,28 @@ interface StoredRefusal {
   bytes: number;
 }
 
-/** One producer's place in its sequence, by its stable name. It outlives its connections, and the process. */
+/** How far one producer has come in its sequence. It is known by its stable name and outlives its connections and the process. */
 export interface Producer {
   readonly name: string;
-  /** Last number that was taken: its record is committed or on its way. */
+  /** Last number that was taken: its record is committed or will be. */
   taken: number;
   /** Last number whose record is committed: what may be acknowledged. */
   committed: number;
   /**
-   * The last number that was taken of each instance, the newest last. Only the newest `LIMITS.instancesPerProducer`: these are the ones with
-   * the highest numbers, so that the log gives the same in whatever order it is read.
+   * The last number taken from each instance, newest instance last. Only the `LIMITS.instancesPerProducer` instances with the highest
+   * numbers are kept, so the result does not depend on the order in which the log is read.
    */
   readonly instances: Map<string, number>;
-  /** The last of these; null where there are none. */
+  /** The last of `instances`; null if there are none. */
   newestInstance: string | null;
-  /** Of its last record, UTC in microseconds; 0 in a store of before that was kept. */
+  /** Time of its last record, UTC in microseconds; 0 in a store written before this was kept. */
   lastUsedUs: number;
-  /** By number, oldest first; the last 1,024. */
+  /** By sequence number, oldest first; at most the last `LIMITS.refusalsPerProducer`. */
   readonly refusals: Map<number, StoredRefusal>;
   refusalBytes: number;
 }
 
-/** Of one producer, in the opening state of a segment. Those of before instances do not have the last two. */
+/** One producer in the opening state of a segment. Records written before instances existed lack the last two elements. */
 export type ProducerSnapshot = [
   name: string,
   taken: number,
@@ -58,15 +58,16 @@ function isRefusalSnapshot(value: unknown): boolean {
 }
 
 /**
- * Producers by name with their numbers and stored refusals: what makes a resend harmless. Bounded by `LIMITS.producers`,
- * `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes` (some 200 bytes a producer, 100 an instance, twice its JSON a refusal).
+ * Producers by name, with their sequence numbers and stored refusals. This is what makes a resend harmless. Bounded by
+ * `LIMITS.producers`, `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes`: about 200 bytes a producer, 100 bytes an instance, and
+ * twice its JSON for a refusal.
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
   readonly #onRefusalDropped: (name: string, sequence: number) => void;
   #refusalBytes = 0;
 
-  /** `onRefusalDropped`: a stored refusal had to make room. */
+  /** @param onRefusalDropped called when a stored refusal is dropped to make room */
   constructor(onRefusalDropped: (name: string, sequence: number) => void = () => {}) {
     this.#onRefusalDropped = onRefusalDropped;
   }
@@ -79,17 +80,17 @@ export class ProducerTable {
     return this.#producers.get(name);
   }
 
-  /** The producer of this name; undefined when it is new and there are too many already. */
+  /** The producer with this name; undefined if it is new and there are already `LIMITS.producers`. */
   getOrAdd(name: string): Producer | undefined {
     const known = this.#producers.get(name);
     if (known !== undefined) return known;
     return this.#producers.size >= LIMITS.producers ? undefined : this.#add(name);
   }
 
-  /** A record of the log says that this number was taken; `committed` when the log says it from disk. */
+  /** Notes that a record has taken this number. @param committed true for a record that was read from disk */
   take(origin: Origin, timeUs: number, refusal: Refusal | null, committed: boolean): void {
     const { producer: name, sequence, instance } = origin;
-    // What the log has counts, also beyond the limit that new producers meet.
+    // A producer in the log is kept even beyond the limit for new producers.
     const producer = this.#producers.get(name) ?? this.#add(name);
     producer.taken = Math.max(producer.taken, sequence);
     producer.lastUsedUs = Math.max(producer.lastUsedUs, timeUs);
@@ -109,12 +110,12 @@ export class ProducerTable {
     if (producer !== undefined) producer.committed = sequence;
   }
 
-  /** Forgets a producer that connected and never sent a message: names alone fill no table. */
+  /** Forgets a producer that connected and never sent a message, so that names alone cannot fill the table. */
   forgetUnused(name: string): void {
     if (this.#producers.get(name)?.taken === 0) this.#producers.delete(name);
   }
 
-  /** Forgets a producer with all that is known of it. */
+  /** Forgets a producer and everything known about it. */
   forget(name: string): void {
     const producer = this.#producers.get(name);
     if (producer === undefined) return;
@@ -122,7 +123,7 @@ export class ProducerTable {
     this.#producers.delete(name);
   }
 
-  /** Names, longest unused first, that have stored nothing since then. */
+  /** Names of producers that have stored nothing since `timeUs`, longest unused first. */
   unusedSince(timeUs: number): string[] {
     const unused = [...this.#producers.values()].filter(
       (producer) => producer.taken > 0 && producer.lastUsedUs < timeUs,
@@ -130,7 +131,7 @@ export class ProducerTable {
     return unused.sort((a, b) => a.lastUsedUs - b.lastUsedUs).map(({ name }) => name);
   }
 
-  /** All that have stored something. */
+  /** Producers that have stored something. */
   used(): Iterable<Readonly<Producer>> {
     return [...this.#producers.values()].filter(({ taken }) => taken > 0);
   }
@@ -171,7 +172,7 @@ export class ProducerTable {
     this.#refusalBytes += bytes;
     if (producer.refusals.size > LIMITS.refusalsPerProducer) this.#dropOldest(producer);
     while (this.#refusalBytes > LIMITS.refusalBytes) {
-      // Of the one that has most: a producer gone wild costs the others nothing.
+      // The producer with the most refusals loses one: a producer gone wild costs the others nothing.
       let most = producer;
       for (const other of this.#producers.values()) if (other.refusalBytes > most.refusalBytes) most = other;
       this.#dropOldest(most);
@@ -189,13 +190,13 @@ export class ProducerTable {
   }
 }
 
-/** Keeps the instances in the order of their last numbers, and the newest of them only. */
+/** Keeps the instances ordered by their last numbers, and drops the oldest beyond the limit. */
 function noteInstance(producer: Producer, instance: string, sequence: number): void {
   const { instances } = producer;
   const before = instances.get(instance) ?? 0;
   if (before >= sequence) return;
   if (instance !== producer.newestInstance) {
-    // Behind the others; only a replay comes back to numbers below theirs.
+    // Instances with higher numbers go behind it again. That happens only in a replay, which may come back to lower numbers.
     instances.delete(instance);
     const later = [...instances].filter(([, last]) => last > sequence);
     for (const [one] of later) instances.delete(one);

@@ -25,7 +25,7 @@ import { MessagePayload, type PayloadFiles } from "./captures/payload-files.js";
 import type { MessageFigures } from "./recorder-figures.js";
 import type { RecorderState } from "./recorder-state.js";
 
-/** Messages that bring a run to its end; small ones are taken also when all active runs together are over their limit. */
+/** Messages that bring a run to its end. Small ones are taken even when all active runs together exceed their limit. */
 const ENDING_TYPES: ReadonlySet<string> = new Set([
   "run.finish",
   "run.fail",
@@ -34,7 +34,7 @@ const ENDING_TYPES: ReadonlySet<string> = new Set([
   "job.finish",
   "frame.end",
 ]);
-/** Messages that are about no run. */
+/** Messages that do not concern a run. */
 const CELL_MESSAGE = /^(?:cell|component|program)\./;
 const SMALL_BODY_BYTES = 32 * 1024;
 
@@ -50,24 +50,24 @@ export interface RecordWriterOptions {
   state: RecorderState;
   files: PayloadFiles;
   figures: MessageFigures;
-  /** So many bytes are about to be written. */
+  /** Called before so many bytes are written. */
   spend(bytes: number): void;
-  /** The record of a run's end was appended: a first one, or a tombstone. */
+  /** The record of a run's end was appended: its first one, or a tombstone. */
   endAppended(run: RunState, sequence: number): void;
-  /** Changes of one record were taken in; called before what follows from them run by run. */
+  /** The changes of one record were applied. Called before `runChanged` and `runEnded`. */
   changed(changes: readonly Change[]): void;
-  /** A run that has not ended was created or moved on. */
+  /** An active run was created or changed. */
   runChanged(run: RunState): void;
-  /** A run has ended, or has as an ended one been recorded once more. */
+  /** A run has ended, or an ended run was recorded again. */
   runEnded(runId: string): void;
-  /** What a record tells webhooks of; undefined when none subscribes. `run` is as it stands after the transition. */
+  /** Makes the event for a transition; undefined if no webhook subscribes. `run` is the run after the transition. */
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined;
   /** The record with this event was appended. */
   emitted(event: EmittedEvent, runId: string, sequence: number): void;
 }
 
 interface InFlight {
-  /** Of the log. */
+  /** The record's number in the log. */
   sequence: number;
   origin: Origin;
   message: IncomingMessage;
@@ -77,11 +77,14 @@ interface InFlight {
   takenMs: number;
 }
 
-/** Decides what producers say and what the service does by itself: each as one record, appended to the log and folded in, in one go. */
+/**
+ * Decides what follows from a producer's message, or from something that the service does itself. Each becomes one record, which is
+ * appended to the log and applied to the state in one go.
+ */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
   readonly #state: RecorderState;
-  /** Messages whose records are not committed yet, in order. */
+  /** Messages whose records are not committed yet, in the order of their records. */
   #inFlight: InFlight[] = [];
 
   constructor(options: RecordWriterOptions) {
@@ -89,7 +92,7 @@ export class RecordWriter {
     this.#state = options.state;
   }
 
-  /** Decides a producer's message, which is answered when its record is committed. */
+  /** Decides a producer's message. It is answered when its record is committed. */
   take(message: IncomingMessage): void {
     const { clock, log, files, figures } = this.#options;
     const takenMs = figures.taken(message.body.byteLength + message.payload.byteLength);
@@ -116,8 +119,8 @@ export class RecordWriter {
   }
 
   /**
-   * One atomic record: the run as it ended, with its report, and the event that tells of it with its deliveries, so that no crash comes
-   * between an end and its event.
+   * Ends a run by one atomic record: the ended run with its report, its event and the event's deliveries. So no crash can come between
+   * an end and its event.
    */
   endRun(run: RunState, ending: RunEnding): void {
     const timeUs = this.#options.clock.tick();
@@ -137,7 +140,7 @@ export class RecordWriter {
     return { sequence, timeUs };
   }
 
-  /** Records what was made of the run's captures, its bytes stored before it; of a run that has ended, with the run as a whole once more. */
+  /** Stores artefacts of the run's captures, then records them. For an ended run the record holds the whole run again. */
   storeArtefacts(run: RunState, made: readonly MadeArtefact[]): void {
     const { clock, files } = this.#options;
     const file = files.get(run.id, "captures");
@@ -166,7 +169,7 @@ export class RecordWriter {
     this.#append(null, changes, this.#options.clock.tick());
   }
 
-  /** Records what becomes of a webhook or a delivery; gives the record's sequence number. */
+  /** Records a change of a webhook or a delivery. @returns the record's sequence number */
   appendWebhookChange(change: WebhookChange, timeUs: number): number {
     const { log, spend } = this.#options;
     const { type, index, body } = encodeWebhookChange(change);
@@ -176,7 +179,7 @@ export class RecordWriter {
     return sequence;
   }
 
-  /** These records are committed: their messages are answered. */
+  /** Answers the messages whose records are committed with this batch. */
   committed(batch: CommittedBatch): void {
     this.#state.places.committed(batch.lastSequence, batch.segmentBase);
     const { figures } = this.#options;
@@ -193,7 +196,7 @@ export class RecordWriter {
     inFlight.splice(0, count);
   }
 
-  /** The log takes no more: what was not committed is not answered. */
+  /** Called when the log takes no more records: what was not committed is never answered. */
   abandon(): void {
     this.#inFlight = [];
   }
@@ -218,7 +221,7 @@ export class RecordWriter {
     });
   }
 
-  /** The changes of one record, each transition with the event that it emits. */
+  /** Adds to each transition among the changes of one record the event that it emits. */
   #withEvents(changes: Change[], timeUs: number): Change[] {
     const { emit } = this.#options;
     if (!changes.some(isTransition)) return changes;
@@ -238,7 +241,7 @@ export class RecordWriter {
     });
   }
 
-  /** The run with its deliveries marked that have come to their end: whoever reads this record must not make them again. */
+  /** The run with its finished deliveries marked as settled, so that whoever reads this record does not deliver them again. */
   #withSettled(run: RunState): RunState {
     if (run.emitted === undefined) return run;
     const { webhooks } = this.#state;
@@ -251,7 +254,7 @@ export class RecordWriter {
     return { ...run, emitted };
   }
 
-  /** Appends the record of these changes and takes them in, in one go. */
+  /** Appends the record of these changes and applies them, in one go. */
   #append(
     origin: Origin | null,
     changes: readonly Change[],
@@ -279,12 +282,12 @@ export class RecordWriter {
       let event: EmittedEvent | undefined;
       if (change.kind === "run_started") event = change.event;
       else if (change.kind === "run_ended") event = change.run.emitted?.at(-1);
-      // That of an earlier record has an earlier time.
+      // An event of an earlier record has an earlier time.
       if (event?.timeUs === timeUs && "runId" in change) this.#options.emitted(event, change.runId, sequence);
     }
   }
 
-  /** The run as its record's index section shows it, before the change is taken in. */
+  /** The run for the record's index section: as it will be after the change, which is not applied yet. */
   #runAfter(change: Change | undefined, timeUs: number): RunState | undefined {
     if (change === undefined || !("runId" in change) || change.kind === "run_ended") return undefined;
     if (change.kind === "run_created") return foldRun(undefined, change, timeUs);
@@ -308,7 +311,7 @@ export class RecordWriter {
   }
 }
 
-/** What webhooks may be told of. */
+/** True for a change that can emit an event. */
 function isTransition({ kind }: Change): boolean {
   return kind === "run_started" || kind === "run_ended";
 }

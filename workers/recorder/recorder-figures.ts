@@ -3,28 +3,30 @@ import type { LoopDelay } from "../loop-delay.js";
 import type { DeliveryFigures } from "../webhooks/deliveries/delivery-figures.js";
 import type { StoreCounters } from "./upkeep/store-counters.js";
 
-/** What the recorder counts since it started, for the service's metrics. Plain data: it crosses threads. */
+/** What the recorder has counted since it started, for the service's metrics. Plain data, since it crosses threads. */
 export interface RecorderFigures {
   messages: number;
-  /** MessagePack bodies and payloads of these messages. */
+  /** Bytes of the MessagePack bodies and payloads of these messages. */
   messageBytes: number;
-  /** From taking a message to its commit. */
+  /** Time from taking a message to its commit. */
   commits: DurationCounts;
   connections: number;
-  /** Appended to the log and not committed; handed to capture files and not written; sent to the front and not taken in. */
+  /** Appended to the log and not committed. */
   logPendingBytes: number;
+  /** Handed to capture files and not written. */
   capturesPendingBytes: number;
+  /** Sent to the front and not taken by it. */
   frontPendingBytes: number;
   /** Records that the log holds or has held. */
   records: number;
   activeRuns: number;
   /** Artefacts of captures that are to be made, or being made. */
   openArtefacts: number;
-  /** Of all runs' capture files: of those at the start what records name, what was appended since, less what retention freed. */
+  /** Size of all capture files: what records named at the start, plus what was appended since, minus what retention freed. */
   capturedBytes: number;
-  /** Taken for capture files since the start: captures, reports' files, and what is made of captures and kept. */
+  /** Bytes appended to capture files since the start: captures, files of reports, and stored artefacts. */
   captureAppendedBytes: number;
-  /** Null where nobody watches it. */
+  /** Null if nothing watches the event loop. */
   loopDelay: LoopDelay | null;
   /** Null before the store is open. */
   store: StoreCounters | null;
@@ -32,20 +34,20 @@ export interface RecorderFigures {
   deliveries: DeliveryFigures | null;
 }
 
-/** Counts messages as they pass. */
+/** Counts messages and how long their commits take. */
 export class MessageFigures {
   messages = 0;
   messageBytes = 0;
   readonly commits = createDurationCounts();
 
-  /** @returns when, by `performance.now`: what `committed` wants to know */
+  /** @returns the time by `performance.now`, to be given to `committed` */
   taken(bytes: number): number {
     this.messages++;
     this.messageBytes += bytes;
     return performance.now();
   }
 
-  /** A message that was taken at `takenMs` is committed at `nowMs`. */
+  /** Both times by `performance.now`. */
   committed(takenMs: number, nowMs: number): void {
     countDuration(this.commits, (nowMs - takenMs) / 1000);
   }

@@ -6,49 +6,48 @@ import type { StoreCounters } from "./upkeep/store-counters.js";
 
 export interface HealthSources {
   recovery: RecoveryReport;
-  /** When the log was opened, ISO 8601. */
+  /** When the log was opened; ISO 8601. */
   openedAt: string;
-  /** Names of what the quarantine folder has of earlier starts. */
+  /** Names of files in the quarantine folder that earlier starts put there. */
   earlierDamage: readonly string[];
   /** The snapshot that the opening found damaged, and what is wrong with it. */
   damagedSnapshot: { name: string; cause: string } | null;
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
-  /** What ended the recorder's work, and since when, for people; null while it works. */
+  /** What ended the recorder's work, and since when, as text for people; null while it works. */
   recorderFailure(): string | null;
-  /** Which segments are not compacted, why, and since when; null when nothing stands in the way. */
+  /** Which segments are not compacted, why, and since when; null if compaction has no fault. */
   compactionFault(): string | null;
-  /** Why no snapshot could be made, and since when; null when one could. */
+  /** Why no snapshot could be made, and since when; null if the last one was made. */
   snapshotFault(): string | null;
-  /** What keeps retention from removing captures; null when nothing does. */
+  /** What keeps retention from removing captures; null if nothing does. */
   retentionFault(): string | null;
-  /** What became of the directory's lock; null while it stands. */
+  /** What happened to the directory's lock; null while it is intact. */
   lockFault(): string | null;
-  /** What is wrong with the clock; null while it is right. */
+  /** What is wrong with the clock; null if nothing is. */
   clockFault(): string | null;
-  /** What the process or the machine has too little of, and since when; null for nothing. */
+  /** Which resource the process or the machine is short of, and since when; null if none. */
   shortage(): string | null;
-  /** What became of the link's socket, or of a folder of the data directory; null while they stand. */
+  /** What happened to the link's socket or to a folder of the data directory; null while they are intact. */
   placeFault(): string | null;
-  /** Runs of which the log lost records. */
+  /** Number of runs that lost records in the log. */
   damagedRuns: number;
-  /** Producer names under which several programs send; null where each has its own. */
+  /** Producer names under which several programs send; null if each program has its own. */
   sharedNames(): string | null;
-  /** How many producer names are known. */
   producerNames(): number;
   /** Bytes that the front has not taken yet, and whether the link waits for it. */
   ahead(): { bytes: number; isBehind: boolean };
   connections(): number;
-  /** Captures wait until more of those that are stored are processed. */
+  /** True: captures wait until more stored ones are processed. */
   isProcessingBehind(): boolean;
   counters(): StoreCounters;
   /** What ended the dispatcher, and since when; null while it works. */
   dispatcherFailure(): string | null;
-  /** Which deliveries wait because what is stored of them cannot be read; null when none does. */
+  /** Which deliveries wait because their stored data cannot be read; null if none does. */
   dispatcherFault(): string | null;
 }
 
-/** The recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. Sent when one changes. */
+/** Makes the recorder's rows of health (log, disk, recorder, dispatcher) and sends them, with the store's counters, when one changes. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
   readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
@@ -115,20 +114,20 @@ export class RecorderHealth {
     const faults = [shortage(), placeFault()].filter((one) => one !== null);
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
-    if (isProcessingBehind()) faults.push("captures wait: those of runs that have ended are not processed yet");
-    if (damagedRuns > 0) faults.push(`${damagedRuns} runs that have not ended lost records to damage of the log`);
+    if (isProcessingBehind()) faults.push("captures wait: captures of ended runs are not processed yet");
+    if (damagedRuns > 0) faults.push(`${damagedRuns} active runs lost records because the log is damaged`);
     for (const fault of [retentionFault(), clockFault(), sharedNames(), usedNames(producerNames())])
       if (fault !== null) faults.push(fault);
     return faults;
   }
 }
 
-/** Once few are left: beyond them no new producer can connect. */
+/** A warning when few names are left: beyond the limit no new producer can connect. */
 function usedNames(count: number): string | null {
   const { producers, producerUnusedDays } = LIMITS;
   if (count < 0.8 * producers) return null;
   return (
-    `${count} of ${producers} producer names are used: those that are unused for ${producerUnusedDays} days go when places run out, ` +
+    `${count} of ${producers} producer names are used: when none is left, names unused for ${producerUnusedDays} days are forgotten; ` +
     "`inspection-service producers` lists and removes names"
   );
 }
@@ -156,9 +155,10 @@ function foundInSnapshot({ name, cause }: { name: string; cause: string }, opene
 function foundEarlier(names: readonly string[]): string | null {
   const [first] = names;
   if (first === undefined) return null;
-  const pieces = names.length === 1 ? "1 piece" : `${names.length} pieces`;
+  const pieces = names.length === 1 ? "1 piece of damage" : `${names.length} pieces of damage`;
+  const are = names.length === 1 ? "is" : "are";
   const more = names.length === 1 ? "" : " and others";
-  return `${pieces} of damage of earlier starts are in quarantine/ (${first}${more}): look, export what you need, and remove them`;
+  return `${pieces} from earlier starts ${are} in quarantine/ (${first}${more}): export what you need, then remove the files`;
 }
 
 function row(key: string, status: ComponentStatusValue, detail: string | null): ComponentRow {

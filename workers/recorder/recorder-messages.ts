@@ -1,6 +1,6 @@
 /**
- * What the recorder thread and the front say to each other. Everything is plain data: errors too, since an Error object loses its
- * fields on the way between threads.
+ * The messages between the recorder thread and the front. Everything is plain data, errors too: an Error object loses its fields on
+ * the way between threads.
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
@@ -20,45 +20,46 @@ import type { StoreCounters } from "./upkeep/store-counters.js";
 export interface RecorderOptions {
   dataDirectory: string;
   durability: Durability;
-  /** Shown in `welcome`; the same string as GET /system/version gives. */
+  /** Shown in `welcome`. The same string as in GET /system/version. */
   serviceVersion: string;
   /** Null: `<data directory>/cell.sock`. */
   cellSocketPath: string | null;
-  /** TCP beside the socket; null: off. A port of 0 takes a free one, told in `ready`. */
+  /** TCP beside the socket; null: off. With port 0 the system chooses a free one, which `ready` tells. */
   cellListen: { host: string; port: number } | null;
-  /** What a producer needs over TCP. Required with `cellListen`. */
+  /** The token that a producer must show over TCP. Required with `cellListen`. */
   cellToken: string | null;
-  /** How long a finalizing run waits for its open jobs and frames, and for what is made of its captures. */
+  /** How long a finalizing run waits for its open jobs and frames, and for the artefacts of its captures. */
   finalizeTimeoutMs: number;
-  /** How long a run's producer may stay away before the service fails the run; null: for ever. */
+  /** How long a run's producer may stay away before the service fails the run; null: without end. */
   orphanTimeoutMs: number | null;
-  /** When captures, and when all messages, wait for room on the disk; without it the defaults. */
+  /** At how little room on the disk captures wait, and all messages; default: see disk-room.ts. */
   diskRoom?: DiskRoomOptions;
-  /** At which size of its newest segment the log begins another; without it the log's default. */
+  /** Size of a segment at which the log begins another; default: the log's. */
   segmentBytes?: number;
   retention: RetentionPolicy;
-  /** When snapshots are made; without it the defaults. */
+  /** When snapshots are made; default: see snapshot-schedule.ts. */
   snapshots?: SnapshotPolicy;
-  /** How many artefact tasks the front takes at a time; without it captures are not processed. */
+  /** How many artefact tasks the front takes at a time. Without it captures are not processed. */
   artefactTasks?: number;
-  /** Where deliveries may go; without it, wherever the house rules let them. */
+  /** Limits where deliveries may go. Without it only the built-in rules apply (decisions.md, URLs). */
   receivers?: ReceiverOptions;
 }
 
-/** What narrows or widens where deliveries go (decisions.md, URLs). */
+/** Which addresses deliveries may go to (decisions.md, URLs). */
 export interface ReceiverOptions {
-  /** CIDR ranges; with any, only these. */
+  /** CIDR ranges. If there are any, only these are allowed. */
   allow: readonly string[];
+  /** CIDR ranges that are never allowed. */
   deny: readonly string[];
-  /** PEM; null: none beside the system's. */
+  /** Certificates in PEM, trusted beside the system's; null: none. */
   extraCa: string | null;
 }
 
-/** How long captures stay, and how many; null: without end. */
+/** How long captures stay, and how many. Null: no limit. */
 export interface RetentionPolicy {
-  /** Captures of runs that ended so many days ago go. */
+  /** Captures are removed so many days after their run ended. */
   days: number | null;
-  /** Of the captures of ended runs, the oldest go beyond so many bytes. */
+  /** When the captures of ended runs exceed so many bytes, the oldest are removed. */
   bytes: number | null;
 }
 
@@ -76,7 +77,7 @@ export interface SnapshotPolicy {
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
 
-/** An error as data. `code` is one of the storage's, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
+/** An error as data. `code` is a code of storage, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
 export interface RecorderErrorData {
   code: string;
   message: string;
@@ -90,7 +91,7 @@ export interface LogLine {
   fields: LogFields;
 }
 
-/** Not by the names that the log itself gives to each line: a line with a key twice loses one of them to whoever parses it. */
+/** Without the keys that the log adds to each line: a JSON parser keeps only one of two equal keys. */
 export type LogFields = JsonObject & { level?: never; time?: never; msg?: never; service_version?: never };
 
 /** The recorder is up: every record that the log held, or a snapshot and every record behind it, has been sent before this message. */
@@ -99,7 +100,7 @@ export interface RecorderReady {
   /** What recovery found and did. */
   recovery: RecoveryReport;
   cellSocketPath: string;
-  /** Where TCP listens, with the port it got. */
+  /** Where TCP listens, with the port that the system chose. */
   cellListen: { host: string; port: number } | null;
   /** Wall clock, UTC in microseconds. */
   startedAtUs: number;
@@ -108,68 +109,67 @@ export interface RecorderReady {
 export type RecorderToFront =
   | RecorderReady
   /**
-   * Before the first batch: the view is in this snapshot as it was at that sequence number, but for what compaction has moved since; the
-   * front answers whether it has taken it.
-   * The batches are those behind it then, unless `snapshot_discarded` comes.
+   * Sent before the first batch: this snapshot holds the view as it was at that sequence number, except for what compaction has moved
+   * since. The front answers whether it has taken it. The batches then begin behind it, unless `snapshot_discarded` comes.
    */
   | { kind: "snapshot"; path: string; sequence: number; moves: SegmentMoves[] }
-  /** What the front has taken does not count: it begins from nothing, and the batches from the first one on. */
+  /** The front drops the snapshot that it has taken. The batches then begin with the log's first record. */
   | { kind: "snapshot_discarded" }
-  /** Whole consecutive records, in a buffer of their own that moves to the front. */
+  /** Whole consecutive records. Their buffer moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
-  /** The recorder's own rows of health (log, disk, recorder), all of them, and the store's counters, whenever one changes. */
+  /** All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
-  /** Compaction or the making of a snapshot met stored bytes that are damaged: the front tells of it as of what its own reads find. */
+  /** Compaction or a snapshot found damaged bytes. The front reports it in health like damage that its own reads find. */
   | { kind: "read_damage"; error: StorageErrorData }
   /**
-   * The captures of these runs have tombstones, in batches sent before this, and their files are unlinked next, or just have been: the
-   * front answers when it keeps none of them open beyond the downloads under way, which read on to their end.
+   * The captures of these runs have tombstones, in batches sent before this, and their files are about to be unlinked or just have been.
+   * The front closes these files and answers. Downloads under way go on to their end.
    */
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The answer to `figures`. */
   | { kind: "figures"; figures: RecorderFigures }
-  /** Another file is about to take the segment's name: the front answers once it keeps the file of now open, and reads in both from then on. */
+  /** Another file is about to take the segment's name. The front opens the present file, keeps it open and answers. */
   | { kind: "hold_segment"; segmentBase: number }
-  /** The new file has the name, or will not get it: then nothing has moved. With the moves applied the old one is needed no more. */
+  /** The new file has the segment's name, or will not get it: then `moves` is empty. The front applies the moves and closes the old file. */
   | { kind: "segment_moved"; moves: SegmentMoves }
-  /** The answer to a `request`: what it wrote is in batches sent before. */
+  /** The answer to a `request`. What it wrote is in batches sent before. */
   | { kind: "reply"; id: number; reply: WebhookReply }
-  /** What is stored of this delivery is needed to make it: the front answers with `delivery_content`. */
+  /** Asks for the stored content of a delivery, which is needed to send it. The answer is `delivery_content`. */
   | { kind: "delivery_wanted"; deliveryId: string }
-  /** The dispatcher ended by itself: no delivery has a further attempt before the next start. */
+  /** The dispatcher ended by itself: no delivery is attempted again before the next start. */
   | { kind: "deliveries_ended" }
-  /** The front's pool is to compute this: the answer is `artefact_made`. */
+  /** Asks the front's pool to compute this. The answer is `artefact_made`. */
   | { kind: "artefact_wanted"; id: number; task: TaskMessage }
-  /** The disk or the recorder failed: nothing is recorded before the next start. Reads go on, and so does the thread. `cause`: since when and why. */
+  /** The disk or the recorder failed: nothing is recorded before the next start. Reads go on. `cause` says since when and why. */
   | { kind: "recording_ended"; cause: string }
-  /** The recorder could not start, or ended by itself: it takes nothing any more. The last message but `stopped`. */
+  /** The recorder could not start, or ended by itself. Only `stopped` may follow. */
   | { kind: "failed"; error: RecorderErrorData }
-  /** Everything is closed. The last message. `failure`: why not all that was taken is committed, null where it is. */
+  /** Everything is closed; the last message. `failure` says why not everything that was taken is committed; null if it is. */
   | { kind: "stopped"; failure: string | null };
 
 export type FrontToRecorder =
-  /** The front's view has taken in a batch. The buffer that it came in comes back, transferred: what the recorder may send ahead is bounded by these. */
+  /** The front's view has taken a batch. Its buffer comes back, which lets the recorder send more. */
   | { kind: "batch_taken"; memory: ArrayBuffer }
   /** The answers to `snapshot`. */
   | { kind: "snapshot_taken" }
-  /** `isUnread`: it could not be read, which says nothing of what it is worth. */
+  /** `isUnread`: the file could not be read, so it may still be good. */
   | { kind: "snapshot_refused"; reason: string; isUnread: boolean }
-  /** The answer to `let_go_of_captures`; one is asked at a time. */
+  /** The answer to `let_go_of_captures`. There is one question at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }
-  /** The answer to `hold_segment`; one is asked at a time. False: it could not be opened, and nothing may take its name. */
+  /** The answer to `hold_segment`. There is one question at a time. False: the file could not be opened, and nothing may take its name. */
   | { kind: "segment_held"; isHeld: boolean }
-  /** Requests are served on this port, from a view with all that the log held: deliveries may go out. */
+  /** The front serves requests on this port, and its view has everything in the log: deliveries may go out. */
   | { kind: "serving"; port: number }
   | { kind: "request"; id: number; request: WebhookRequest }
-  /** Nobody waits for the reply to this request any more: the connection has ended, or its deadline is over. */
+  /** Nobody waits for the reply to this request any more: the connection has ended, or its deadline has passed. */
   | { kind: "request_dropped"; id: number }
   /** The answer to `delivery_wanted`. */
   | { kind: "delivery_content"; deliveryId: string; found: FoundDelivery }
   /** The answer to `artefact_wanted`; its buffers move to the recorder. */
   | { kind: "artefact_made"; id: number; answer: TaskAnswer }
-  /** Begin no attempts any more, and let those under way end within this time; all else goes on. */
+  /** Begin no more attempts, and let those under way end within this time. Everything else goes on. */
   | { kind: "stop_deliveries"; graceMs: number }
-  /** Close the link, let attempts under way end within this time, commit what was taken, close the store, end the thread. */
+  /** Close the link, let attempts under way end within this time, commit what was taken, close the store and end the thread. */
   | { kind: "stop"; attemptGraceMs: number };

@@ -42,7 +42,7 @@ try {
 } catch (error) {
   send({ kind: "failed", error: errorData(error) });
 }
-// Nothing is left to do; the port would keep the thread.
+// An open port would keep the thread alive.
 port.close();
 
 function errorData(error: unknown): RecorderErrorData {
@@ -59,7 +59,7 @@ function errorData(error: unknown): RecorderErrorData {
 
 function withoutRoom(cause: string): string {
   return (
-    `the disk has no room for what a start writes (${cause}): make some and start again. Nothing is lost; until then nothing is served, ` +
-    "reads neither"
+    `the disk has too little room to start (${cause}): free some and start again. Nothing is lost, but the service answers no requests ` +
+    "until then"
   );
 }

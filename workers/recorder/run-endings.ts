@@ -2,37 +2,36 @@ import { type OpenWork, openWork, type RunEnding } from "../../core/run/run-end.
 import type { RunState } from "../../core/run/run-state.js";
 import type { Timers } from "../../core/timers.js";
 
-/** When a run's end could not be recorded (more is waiting than the log may hold), it is tried again. */
+/** Recording a run's end fails while too much is waiting for the log. It is tried again after this time. */
 const RETRY_MS = 1_000;
 
 export interface RunEndingsOptions {
   timers: Timers;
   finalizeTimeoutMs: number;
-  /** A finalizing run waits for what is made of its captures too. */
+  /** True: a finalizing run also waits for the artefacts of its captures. */
   processesCaptures: boolean;
-  /** Null: a run waits for its producer for ever. */
+  /** Null: a run waits for its producer without end. */
   orphanTimeoutMs: number | null;
   activeRun(id: string): RunState | undefined;
-  /** Runs that have not ended and that this producer wrote to last. */
+  /** Active runs whose last message came from this producer. */
   runsLastWrittenBy(producer: string): RunState[];
-  /** Records the end; throws when it cannot be recorded now. */
+  /** Records the end. Throws if it cannot be recorded now. */
   endRun(run: RunState, ending: RunEnding): void;
   report(error: unknown): void;
 }
 
 /**
- * The ends that the service itself brings: of finalizing runs, when nothing is open any more or time is up, and of runs whose producer
+ * Ends runs without a message from a producer: finalizing runs, when nothing is open any more or time is up, and runs whose producer
  * stays away.
  *
- * After a restart a finalizing run gets its whole time-out again, instead of what was left of it: what it waits for is
- * messages that producers still hold, and they come back with the service. Counted on from `finalizingAtUs`, the time that the
- * service was down would have been taken from them.
+ * After a restart a finalizing run gets its whole time-out again, not what was left of it. It waits for messages that producers still
+ * hold, and they can send them only when the service is back.
  */
 export class RunEndings {
   readonly #options: RunEndingsOptions;
-  /** Of finalizing runs that wait, by run id. */
+  /** Timers of finalizing runs that wait, by run id. */
   readonly #finalizing = new Map<string, unknown>();
-  /** Of producers that are away, by name. */
+  /** Timers of producers that are away, by name. */
   readonly #away = new Map<string, unknown>();
   #isStopped = false;
 
@@ -40,13 +39,13 @@ export class RunEndings {
     this.#options = options;
   }
 
-  /** At start, once the state is whole: finalizing runs go on, and every producer counts as away until it connects. */
+  /** Called at start, once the state is whole: finalizing runs go on, and every producer counts as away until it connects. */
   resume(runs: Iterable<RunState>, producers: Iterable<string>): void {
     for (const run of runs) this.runChanged(run);
     for (const producer of producers) this.producerAway(producer);
   }
 
-  /** A run changed, or was taken over from an earlier process. */
+  /** Called when a run has changed, and at start. */
   runChanged(run: RunState): void {
     if (run.status !== "finalizing" || this.#isStopped) return;
     if (isOver(openWork(run, this.#options.processesCaptures))) this.#complete(run, []);

@@ -1,23 +1,23 @@
 import type { Timers } from "../../core/timers.js";
 
-/** A name counts as shared for so long after its instances last took turns: each comes back within seconds. */
+/** How long a name counts as shared after two instances last alternated. Each instance comes back within seconds. */
 const SHARED_FOR_MS = 60_000;
 const NAMED = 3;
 
-/** Producer names under which several programs send by mistake, as their instances show that take turns. */
+/** Producer names under which several programs send by mistake. It shows when instances of one name alternate. */
 export class SharedNames {
   readonly #timers: Timers;
   readonly #onChange: () => void;
-  /** Each with the timer that ends it. */
+  /** Each name with the timer that ends it. */
   readonly #names = new Map<string, unknown>();
 
-  /** `onChange`: `fault` says something else than before. */
+  /** @param onChange called when `fault` has changed */
   constructor(timers: Timers, onChange: () => void) {
     this.#timers = timers;
     this.#onChange = onChange;
   }
 
-  /** An instance of this name is back, and another has sent since, or had its connection. True when this is new. */
+  /** An instance of this name is back, and another has sent or had its connection since. @returns true if the name was not shared before */
   alternated(name: string): boolean {
     const timer = this.#names.get(name);
     if (timer !== undefined) this.#timers.clear(timer);
@@ -32,13 +32,13 @@ export class SharedNames {
     return timer === undefined;
   }
 
-  /** For people; null while no name is shared. */
+  /** Text for people; null while no name is shared. */
   get fault(): string | null {
     const [...names] = this.#names.keys();
     if (names.length === 0) return null;
     const named = names.slice(0, NAMED).join(", ");
     const more = names.length > NAMED ? ` and ${names.length - NAMED} others` : "";
-    return `several programs send as producer ${named}${more} and take the connection from each other: give each a name of its own`;
+    return `several programs send as producer ${named}${more} and take the connection from each other: give each program its own name`;
   }
 
   stop(): void {

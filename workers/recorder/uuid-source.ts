@@ -2,10 +2,10 @@ import { randomFillSync } from "node:crypto";
 import { generateUuidV7 } from "../../core/identifiers.js";
 
 const RANDOM_BYTES = 10;
-/** Asked of the system at once: an event with hundreds of deliveries needs as many ids. */
+/** Ids whose random bytes are fetched in one call: an event with hundreds of deliveries needs as many ids. */
 const POOLED_IDS = 256;
 
-/** Makes ascending UUIDv7 of the service's own: events, deliveries, webhooks. */
+/** Makes ascending UUIDv7 for what the service creates itself: events, deliveries, webhooks. */
 export class UuidSource {
   readonly #pool = new Uint8Array(RANDOM_BYTES * POOLED_IDS);
   #used = POOLED_IDS;

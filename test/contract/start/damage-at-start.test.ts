@@ -147,7 +147,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   const mended = Buffer.from(rotten);
   for (const offset of offsets) mended[rotten.indexOf(`X${DAMAGED}M`, offset)] = 0x4d;
   writeFileSync(path, mended);
-  t.match(await look(), { status: "degraded", detail: /1 piece of damage of earlier starts .*remove them/ });
+  t.match(await look(), { status: "degraded", detail: /1 piece of damage from earlier starts is .*remove the files/ });
   rmSync(join(data, "quarantine", copy));
   t.match(await look(), { status: "healthy" });
   t.match(await runCommand(["check", "--data", data]), { code: 0 });

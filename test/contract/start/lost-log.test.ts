@@ -202,7 +202,7 @@ t.test("a damaged snapshot costs no answer, and is told until the operator takes
   );
   t.same(snapshotNames(SNAPSHOT), []);
   t.same(readFileSync(join(QUARANTINE, name)), bytes, "kept as it was");
-  t.match(await serve(), { log: { status: "degraded", detail: `1 piece of damage of earlier starts` } });
+  t.match(await serve(), { log: { status: "degraded", detail: `1 piece of damage from earlier starts` } });
   t.match(await check(), { code: 1, codes: listOf("quarantined") });
   unlinkSync(join(QUARANTINE, name));
   t.match(await serve(), { status: "healthy", total: intact.total, warnings: { length: 0 } });
@@ -249,7 +249,7 @@ t.test(
     t.same(new Set(after.codes), new Set(["opening_state_damaged", "capture_unnamed", "quarantined"]));
     const later = await serve();
     t.match(later, { status: "degraded", log });
-    t.match(later.log.detail, `1 piece of damage of earlier starts are in quarantine/ (${kept})`);
+    t.match(later.log.detail, `1 piece of damage from earlier starts is in quarantine/ (${kept})`);
     unlinkSync(join(QUARANTINE, kept));
     t.match(await serve(), { log }, "the hole in the numbers tells it still");
     t.match(await check(), { code: 1 });

@@ -3,15 +3,15 @@ import type { TaskAnswer } from "../../artefacts/pool/artefact-thread.js";
 import type { TaskErrorData } from "../../artefacts/pool/task-failures.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder-messages.js";
 
-/** Who computes for the recorder, which computes nothing itself: it says what, and stores what comes back. */
+/** Computes artefacts for the recorder, which only says what to compute and stores the result. */
 export interface ArtefactMaker {
-  /** Tasks that it takes at a time. */
+  /** How many tasks it takes at a time. */
   readonly concurrency: number;
-  /** Never rejects: errors come as data, as from another thread. */
+  /** Never rejects: errors come as data, since they may come from another thread. */
   make<N extends TaskName>(name: N, input: TaskInput<N>): Promise<{ value: TaskOutput<N> } | { error: TaskErrorData }>;
 }
 
-/** Has the front's pool compute it, by messages. */
+/** Sends tasks to the front's pool by messages. */
 export class FrontArtefactMaker implements ArtefactMaker {
   readonly concurrency: number;
   readonly #send: (message: RecorderToFront) => void;

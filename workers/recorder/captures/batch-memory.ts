@@ -1,16 +1,16 @@
-/** Capacities are powers of two from this on. */
+/** The smallest capacity. Larger ones are this times a power of two. */
 const LEAST_BYTES = 1024;
-/** In all, kept until a batch comes. */
+/** Most bytes that are kept while unused. */
 const KEPT_BYTES = 8 * 1024 * 1024;
-/** A batch may take memory that is so many powers of two larger than it needs: no more, or a few small ones would hold all that large ones need. */
+/** A batch may take memory that is at most so many powers of two too large. Otherwise a few small batches would hold all large memory. */
 const LARGER_POWERS = 2;
 
 /**
- * Memory for batches on their way to the front, which gives it back with the word that it has taken them: new memory for each costs the faults of its
- * pages, and the front, whose heap it counts to, collections of its whole heap while it should answer.
+ * Memory for batches on their way to the front, which sends it back when it has taken them. New memory for each batch would cost page
+ * faults here and full garbage collections in the front, while it should answer requests.
  */
 export class BatchMemory {
-  /** By power of two above the least. */
+  /** Unused memory, by the power of two of its capacity. */
   readonly #kept: ArrayBuffer[][] = [];
   #keptBytes = 0;
 
@@ -18,7 +18,7 @@ export class BatchMemory {
     return this.#keptBytes;
   }
 
-  /** A copy of the bytes, alone in a buffer that may be larger. */
+  /** A copy of the bytes, at the start of a buffer of its own that may be larger. */
   copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
     const copy = new Uint8Array(this.#take(bytes.length), 0, bytes.length);
     copy.set(bytes);
@@ -26,8 +26,8 @@ export class BatchMemory {
   }
 
   /**
-   * Nobody reads it any more. Where there is no room, larger ones make some: an opening sends large batches, and small ones follow for good. What cannot be
-   * kept is the collector's.
+   * Takes back memory that nobody reads any more. If there is no room, larger pieces are dropped for it: opening a store sends large
+   * batches, and only small ones follow. What cannot be kept is left to the garbage collector.
    */
   giveBack(memory: ArrayBuffer): void {
     const { byteLength } = memory;
@@ -56,7 +56,7 @@ export class BatchMemory {
   }
 }
 
-/** The least power whose capacity holds so many bytes. */
+/** The smallest power of two whose capacity holds so many bytes. */
 function powerFor(lengthBytes: number): number {
   let power = 0;
   while (LEAST_BYTES * 2 ** power < lengthBytes) power++;

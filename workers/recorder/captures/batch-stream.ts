@@ -1,12 +1,12 @@
 import type { CommittedBatch } from "../../../storage/log/log-batch.js";
 import { BatchMemory } from "./batch-memory.js";
 
-/** What may be on its way to the front: some large groups, and a bound on the memory of a front that is busy. */
+/** Most bytes on their way to the front: enough for some large batches, and a bound on memory while the front is busy. */
 const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
 
 /**
- * Sends committed records to the front, in order, and keeps count of what the front has not taken yet. It never holds records
- * itself: when the front is behind, whoever makes new ones has to wait.
+ * Sends committed records to the front, in order, and counts what the front has not taken yet. It never holds records itself: when the
+ * front is behind, whoever makes new records has to wait.
  */
 export class BatchStream {
   readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
@@ -18,7 +18,7 @@ export class BatchStream {
 
   constructor(options: {
     send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
-    /** The front has fallen behind, or has caught up. */
+    /** Called when the front has fallen behind, and when it has caught up. */
     onBehind: (isBehind: boolean) => void;
   }) {
     this.#send = options.send;
@@ -34,7 +34,7 @@ export class BatchStream {
     return this.#isBehind;
   }
 
-  /** Sends a copy: the batch's bytes are the log's. */
+  /** Sends a copy of the batch: its bytes belong to the log. */
   send(batch: CommittedBatch): void {
     const bytes = this.#memory.copyOf(batch.bytes);
     this.#aheadBytes += bytes.buffer.byteLength;
@@ -45,7 +45,7 @@ export class BatchStream {
     }
   }
 
-  /** The front has taken a batch, and reads no more what it lay in. */
+  /** The front has taken a batch and does not read its memory any more. */
   taken(memory: ArrayBuffer): void {
     this.#aheadBytes -= memory.byteLength;
     this.#memory.giveBack(memory);
@@ -56,7 +56,7 @@ export class BatchStream {
     this.#onBehind(false);
   }
 
-  /** Resolves when the front is not behind: for reading the log at open. */
+  /** Resolves when the front is not behind. For reading the log at a start. */
   caughtUp(): Promise<void> {
     if (!this.#isBehind) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));

@@ -8,59 +8,60 @@ import { NO_THREAD, OUT_OF_MEMORY, RESOURCE_SHORTAGE } from "../../artefacts/poo
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
-/** When what was made could not be recorded (more is waiting than the log may hold), it is made again. */
+/** Recording an artefact fails while too much is waiting for the log. It is then made again after this time. */
 const RETRY_MS = 1_000;
 /**
- * A run that has ended is recorded as a whole once more for what was made since. So its artefacts are gathered: one for each so many bytes
- * of its document, four at least (one frame's), until they are bytes of their own to speak of, or nothing more is to come.
+ * An artefact of an ended run means that the whole run is recorded again. So artefacts are gathered and recorded together: at least one
+ * for each `DOCUMENT_BYTES_PER_ARTEFACT` of the run's document and at least `LEAST_GATHERED` (one frame's), unless they have
+ * `GATHERED_BYTES` before that, or no more are to come.
  */
 const DOCUMENT_BYTES_PER_ARTEFACT = 64 * 1024;
 const LEAST_GATHERED = 4;
 const GATHERED_BYTES = 4 * 1024 * 1024;
-/** The service is ending, or nobody waits: nothing is wrong with the captures, and the next start makes it. */
+/** Codes that mean that the service is stopping or nobody waits. The captures are fine, and the next start makes the artefact. */
 const NO_FAILURES: ReadonlySet<string> = new Set(["closed", "cancelled"]);
 
 /**
- * May pass, and is tried again after 1, 2, 4 … 32 s, so often at most: for a minute what the disk does not give, for an hour what there is no memory
- * for. Then the artefact is given up like one that cannot be made: runs that wait for theirs hold memory, and in the end captures.
+ * How often a failure that may pass is tried again, after 1, 2, 4 … 32 s: for a minute when the disk does not give the bytes, for an hour
+ * when there is no memory. Then the artefact is given up: runs that wait for artefacts hold memory, and in the end captures.
  */
 const MOST_ATTEMPTS: ReadonlyMap<string, number> = new Map([
   ["file_system_failed", 7],
   [OUT_OF_MEMORY, 117],
 ]);
 const LONGEST_ROUNDS = 32;
-/** The service lacks what it takes, and the bytes are not to blame: tried again at the same distances until it succeeds. */
+/** Codes that mean that the service lacks a resource. The artefact is tried again after the same pauses until it succeeds. */
 const SHORTAGES: ReadonlySet<string> = new Set([RESOURCE_SHORTAGE, NO_THREAD]);
 
 export interface CaptureProcessingOptions {
   maker: ArtefactMaker;
   timers: Timers;
-  /** A run that goes on, or one that has ended with something left to be made; as it is now. */
+  /** The present state of an active run, or of an ended run with artefacts left to be made. */
   run(id: string): RunState | undefined;
   /** The path of the run's capture file. */
   path(runId: string): string;
-  /** Failures are told without it: whoever reads a run's event log may be elsewhere. */
+  /** Removed from paths in failure messages: whoever reads a run's event log may be on another machine. */
   dataDirectory: string;
-  /** Resolves when everything that the run has stored so far can be read; rejects when nothing is stored any more. */
+  /** Resolves when everything that the run has stored so far can be read. Rejects when nothing is stored any more. */
   whenWritten(runId: string): Promise<void>;
-  /** False: what is to be made waits, as captures do. */
+  /** False: artefacts wait for room on the disk, as captures do. */
   hasRoom(): boolean;
-  /** Stores and records it. Throws when it cannot be recorded now. */
+  /** Stores and records artefacts. Throws if they cannot be recorded now. */
   record(run: RunState, made: readonly MadeArtefact[]): void;
-  /** The documents of all ended runs that something is left to be made of. */
+  /** Total size of the documents of ended runs with artefacts left to be made. */
   endedDocumentBytes(): number;
   /** Called when `isBehind` has changed. */
   onBehind(): void;
   /** Something is put off, and nothing was before: told once, however much follows and however long it lasts. */
   report(error: unknown): void;
-  /** Nothing of that is left: it was made, or given up. */
+  /** Nothing that was put off is left: it was made, or given up. */
   caughtUp(): void;
-  /** Documents of ended runs beyond which it is behind. */
+  /** Above this sum of `endedDocumentBytes` processing counts as behind. */
   behindBytes?: number;
 }
 
 interface ProcessedRun {
-  /** Keys of what is to be made, waits, or is gathered. */
+  /** Keys of artefacts that wait, are being made, or are gathered. */
   readonly open: Set<string>;
   gathered: MadeArtefact[];
   gatheredBytes: number;
@@ -69,29 +70,30 @@ interface ProcessedRun {
 interface Item {
   runId: string;
   of: ArtefactSubject;
-  /** How often it could not be made for something that may pass. */
+  /** How often it has failed. */
   failedAttempts?: number;
 }
 
 interface PostponedItem {
   item: Item;
-  /** Of the timer, until it is tried again. */
+  /** Rounds of the retry timer until it is tried again. */
   rounds: number;
 }
 
 /**
- * Has made what belongs to the captures of runs: every format of a frame once it is whole, the CSV of a series once it is. It decides what, the
- * maker computes, the recorder stores. What is to be made follows from the runs alone, so nothing of it is kept but the order in which they came.
+ * Has artefacts made from the captures of runs: every format of a frame once the frame is whole, and the CSV of a series once the series
+ * is. This class decides what to make, the maker computes it, and the recorder stores it. What is left to make follows from the runs'
+ * state, so only the order is kept here.
  */
 export class CaptureProcessing {
   readonly #options: CaptureProcessingOptions;
   readonly #behindBytes: number;
   readonly #runs = new Map<string, ProcessedRun>();
   #queue: Item[] = [];
-  /** Where the queue begins. */
+  /** Index of the first item in `#queue`. */
   #next = 0;
   #underWay = 0;
-  /** Until they are tried again. */
+  /** Items that wait to be tried again. */
   #postponed: PostponedItem[] = [];
   #retry: unknown = null;
   /** Keys of what was put off and has not come to an end since. */
@@ -105,7 +107,7 @@ export class CaptureProcessing {
     this.#behindBytes = options.behindBytes ?? LIMITS.processedRunBytes;
   }
 
-  /** True when ended runs have gathered that are not processed: captures are to wait. */
+  /** True when too many ended runs are not processed yet: new captures must wait. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
@@ -115,14 +117,14 @@ export class CaptureProcessing {
     return this.#queue.length - this.#next + this.#underWay + this.#postponed.length;
   }
 
-  /** At start: what earlier processes left. */
+  /** Called at start with the runs that earlier processes left unfinished. */
   resume(runs: Iterable<RunState>): void {
     for (const run of runs) this.#takeUp(run);
     this.#isResumed = true;
     this.proceed();
   }
 
-  /** These changes were taken in, and so may have made a frame or a series whole, ended a run, or removed its captures. */
+  /** Looks whether changes have completed a frame or a series, ended a run, or removed its captures. */
   changed(changes: readonly Change[]): void {
     for (const change of changes) {
       switch (change.kind) {
@@ -140,7 +142,7 @@ export class CaptureProcessing {
     this.proceed();
   }
 
-  /** Has as much made as may be under way; there may be room again. */
+  /** Starts as many tasks as may be under way. Call it when there may be room again. */
   proceed(): void {
     while (this.#underWay < this.#options.maker.concurrency && this.#mayWork && this.#options.hasRoom()) {
       const item = this.#queue[this.#next];
@@ -150,7 +152,7 @@ export class CaptureProcessing {
         this.#queue = this.#queue.slice(this.#next);
         this.#next = 0;
       }
-      // Of a run whose captures retention has removed meanwhile.
+      // Retention may have removed the run's captures meanwhile.
       if (!this.#isOpen(item)) {
         this.#settled(item);
         continue;
@@ -163,7 +165,7 @@ export class CaptureProcessing {
     }
   }
 
-  /** Records what has been made; what comes back later is dropped, and made again at the next start. */
+  /** Records what has been made. What comes back later is dropped and made again at the next start. */
   stop(): void {
     if (this.#isStopped) return;
     for (const [runId, { gathered }] of this.#runs) if (gathered.length > 0) this.#recordGathered(runId);
@@ -220,7 +222,7 @@ export class CaptureProcessing {
       }
       this.#take(runId, made.kind === "failed" ? { ...made, message: this.#shown(made.message) } : made);
     } catch (error) {
-      // Whatever it is, the captures are not to blame.
+      // The captures are not to blame for an error that was thrown.
       if (!this.#isStopped) this.#again([item], error);
     }
   }

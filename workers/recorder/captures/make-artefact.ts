@@ -5,7 +5,10 @@ import { frameSource } from "../../artefacts/frame/frame-source.js";
 import type { TaskErrorData } from "../../artefacts/pool/task-failures.js";
 import type { ArtefactMaker } from "./artefact-maker.js";
 
-/** What became of an artefact: bytes to be stored, and what it is once they have their places; or why there is none. */
+/**
+ * The result of making an artefact. `made`: the bytes to store, and a function that gives the artefact once the extents of these bytes
+ * are known. `failed`: why there is none.
+ */
 export type MadeArtefact =
   | {
       kind: "made";
@@ -17,7 +20,7 @@ export type MadeArtefact =
 
 type Parts = Omit<Extract<MadeArtefact, { kind: "made" }>, "kind" | "of">;
 
-/** Has one artefact of the run made from the stored bytes at `path`. */
+/** Has one artefact of the run made from the bytes in the capture file at `path`. */
 export async function makeArtefact(
   maker: ArtefactMaker,
   run: RunState,
@@ -84,7 +87,7 @@ async function makeCsv(
   return { parts: [bytesOf(offsets)], placed: ([extent]) => ({ kind: "csv", totalBytes, offsets: extent as Extent }) };
 }
 
-/** As they lie in memory: little-endian, as everything that Node runs on. */
+/** The bytes as they lie in memory: little-endian on every platform that Node supports. */
 function bytesOf(values: Uint32Array | Float64Array): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }

@@ -7,7 +7,7 @@ import type { CaptureFile } from "../../../storage/captures/capture-file.js";
 import { FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
 
-/** The files of runs that go on, or whose captures are still processed. A file is looked up once a run, so that an append costs no walk over the run's extents. */
+/** The capture files of active runs and of runs that are still processed. They are cached: finding a file's end walks over all extents of the run. */
 export class PayloadFiles {
   readonly #store: CaptureStore;
   readonly #run: (id: string) => RunState | undefined;
@@ -27,7 +27,7 @@ export class PayloadFiles {
     let file = files[kind];
     if (file === undefined) {
       const run = this.#run(runId);
-      // What stands behind the bytes that records name was never acknowledged.
+      // Bytes behind those that records name were never acknowledged, and are overwritten.
       const end = run === undefined ? 0 : storedEnd(run, kind);
       file = this.#store.file(runId, FILE_OF_KIND[kind], end);
       files[kind] = file;
@@ -41,11 +41,11 @@ export class PayloadFiles {
   }
 }
 
-/** The payload of one message: on its way to the disk as soon as the message is accepted. */
+/** The payload of one message. It goes to the disk as soon as the message is accepted. */
 export class MessagePayload implements PayloadStore {
   readonly #files: PayloadFiles;
   readonly #bytes: Uint8Array;
-  /** The file that took it; what the message's record needs durable. */
+  /** The file that took it. The message's record needs it to be durable. */
   file: CaptureFile | undefined;
 
   constructor(files: PayloadFiles, bytes: Uint8Array) {

@@ -11,11 +11,11 @@ export interface ClockReset {
 }
 
 /**
- * Takes the clock of a store that is not served back to the machine's, where it is ahead of that: a machine whose clock was once set to another year has
- * left it there. A new segment begins, whose start says where times go on; records stay as they are, with their times and ids. So
- * `updated_at` is strictly increasing between two resets, and not across one.
+ * Sets the clock of a stopped store back to the machine's, if it is ahead. That happens when the machine's clock was once set to another
+ * year. A new segment begins, whose start says where times go on. Records keep their times and ids, so `updated_at` increases strictly
+ * between two resets, but not across one.
  *
- * @returns null where it is not ahead, and nothing was changed
+ * @returns null if the store's clock is not ahead: nothing was changed
  * @throws StorageError, FileSystemError
  */
 export async function resetClock(
@@ -26,7 +26,7 @@ export async function resetClock(
   const stored = await openStoredState(fileSystem, directory);
   if (stored === null) return null;
   const { state, log } = stored;
-  // From here on everything that the log holds is durable, as it must be before a new segment.
+  // Closing makes everything in the log durable, as it must be before a new segment begins.
   await log.close();
   const { nextSequence: base } = log;
   const fromUs = Math.max(state.lastTimeUs, log.lastTimeUs);

@@ -4,24 +4,28 @@ import type { FileSystem } from "../../../storage/disk/file-system.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { openStoredState } from "./stored-state.js";
 
-/** A producer's name, as a store knows it. */
+/** What a store knows of a producer. */
 export interface StoredProducer {
   name: string;
   /** Its last sequence number that is stored. */
   committed: number;
-  /** How many of its queues are known (cell-link.md, Session). */
+  /** How many instances are known, each a queue of messages (cell-link.md, Session). */
   instances: number;
-  /** Time of its last record, UTC in microseconds; 0 where the store does not say. */
+  /** Time of its last record, UTC in microseconds; 0 if the store does not say. */
   lastUsedUs: number;
 }
 
-/** The producer names of a store that nobody serves, longest unused first; of `remove` those that it has are forgotten, durably. */
+/** `producers`: longest unused first. `removed`: the names that were asked for and known. */
 export interface ProducersOutcome {
   producers: StoredProducer[];
   removed: string[];
 }
 
-/** @throws StorageError, FileSystemError */
+/**
+ * Reads the producer names of a stopped store and durably forgets those in `remove`.
+ *
+ * @throws StorageError, FileSystemError
+ */
 export async function readProducers(
   fileSystem: FileSystem,
   directory: DataDirectory,

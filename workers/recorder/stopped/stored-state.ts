@@ -6,7 +6,7 @@ import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { findLogEvidence } from "../../../storage/recovery/log-evidence.js";
 import { RecorderState } from "../recorder-state.js";
 
-/** A store that nobody serves, opened by a command. */
+/** A stopped store, opened by a command. */
 export interface StoredState {
   state: RecorderState;
   /** To be closed by the caller. */
@@ -14,8 +14,9 @@ export interface StoredState {
 }
 
 /**
- * Opens the log of a store and reads the recorder's state out of it. Null where there is no segment: what became of the log is for the next start
- * to say.
+ * Opens the log of a stopped store and rebuilds the recorder's state from it.
+ *
+ * @returns null if there is no segment: the next start reports what happened to the log
  *
  * @throws StorageError, FileSystemError
  */

@@ -8,14 +8,14 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
-/** An amount of room: so many bytes, or a share of the disk (0 to 1). */
+/** An amount of room: a number of bytes, or a share of the disk (0 to 1). */
 export type RoomAmount = { readonly bytes: number } | { readonly share: number };
 
 /**
- * Where nothing is said: the smaller of the two.
- * - low: 20 s of the fastest capture head (51 MB/s), so that the end of a capture under way still fits.
- * - critical: what the link may have taken and not written yet (`LIMITS.linkPendingBytes`, `linkClaimedPayloadBytes`) still fits.
- * - ballast: the largest record, which is a tombstone's most.
+ * The defaults: the smaller of the two amounts.
+ * - low: room for 20 s of the fastest capture head (51 MB/s), so that a capture under way can end.
+ * - critical: room for what the link may have taken and not written (`LIMITS.linkPendingBytes`, `linkClaimedPayloadBytes`).
+ * - ballast: the size of the largest record, which a tombstone can have.
  */
 const DEFAULTS = {
   low: { bytes: GIB, share: 0.05 },
@@ -35,22 +35,22 @@ export interface DiskRoomOptions {
 /**
  * - `enough`: everything goes on.
  * - `low`: captures wait, other messages go on.
- * - `critical`: all messages wait. What was taken is written as far as there is room, and waits otherwise.
+ * - `critical`: all messages wait. What was already taken is written while there is room, and then waits too.
  */
 export type RoomLevel = "enough" | "low" | "critical";
 
-/** With enough room a look costs nothing that shows; without, what waits goes on soon after there is some. */
+/** How often the disk is looked at; more often when room is scarce, so that what waits goes on soon after there is some. */
 const LOOK_INTERVAL_MS = 5_000;
 const SCARCE_LOOK_INTERVAL_MS = 1_000;
 /**
- * So many looks pass before the ballast that was given back, or had no room, is made again: where a quota is used up the disk itself
- * shows room, and the ballast would take what little there is from the writes again and again.
+ * So many looks pass before a released ballast file is created again. If a quota is used up, the disk still shows room, and the ballast
+ * would take what little is left from the writes again and again.
  */
 const LOOKS_BEFORE_BALLAST = 12;
-/** A level is left only with so much more room than it begins at: else it would come and go with every file. */
+/** A level ends only with this share more room than it begins at. Otherwise it would change with every file. */
 const HYSTERESIS = 1 / 8;
 
-/** What the disk has, and how much of it must be left. */
+/** How much room the disk has, and how much must be left. */
 interface Measure {
   freeBytes: number;
   totalBytes: number;
@@ -59,8 +59,8 @@ interface Measure {
 }
 
 /**
- * Watches the room on the data directory's disk, by looking at it and, between looks, by counting what is about to be written; and has
- * writes that found none wait until there is some.
+ * Watches the room on the data directory's disk. It looks at the disk from time to time, and between looks counts what is about to be
+ * written. Writes that find no room wait here until there is some.
  */
 export class DiskRoom implements WriteRoom {
   readonly #fileSystem: FileSystem;
@@ -74,14 +74,15 @@ export class DiskRoom implements WriteRoom {
   #ballast: Ballast | null = null;
   #looksBeforeBallast = 0;
   #measure: Measure | null = null;
-  /** Why the disk could not be looked at, the last time, and since when it cannot be; null when it could. */
+  /** Why the last look at the disk failed, and since when looks fail; null if it succeeded. */
   #silence: { sinceUs: number; cause: string; status: ComponentStatusValue } | null = null;
-  /** Since the last look, of what was not pending then. */
+  /** Bytes counted by `spend` since the last look. */
   #spentBytes = 0;
   #level: RoomLevel = "enough";
   #sinceUs = 0;
-  /** Operations that found no room and were not done since, and what the last of them said. */
+  /** Operations that found no room and wait. */
   #waitingCount = 0;
+  /** The error of the last one; null while none waits. */
   #refusal: FileSystemError | null = null;
   #wake: (() => void)[] = [];
   #timer: unknown = null;
@@ -97,9 +98,9 @@ export class DiskRoom implements WriteRoom {
     thresholds: DiskRoomOptions;
     /** Bytes that were counted by `spend` and are not written yet. */
     pendingBytes(): number;
-    /** The level has changed, or what health shows of it. */
+    /** Called when the level or `row` may have changed. */
     onChange(): void;
-    /** Something failed that nothing depends on. */
+    /** Called when something failed that nothing depends on. */
     report(what: string, error: unknown): void;
   }) {
     this.#fileSystem = options.fileSystem;
@@ -116,7 +117,7 @@ export class DiskRoom implements WriteRoom {
     return this.#level;
   }
 
-  /** Before the store is opened: finds the ballast of an earlier process, so that opening on a full disk has its room. */
+  /** Finds the ballast file of an earlier process. Called before the store is opened, so that opening on a full disk can use its room. */
   async prepare(): Promise<void> {
     const { totalBytes } = await this.#fileSystem.room(this.#directory);
     const { bytes, share } = DEFAULTS.ballast;
@@ -125,7 +126,7 @@ export class DiskRoom implements WriteRoom {
     await this.#ballast.find();
   }
 
-  /** Looks at the disk; from then on again and again, and writes wait for room. */
+  /** Looks at the disk now and from time to time. From now on writes wait for room. */
   async start(): Promise<void> {
     this.#isStarted = true;
     await this.#look();
@@ -133,7 +134,7 @@ export class DiskRoom implements WriteRoom {
     this.#arm();
   }
 
-  /** Nothing waits any more: what finds no room now fails. */
+  /** From now on an operation that finds no room fails; those that wait fail too. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#timers.clear(this.#timer);
@@ -146,7 +147,7 @@ export class DiskRoom implements WriteRoom {
     return this.#isStopped;
   }
 
-  /** True when so many bytes more leave the level where it is, as far as the last look can tell: for what can wait. */
+  /** True if so many bytes more would leave the level at `enough`, by the last look. For work that can wait. */
   hasSpare(bytes: number): boolean {
     if (this.#level !== "enough") return false;
     return this.#measure === null || this.#measure.freeBytes - this.#spentBytes - bytes >= this.#measure.lowBytes;
@@ -157,7 +158,7 @@ export class DiskRoom implements WriteRoom {
     this.#spentBytes += bytes;
     const before = this.#level;
     this.#judge();
-    // Counted too much, perhaps: the disk itself says.
+    // The count may be too high. A look at the disk corrects it.
     if (this.#level !== before) this.#lookSoon();
   }
 
@@ -171,14 +172,14 @@ export class DiskRoom implements WriteRoom {
           if (!isNoRoom(error)) throw error;
           if (!isWaiting) this.#waitingCount++;
           isWaiting = true;
-          // From here on the level is critical, and nothing makes the ballast again beside the attempts.
+          // This makes the level critical, so that the ballast is not created again beside the attempts.
           this.#refusal = error;
           this.#judge();
           if (await this.#giveBallastBack()) {
             this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
             continue;
           }
-          // At start nothing is served yet, and at the end nobody waits: whoever starts or ends the service is told.
+          // Before the service serves, and while it stops, nobody waits: the start or the stop fails instead.
           if (!this.#isStarted || this.#isStopped) throw error;
           await new Promise<void>((resolve) => this.#wake.push(resolve));
           if (this.#isStopped) throw error;
@@ -189,12 +190,12 @@ export class DiskRoom implements WriteRoom {
     }
   }
 
-  /** What cannot be given back is no reason to end the log: the write waits then, as it does without a ballast. */
+  /** If the ballast cannot be released, the log does not fail: the write waits, as it does without a ballast. */
   async #giveBallastBack(): Promise<boolean> {
     try {
       return (await this.#ballast?.release()) ?? false;
     } catch (error) {
-      this.#report("the ballast file could not be given back", error);
+      this.#report("the ballast file could not be removed to make room", error);
       return false;
     }
   }
@@ -205,7 +206,7 @@ export class DiskRoom implements WriteRoom {
       this.#refusal = null;
       this.#lookSoon();
     } else {
-      // Where one found room the others may.
+      // Others may find room too.
       this.#wakeAll();
     }
   }
@@ -214,13 +215,13 @@ export class DiskRoom implements WriteRoom {
     for (const resolve of this.#wake.splice(0)) resolve();
   }
 
-  /** What health and the log say of it. */
+  /** The disk's row of health. */
   get row(): { status: ComponentStatusValue; detail: string | null } {
     const ofLevel = this.#levelRow();
     if (this.#silence === null) return ofLevel;
     const { sinceUs, cause, status } = this.#silence;
     const silence = since(sinceUs, `the disk does not answer: ${cause}`);
-    // What waits at the level goes on waiting; of the room there is nothing to be said.
+    // At level `enough` nothing waits, and how much room there is cannot be said.
     if (this.#level === "enough") return { status, detail: silence };
     return { status: "down", detail: `${silence}; ${ofLevel.detail}` };
   }
@@ -270,7 +271,7 @@ export class DiskRoom implements WriteRoom {
     this.#timer = this.#timers.set(() => {
       void this.#look().then(() => {
         if (this.#isStopped) return;
-        // Also when the disk shows no more room than before: a quota does not show in it.
+        // Even when the disk shows no more room than before: it does not show a quota.
         this.#wakeAll();
         this.#restoreBallast();
         this.#arm();
@@ -282,7 +283,7 @@ export class DiskRoom implements WriteRoom {
     if (this.#isStarted && !this.#isStopped) void this.#look();
   }
 
-  /** Never rejects. One look at a time: whoever comes while one is under way gets the next. */
+  /** Never rejects. One look at a time: a call during a look waits for it and then looks again. */
   async #look(): Promise<void> {
     while (this.#looking !== null) await this.#looking;
     if (this.#isStopped) return;
@@ -298,7 +299,7 @@ export class DiskRoom implements WriteRoom {
       const { low, critical } = this.#options;
       const criticalBytes = bytesOf(critical, DEFAULTS.critical, totalBytes);
       const lowBytes = Math.max(criticalBytes, bytesOf(low, DEFAULTS.low, totalBytes));
-      // What is pending is not written yet; all else that was spent is in what the disk says.
+      // Pending bytes are not written yet. The disk's figure includes everything else that was spent.
       this.#measure = { freeBytes: Math.max(0, freeBytes - this.#pendingBytes()), totalBytes, lowBytes, criticalBytes };
       this.#spentBytes = 0;
       this.#silence = null;
@@ -311,7 +312,7 @@ export class DiskRoom implements WriteRoom {
     this.#onChange();
   }
 
-  /** Beside everything else, once it leaves more than low water behind it. */
+  /** Creates the ballast file again, in the background, if that leaves more room than the low mark. */
   #restoreBallast(): void {
     const ballast = this.#ballast;
     const measure = this.#measure;
@@ -328,7 +329,7 @@ export class DiskRoom implements WriteRoom {
       })
       .catch((error: unknown) => {
         this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
-        this.#report("the ballast file could not be made", error);
+        this.#report("the ballast file could not be created", error);
       });
   }
 }
@@ -342,7 +343,7 @@ function bytesOf(
   return "bytes" in amount ? amount.bytes : Math.floor(totalBytes * amount.share);
 }
 
-/** In steps so coarse that a row does not change with every write. */
+/** Rounded so coarsely that the row does not change with every write. */
 function amount(bytes: number): string {
   return bytes >= 10 * GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.round(bytes / MIB)} MiB`;
 }

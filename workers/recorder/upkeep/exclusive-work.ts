@@ -1,11 +1,11 @@
 /**
- * One at a time of what reads or rewrites whole segments beside the recorder's own work: a snapshot reads the very bytes that a
- * compaction replaces, and both together would take twice the disk and processor from the producers.
+ * Lets only one job at a time read or rewrite whole segments. A snapshot reads the bytes that a compaction replaces, and both together
+ * would take twice as much disk and processor time from the producers.
  */
 export class ExclusiveWork {
   #isTaken = false;
 
-  /** Takes the turn; gives what ends it, or null while another has it. */
+  /** Begins a job. @returns a function that ends it; null while another job runs */
   take(): (() => void) | null {
     if (this.#isTaken) return null;
     this.#isTaken = true;

@@ -4,25 +4,25 @@ import { isShortage, shortageOf } from "../../../storage/disk/file-system.js";
 import type { WriteRoom } from "../../../storage/disk/write-room.js";
 import type { LogLine } from "../recorder-messages.js";
 
-/** Nothing tells when a descriptor becomes free: what waits is tried again so often. */
+/** How often waiting operations are tried again: nothing tells when a descriptor becomes free. */
 const RETRY_MS = 500;
-/** So many rounds without a failure end a shortage: with fewer, health would come and go with every client. */
+/** A shortage ends after so many rounds without a failure. With fewer, health would flicker with every client. */
 const QUIET_ROUNDS = 6;
 
 export interface ResourceShortageOptions {
-  /** What becomes of operations that find no room on the disk. When it is over, nothing waits here either. */
+  /** Handles operations that find no room on the disk. When it is over, nothing waits here either. */
   room: WriteRoom;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
-  /** `fault` has changed. */
+  /** Called when `fault` has changed. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
 /**
- * Has operations wait that failed because the process, or the machine, had no descriptor or memory left (`isShortage`). They fail before they
- * do anything, so they are repeated until they succeed, and no such moment ends the log or a capture.
+ * Repeats operations that failed because the process or the machine had no descriptor or memory left (`isShortage`), until they succeed.
+ * They fail before they do anything, so repeating them is safe, and a short lack of resources ends neither the log nor a capture.
  */
 export class ResourceShortage implements WriteRoom {
   readonly #options: ResourceShortageOptions;
@@ -41,12 +41,12 @@ export class ResourceShortage implements WriteRoom {
     return this.#options.room.isOver;
   }
 
-  /** Something that was taken waits. */
+  /** True while an operation waits to be tried again. */
   get isWaiting(): boolean {
     return this.#waiting > 0;
   }
 
-  /** What is missing, and since when, for people; null while nothing is. */
+  /** Which resource is missing, and since when, for people; null while none is. */
   get fault(): string | null {
     const shortage = this.#shortage;
     if (shortage === null) return null;
@@ -54,12 +54,12 @@ export class ResourceShortage implements WriteRoom {
     return since(shortage.sinceUs, `${shortage.what}; ${waits}`);
   }
 
-  /** From now on operations wait. Before, a failure is passed on: whoever starts the service is told. */
+  /** From now on operations wait. Before that a failure is passed on, so that the start fails with it. */
   start(): void {
     this.#isStarted = true;
   }
 
-  /** Once the room is over: what waits fails. */
+  /** Lets what waits fail. Call it once the room is over. */
   stop(): void {
     this.#options.timers.clear(this.#timer);
     this.#wakeAll();
@@ -86,7 +86,7 @@ export class ResourceShortage implements WriteRoom {
     }
   }
 
-  /** Health and the log tell of the error if it is of a shortage, also of one for which nothing waits here. True if it is. */
+  /** Reports an error in health and the log if it is a shortage, even if nothing waits here for it. @returns whether it is one */
   note(error: unknown): boolean {
     const missing = shortageOf(error);
     if (missing === null) return false;
@@ -94,7 +94,7 @@ export class ResourceShortage implements WriteRoom {
     if (this.#shortage !== null) return true;
     const what = `${missing} (${(error as Error).message})`;
     this.#shortage = { sinceUs: this.#options.wallUs(), what };
-    this.#options.line("warn", "the service waits for what the system has too little of", { cause: what });
+    this.#options.line("warn", "the system is short of a resource: what needs it is tried again", { cause: what });
     this.#arm();
     this.#options.onChange();
     return true;
@@ -107,7 +107,7 @@ export class ResourceShortage implements WriteRoom {
       this.#wakeAll();
       if (this.isWaiting || this.#quietRounds < QUIET_ROUNDS) return this.#arm();
       this.#shortage = null;
-      this.#options.line("info", "the system has enough again: everything goes on", {});
+      this.#options.line("info", "the system has enough resources again: everything goes on", {});
       this.#options.onChange();
     }, RETRY_MS);
   }

@@ -6,30 +6,31 @@ import type { LogLine } from "../recorder-messages.js";
 const DAY_US = 86_400_000_000;
 
 export interface RetentionFaultsOptions {
-  /** Left out of what is said for people: paths are told relative to it. */
+  /** Paths in messages are relative to it. */
   dataDirectory: string;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** Something that does not succeed, for people. */
+/** What fails, and since when, for people. */
 interface Fault {
   sinceUs: number;
   cause: string;
 }
 
 /**
- * What retention cannot do for now, in four kinds: files that cannot be unlinked, runs whose record cannot be read, captures that only a
- * clock in doubt makes old, and a pass that failed as a whole. Each is said once in the log when it begins and once when it is over; `text` is for health meanwhile.
+ * What retention cannot do for now. There are four kinds: files that cannot be unlinked, runs whose record cannot be read, captures that
+ * only a doubtful clock makes old, and a pass that failed as a whole. Each is logged when it begins and when it is over. `text` shows them
+ * in health.
  */
 export class RetentionFaults {
   readonly #options: RetentionFaultsOptions;
-  /** By run id. */
+  /** Files that cannot be unlinked, by run id. */
   readonly #kept = new Map<string, Fault>();
-  /** By the run's creation. */
+  /** Runs whose record cannot be read, by creation time. */
   readonly #unreadable = new Map<number, Fault>();
-  /** Of those, what has not failed anew since the retry under way began. */
+  /** Those of `#unreadable` that have not failed again since the retry under way began. */
   readonly #retried = new Set<number>();
   #failedPass: Fault | null = null;
   #clockInDoubt: Fault | null = null;
@@ -38,7 +39,7 @@ export class RetentionFaults {
     this.#options = options;
   }
 
-  /** Runs whose captures have a tombstone and could not be unlinked. */
+  /** Runs whose captures have a tombstone but could not be unlinked. */
   get keptRunIds(): readonly string[] {
     return [...this.#kept.keys()];
   }
@@ -51,7 +52,7 @@ export class RetentionFaults {
       ),
       describe(
         this.#unreadable,
-        (count) => `captures of ${count} run${count === 1 ? "" : "s"} stay, whose record cannot be read`,
+        (count) => `captures of ${count} run${count === 1 ? "" : "s"} stay, because the run's record cannot be read`,
       ),
       this.#failedPass &&
         `since ${isoTime(this.#failedPass.sinceUs)}: retention could not go on: ${this.#failedPass.cause}`,
@@ -61,7 +62,7 @@ export class RetentionFaults {
     return withRelativePaths(`${faults.join("; ")}; tried again once a minute`, this.#options.dataDirectory);
   }
 
-  /** All of these files were to be removed, and these could not be. */
+  /** The files of `runIds` were to be unlinked; those in `kept` could not be. */
   unlinked(runIds: readonly string[], kept: readonly KeptFile[]): void {
     const { wallUs, line } = this.#options;
     const stay = new Map(kept.map(({ runId, error }) => [runId, error]));
@@ -75,7 +76,7 @@ export class RetentionFaults {
         }
       } else if (before !== undefined) {
         this.#kept.delete(runId);
-        line("info", "a removed capture could be unlinked after all", { run_id: runId });
+        line("info", "a removed capture was unlinked after all", { run_id: runId });
       }
     }
   }
@@ -87,13 +88,13 @@ export class RetentionFaults {
     this.#retried.delete(createdAtUs);
     this.#unreadable.set(createdAtUs, { sinceUs: before?.sinceUs ?? wallUs(), cause });
     if (before !== undefined) return;
-    line("error", "retention leaves a run alone whose record cannot be read", {
+    line("error", "retention skips a run, because its record cannot be read", {
       created_at: formatTimeUs(createdAtUs),
       cause,
     });
   }
 
-  /** The machine's clock is ahead so far that captures it makes old stay; null: none is held back by that. */
+  /** The machine's clock is so far ahead that the captures which it makes old stay; null: it holds none back. */
   clockInDoubt(leadUs: number | null): void {
     const { wallUs, line } = this.#options;
     const before = this.#clockInDoubt;
@@ -109,7 +110,7 @@ export class RetentionFaults {
     if (before === null) line("warn", "retention by age waits", { cause });
   }
 
-  /** From here on all that could not be read is due again. */
+  /** A retry begins: every run that could not be read is due again. */
   beginRetry(): void {
     for (const createdAtUs of this.#unreadable.keys()) this.#retried.add(createdAtUs);
   }
@@ -118,12 +119,13 @@ export class RetentionFaults {
     const cause = causeOf(error);
     this.#retried.clear();
     this.#failedPass = { sinceUs: this.#failedPass?.sinceUs ?? this.#options.wallUs(), cause };
-    this.#options.line("error", "retention could not go on and tries again later", { cause });
+    this.#options.line("error", "retention could not go on: it tries again later", { cause });
   }
 
   /**
-   * A pass came through. What was due again and did not fail anew, since it could be read or is not to be removed any more, is no fault;
-   * where it did not come as far as that, it is due once more.
+   * A pass has ended without an error. A run that was due again and did not fail again is no longer a fault: it was read, or need not be.
+   *
+   * @param hasReadAll false: the pass ended before it came to all runs that were due, so they stay faults
    */
   passEnded(hasReadAll: boolean): void {
     this.#failedPass = null;

@@ -24,9 +24,9 @@ import { RetentionClock } from "./retention-clock.js";
 import { RetentionFaults } from "./retention-faults.js";
 import type { StoreCounters } from "./store-counters.js";
 
-/** What grows old does so slowly; what grows large wakes retention when a run ends. */
+/** How often retention looks for old captures. It looks at the total size whenever a run ends. */
 const INTERVAL_MS = 60_000;
-/** Records that one slice writes anew, so that it delays the messages beside it no more than a large one of theirs would. */
+/** Bytes of records that one slice rewrites at most, so that it delays messages no longer than a large message would. */
 const SLICE_RECORD_BYTES = 4 * 1024 * 1024;
 const PROGRESS_US = 10_000_000;
 const DAY_US = 86_400_000_000;
@@ -40,54 +40,54 @@ export interface RetentionOptions {
   wallUs(): number;
   /** Milliseconds that never step; default: the process's. */
   monotonicMs?(): number;
-  /** Of the store's clock. */
+  /** Last time of the store's clock. */
   lastTimeUs(): number;
   /** Reads a consolidated record back. */
   read(location: RecordLocation): Promise<LogRecord>;
-  /** Records that the run's captures are removed; gives the record's sequence number and time. Throws when it cannot be recorded now. */
+  /** Records that the run's captures are removed. @returns the record's sequence number and time. Throws if it cannot be recorded now. */
   appendTombstone(run: RunState): { sequence: number; timeUs: number };
   /** Resolves when the record would survive a power cut; rejects when it will not. */
   whenDurable(sequence: number): Promise<void>;
-  /** Has the readers close what they keep open of these runs and know of the tombstones; resolves when they do. */
+  /** Resolves when the readers know the tombstones of these runs and have closed their capture files. */
   letGo(runIds: readonly string[]): Promise<void>;
-  /** Unlinks the capture files, durably. */
+  /** Durably unlinks the capture files. */
   removeCaptures(runIds: readonly string[]): Promise<RemovedCaptures>;
-  /** `removed` or `fault` may have changed. */
+  /** Called when `removed` or `fault` may have changed. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
 /**
- * Removes the captures of ended runs by age and by bytes, oldest run first, slice by slice, each in this order:
+ * Removes the captures of ended runs by age and by bytes, oldest run first. It works in slices of runs, each in this order:
  *
- * 1. a tombstone for each run: its consolidated record once more, with the time of removal;
- * 2. the tombstones are durable, under every durability mode;
- * 3. the readers have let go;
- * 4. the files are unlinked, and that is durable.
+ * 1. Write a tombstone for each run: its consolidated record again, with the time of removal.
+ * 2. Make the tombstones durable, in every durability mode.
+ * 3. Wait until the readers have closed the files.
+ * 4. Unlink the files, durably.
  *
- * So bytes are never gone without a tombstone. A crash between 2 and 4 leaves files of at most one slice behind: the next start goes on
- * with step 3 of the last tombstones, whether retention is on by then or not.
+ * So no capture is ever gone without a tombstone. A crash between 2 and 4 leaves the files of at most one slice behind. The next start
+ * continues with step 3 for the last tombstones, even if retention is off by then.
  *
- * A file that cannot be unlinked holds up no other: it is tried again once a minute, and `fault` says so meanwhile. So does a run whose
- * record cannot be read: it keeps its captures until it can. Nothing goes by the age that a clock in doubt gives it (`RetentionClock`).
+ * A file that cannot be unlinked does not hold up others: it is tried again once a minute, and `fault` says so meanwhile. A run whose
+ * record cannot be read keeps its captures until it can be read; `fault` names it too. A clock in doubt makes nothing old (`RetentionClock`).
  */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #captureIndex: CaptureIndex;
   #timer: unknown = null;
   #running: Promise<void> | null = null;
-  /** Ends that are not committed yet, by sequence number. */
+  /** Run ends that are not committed yet, by sequence number. */
   readonly #endsInFlight = new Map<number, RunState>();
   #isStarted = false;
   #isStopped = false;
   #isWoken = false;
-  /** Bytes of the runs that have a tombstone of this process and are not unlinked yet, by id. */
+  /** Bytes of captures that this process wrote a tombstone for and has not unlinked yet, by run id. */
   readonly #marked = new Map<string, number>();
   readonly #faults: RetentionFaults;
   readonly #clock: RetentionClock;
-  /** What failed is tried again: at the start, and when the interval is over, not with each run that ends. */
+  /** True: the next pass tries again what failed. Set at the start and after each interval, not by each run that ends. */
   #isRetryDue = true;
-  /** Since the last line in the log. */
+  /** What was removed since the last line in the log. */
   #removedRuns = 0;
   #removedBytes = 0;
   #lastLineUs = 0;
@@ -100,28 +100,28 @@ export class Retention {
     this.#clock = new RetentionClock(options.monotonicMs ?? monotonicMs);
   }
 
-  /** What it has removed since the process started. */
+  /** What retention has removed since the process started. */
   get removed(): StoreCounters["retention"] {
     return { ...this.#removed };
   }
 
-  /** What it cannot do, and since when, for people; null when nothing is in its way. */
+  /** What retention cannot do, and since when, for people; null if it has no fault. */
   get fault(): string | null {
     return this.#faults.text;
   }
 
-  /** Takes up what a crash cut off; then, if there is a policy, goes by it from now on. */
+  /** Finishes what a crash cut off. Then, if there is a policy, follows it from now on. */
   start(): void {
     this.#isStarted = true;
     this.#start();
   }
 
-  /** A run's end was appended to the log; where it lies is known once it is committed. */
+  /** A run's end was appended to the log. Its location is known once it is committed. */
   endAppended(run: RunState, sequence: number): void {
     if (this.#isOn && run.capturesRemovedAtUs === null) this.#endsInFlight.set(sequence, run);
   }
 
-  /** These records are committed: of the runs that ended by them, the captures are retention's from now on. */
+  /** Takes over the captures of runs whose ends are committed with this batch. */
   committed(batch: CommittedBatch): void {
     const ends = this.#endsInFlight;
     const [first = Number.POSITIVE_INFINITY] = ends.keys();
@@ -137,7 +137,7 @@ export class Retention {
     this.#start();
   }
 
-  /** Resolves when it does nothing any more. What is begun is taken up at the next start. */
+  /** Resolves when nothing is under way any more. The next start continues what was begun. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#options.timers.clear(this.#timer);
@@ -163,7 +163,7 @@ export class Retention {
         if (this.#isStopped) return;
         this.#options.onChange();
         if (this.#isWoken || this.#isRetryDue) this.#start();
-        // What could not be unlinked is tried again also where retention is off by now.
+        // Files that could not be unlinked are tried again even if retention is off by now.
         else if (this.#isOn || this.#unfinished.length > 0) this.#later();
       });
   }
@@ -200,12 +200,12 @@ export class Retention {
     return [...new Set([...this.#faults.keptRunIds, ...this.#captureIndex.unfinished()])];
   }
 
-  /** So many files cannot be unlinked that more tombstones would free nothing either. */
+  /** True when a whole slice of files cannot be unlinked: more tombstones would free nothing either. */
   get #isBlocked(): boolean {
     return this.#faults.keptRunIds.length >= RETENTION_SLICE_RUNS;
   }
 
-  /** Records of before retention do not say how many bytes their runs keep. */
+  /** Finds how many bytes runs keep whose records were written before retention existed and do not say it. */
   async #learnBytes(): Promise<void> {
     let kept = this.#captureIndex.nextUnknown(-1);
     while (kept !== undefined && !this.#isStopped) {
@@ -219,7 +219,7 @@ export class Retention {
     }
   }
 
-  /** Writes the tombstones of one slice, durably; false when nothing is due. */
+  /** Durably writes the tombstones of one slice. @returns false if nothing is due */
   async #markSlice(): Promise<boolean> {
     const { policy, lastTimeUs, appendTombstone, whenDurable } = this.#options;
     const endedByUs = this.#endedByUs();
@@ -236,11 +236,11 @@ export class Retention {
       try {
         const { sequence, timeUs } = appendTombstone(run);
         lastSequence = sequence;
-        // It is behind them: what they say of the run's captures counts no more.
+        // The tombstone comes behind these ends and replaces them.
         for (const [end, { id }] of this.#endsInFlight) if (id === run.id) this.#endsInFlight.delete(end);
         this.#captureIndex.removed(kept.createdAtUs, run.id, timeUs);
       } catch (error) {
-        // More is waiting than the log may hold: what is marked goes on, the rest has time.
+        // The log is full for now. The runs marked so far go on; the rest can wait.
         if (runs === 0) throw error;
         break;
       }
@@ -252,14 +252,14 @@ export class Retention {
     try {
       await whenDurable(lastSequence);
     } catch (error) {
-      // The log has failed. Nothing may be unlinked any more: whether these tombstones are there is known after a restart.
+      // The log has failed. Nothing may be unlinked any more: only a restart shows whether these tombstones are there.
       this.#isStopped = true;
       throw error;
     }
     return true;
   }
 
-  /** What ended by then is old; null where nothing goes by age, or not by this clock. */
+  /** The newest end of a run that is old; null if nothing goes by age, or not by this clock. */
   #endedByUs(): number | null {
     const { policy, wallUs } = this.#options;
     if (policy.days === null) return null;
@@ -271,7 +271,7 @@ export class Retention {
     return leadUs === null ? endedByUs : null;
   }
 
-  /** The run as its record has it; undefined when it cannot be read: its captures stay until it can, and the others have their turn. */
+  /** The run from its record. Undefined if it cannot be read: its captures stay until it can, and retention goes on with other runs. */
   async #read(kept: KeptCaptures): Promise<RunState | undefined> {
     const { location } = kept;
     try {
@@ -281,7 +281,7 @@ export class Retention {
         const later = this.#movedFrom(kept);
         return later === undefined ? change.run : this.#read(later);
       }
-      throw new StorageError("record_damaged", "another record stands where the run's was");
+      throw new StorageError("record_damaged", "another record is stored where the run's record was");
     } catch (error) {
       if (this.#isStopped) return undefined;
       const later = this.#movedFrom(kept);
@@ -292,7 +292,7 @@ export class Retention {
     }
   }
 
-  /** Where the run's record lies by now, if elsewhere: compaction has moved it while it was read, or processing recorded the run once more. */
+  /** Where the run's record lies now, if it has moved while it was read: compaction moves records, and processing records a run again. */
   #movedFrom(kept: KeptCaptures): KeptCaptures | undefined {
     const now = this.#captureIndex.locationOf(kept.createdAtUs);
     if (now === undefined) return undefined;
@@ -300,7 +300,7 @@ export class Retention {
     return now.offset === offset && now.segmentBase === segmentBase ? undefined : { ...kept, location: now };
   }
 
-  /** The run by a record of its end that is not committed yet. */
+  /** The run from a record of its end that is not committed yet. */
   #inFlight({ createdAtUs }: KeptCaptures): RunState | undefined {
     let found: RunState | undefined;
     for (const run of this.#endsInFlight.values()) if (run.createdAtUs === createdAtUs) found = run;
@@ -313,7 +313,7 @@ export class Retention {
     await letGo(runIds);
     if (this.#isStopped) return;
     const { files, kept } = await removeCaptures(runIds);
-    // Whoever looked at a run before its tombstone may have opened the file after the first time, and before it went.
+    // A reader that looked at a run before its tombstone may have opened its file after the first call.
     await letGo(runIds);
     this.#captureIndex.finish();
     this.#faults.unlinked(runIds, kept);

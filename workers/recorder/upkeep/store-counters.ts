@@ -1,7 +1,7 @@
-/** What the store has done about its own size since the process started: sums that only grow. */
+/** What the service has done to keep the store small since the process started. The sums only grow. */
 export interface StoreCounters {
-  /** Captures that retention has removed, once their files are unlinked, durably. */
+  /** Captures that retention has removed. They count once their files are durably unlinked. */
   retention: { runs: number; files: number; bytes: number };
-  /** Segments of the log that compaction has written anew, and how many bytes smaller they are. */
+  /** Segments of the log that compaction has rewritten, and how many bytes smaller they are. */
   compaction: { segments: number; bytes: number };
 }

@@ -7,7 +7,7 @@ import { restoreLayout } from "../../../storage/disk/restore-layout.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { LogLine } from "../recorder-messages.js";
 
-/** A look is a few calls of stat. */
+/** One look costs a few calls of stat. */
 export const LOOK_INTERVAL_MS = 5_000;
 
 export interface StoreWatchOptions {
@@ -17,16 +17,16 @@ export interface StoreWatchOptions {
   directory: Omit<LockedDataDirectory, "release">;
   log(): Pick<Log, "verifyName"> | undefined;
   captures: Pick<CaptureStore, "verifyNames">;
-  /** Listens anew where the file of the cell link's socket is gone or another one; true when it was. @throws where that is not possible */
+  /** Listens again if the cell link's socket file was removed or replaced. @returns true if it was; throws if it cannot listen */
   restoreSocket(): Promise<boolean>;
-  /** Health may show something else. */
+  /** Called when health may have changed. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
 /**
- * Looks, while the store is open, whether its files, folders and socket are still those that have their names: people and scripts remove and
- * replace them. What can stand again does; of the rest health tells.
+ * Checks while the store is open that its files, folders and socket are still in place: people and scripts remove and replace them. What
+ * can be made again is; health reports the rest.
  */
 export class StoreWatch {
   readonly #options: StoreWatchOptions;
@@ -35,7 +35,7 @@ export class StoreWatch {
   #socketFault: string | null = null;
   #capturesFault: string | null = null;
   #layoutFault: string | null = null;
-  /** Identity of the folder of captures as it was found first. */
+  /** Identity of the captures folder at the first look. */
   #capturesIdentity: string | undefined;
   #isStopped = false;
 
@@ -43,12 +43,12 @@ export class StoreWatch {
     this.#options = options;
   }
 
-  /** What is wrong with the directory's lock, for people; null for nothing. It is said for good: who came meanwhile may still be there. */
+  /** What is wrong with the directory's lock, for people; null if nothing is. It never goes away: a second service may have opened the directory. */
   get lockFault(): string | null {
     return this.#lockFault;
   }
 
-  /** What is wrong with the socket or a folder, for people; null for nothing. */
+  /** What is wrong with the socket or a folder, for people; null if nothing is. */
   get placeFault(): string | null {
     const faults = [this.#socketFault, this.#capturesFault, this.#layoutFault].filter((one) => one !== null);
     return faults.length === 0 ? null : faults.join("; ");
@@ -78,11 +78,11 @@ export class StoreWatch {
     if (this.#isStopped) return;
     await this.#lookAtSocket();
     await this.#lookAtFolders();
-    // The clock too may have become wrong, or right, without anything else that happens.
+    // The clock may have become wrong, or right, without any other event.
     if (!this.#isStopped) this.#options.onChange();
   }
 
-  /** Whether what was written can be found by the next start: at the end too, since the last look may be some seconds old. Never rejects. */
+  /** Checks that the next start can find what was written. Called at a stop too, since the last look may be seconds old. Never rejects. */
   async lookAtFiles(): Promise<void> {
     await this.#options.log()?.verifyName();
     await this.#options.captures.verifyNames();
@@ -95,22 +95,22 @@ export class StoreWatch {
     try {
       isIntact = await directory.isLockIntact();
     } catch {
-      // A disk that does not answer is what the row of the disk says.
+      // If the disk does not answer, the disk's row of health says so.
       return;
     }
     if (isIntact || this.#isStopped) return;
     this.#lockFault = since(
       wallUs(),
-      `the file of the lock in ${directory.path}/lock was removed, which keeps services of other containers out; restart the service`,
+      `the lock file in ${directory.path}/lock was removed: a service in another container could open this directory; restart the service`,
     );
-    line("error", "the directory's lock was removed", { cause: this.#lockFault });
+    line("error", "the lock file of the data directory was removed", { cause: this.#lockFault });
     onChange();
   }
 
   async #lookAtSocket(): Promise<void> {
     const { restoreSocket, line, wallUs } = this.#options;
     try {
-      if (await restoreSocket()) line("warn", "the cell link's socket was removed or replaced: it listens anew", {});
+      if (await restoreSocket()) line("warn", "the cell link's socket was removed or replaced: it was made again", {});
       this.#socketFault = null;
     } catch (error) {
       if (this.#socketFault !== null) return;
@@ -123,7 +123,7 @@ export class StoreWatch {
     const { fileSystem, directory, line, wallUs } = this.#options;
     try {
       for (const folder of await restoreLayout(fileSystem, directory)) {
-        line("warn", "a folder of the data directory was removed: it is made anew", { folder });
+        line("warn", "a folder of the data directory was removed: it was made again", { folder });
       }
       this.#layoutFault = null;
       const identity = (await fileSystem.statusOf(directory.capturesPath))?.identity;
@@ -132,7 +132,7 @@ export class StoreWatch {
       else {
         this.#capturesFault ??= since(
           wallUs(),
-          `the folder ${directory.capturesPath} was removed or replaced: new captures go on, and those that it held are missing until it is back`,
+          `the folder ${directory.capturesPath} was removed or replaced: new captures are stored, but those it held are missing until it is back`,
         );
       }
     } catch (error) {

@@ -29,17 +29,17 @@ export interface UpkeepOptions {
   captures: CaptureStore;
   room: DiskRoom;
   policy: RetentionPolicy;
-  /** What compaction takes turns with. */
+  /** Keeps compaction and snapshots apart. */
   work: ExclusiveWork;
   appendTombstone(run: RunState): { sequence: number; timeUs: number };
-  /** Stored bytes of the log are damaged, or the disk does not give them. */
+  /** Called when stored bytes of the log are damaged or cannot be read. */
   onReadDamage(error: StorageErrorData): void;
-  /** Health may show something else. */
+  /** Called when health may have changed. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** What the recorder does with the store beside taking messages: retention of captures and compaction of the log. */
+/** Keeps the store small: retention of captures and compaction of the log. */
 export class Upkeep {
   readonly #options: UpkeepOptions;
   readonly #reader: LogReader;
@@ -96,12 +96,12 @@ export class Upkeep {
     return { retention: this.#retention.removed, compaction: this.#compaction.compacted };
   }
 
-  /** What keeps retention from removing captures; null when nothing does. */
+  /** What keeps retention from removing captures; null if nothing does. */
   get retentionFault(): string | null {
     return this.#retention.fault;
   }
 
-  /** Which segments are not compacted, why, and since when; null when nothing stands in the way. */
+  /** Which segments are not compacted, why, and since when; null if compaction has no fault. */
   get compactionFault(): string | null {
     return this.#compaction.fault;
   }
@@ -125,24 +125,23 @@ export class Upkeep {
     this.#compaction.roomChanged();
   }
 
-  /** The front has answered. */
   answered(message: Extract<FrontToRecorder, { kind: "captures_let_go" | "segment_held" }>): void {
     if (message.kind === "captures_let_go") this.#whenLetGo?.();
     else this.#whenHeld?.(message.isHeld);
   }
 
-  /** Resolves when nothing is done any more. What is begun is taken up at the next start. */
+  /** Resolves when nothing is under way any more. The next start continues what was begun. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const stopped = [this.#retention.stop(), this.#compaction.stop()];
-    // The front may be gone: what it was asked is asked again at the next start.
+    // The front may be gone and never answer. The next start asks again.
     this.#whenLetGo?.();
     this.#whenHeld?.(false);
     await Promise.all(stopped);
     this.#reader.close();
   }
 
-  /** True for a month that no new run can fall into: ids ascend. */
+  /** True for a month that no new run can fall into: run ids ascend. */
   #isPastMonth(month: string): boolean {
     const { lastRunId } = this.#options.state;
     return lastRunId !== null && month < captureMonth(lastRunId);

@@ -178,7 +178,7 @@ t.test("a run whose record can be read again goes after all, and the fault with 
   const retention = stage.start();
   await stage.until(() => removed(stage).length === 1);
   const fault =
-    /^since 1970-01-01T00:01:40.000Z: captures of 1 run stay, whose record cannot be read \(not any more\); tried again once a minute$/;
+    /^since 1970-01-01T00:01:40.000Z: captures of 1 run stay, because the run's record cannot be read \(not any more\); tried again once a minute$/;
   t.match(retention.fault, fault);
   stage.timers.advance(60_000);
   await stage.passEnded();

@@ -59,7 +59,7 @@ t.test("health says that the file of the lock was removed, and since when", asyn
   await look(recorder);
   t.match(recorder.row("log"), {
     status: "degraded",
-    detail: /^since \d{4}-.*: the file of the lock in .* was removed/,
+    detail: /^since \d{4}-.*: the lock file in .* was removed/,
   });
   t.match(recorder.row("recorder"), { status: "healthy" });
 });
