@@ -3,8 +3,6 @@ import type { ComponentRow } from "../../core/health.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { Timers } from "../../core/timers.js";
 import { formatTimeUs } from "../../core/timestamps.js";
-import { isShortage } from "../../storage/disk/file-system.js";
-import type { Timers } from "../../storage/log/log-options.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { SplitFilter } from "../../workers/artefacts/filter/split-filter.js";
 import {

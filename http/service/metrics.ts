@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duration-counts.js";
-import type { RecorderFigures } from "../../workers/recorder/recorder-figures.js";
+import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
 import type { ArtefactFigures } from "../downloads/artefact-work.js";
 import type { RequestDurations } from "./request-durations.js";

@@ -22,8 +22,8 @@ import type { IncomingMessage } from "../cell-link/message-intake.js";
 import { decodeBody } from "../cell-link/strict-message-pack.js";
 import type { MadeArtefact } from "./captures/make-artefact.js";
 import { MessagePayload, type PayloadFiles } from "./captures/payload-files.js";
-import type { MessageFigures } from "./recorder-figures.js";
 import type { RecorderState } from "./recorder-state.js";
+import type { MessageFigures } from "./status/recorder-figures.js";
 
 /** Messages that bring a run to its end. Small ones are taken even when all active runs together exceed their limit. */
 const ENDING_TYPES: ReadonlySet<string> = new Set([

@@ -61,7 +61,7 @@ import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot/sna
 import { StorageError } from "../../storage/storage-error.js";
 import { type KeptRecord, packRecords, unpackRecords } from "../../storage/view/kept-records.js";
 import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
-import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producer-table.js";
+import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producers/producer-table.js";
 import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
 
 const OPENING_STATE_VERSION = 1;

@@ -7,7 +7,7 @@ import { LinkServer } from "../../../workers/cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../../../workers/cell-link/message-intake.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 import { UnacknowledgedQueue } from "../../../workers/cell-link/unacknowledged-queue.js";
-import { ProducerTable } from "../../../workers/recorder/producer-table.js";
+import { ProducerTable } from "../../../workers/recorder/producers/producer-table.js";
 import { ManualTimers } from "../recorder/manual-timers.js";
 import { MemorySocket } from "./memory-socket.js";
 

@@ -202,7 +202,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "an opening state without refusals",
-    file: "workers/recorder/producer-table.js",
+    file: "workers/recorder/producers/producer-table.js",
     find: "[...producer.refusals].map(([sequence, stored]) => [sequence, stored.refusal]),",
     replace: "[],",
     killer: "workers/recorder/recorder-state",
@@ -287,8 +287,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a failed sync of a capture file does not end the recorder at once",
-    file: "workers/recorder/recorder.js",
-    find: "capturesPath: directory.capturesPath,\n            onFailure: (failure) => this.#storeFailed(failure),",
+    file: "workers/recorder/upkeep/store-guards.js",
+    find: "capturesPath: directory.capturesPath,\n        onFailure: options.onFailure,",
     replace: "capturesPath: directory.capturesPath,",
     killer: "workers/recorder/upkeep/retention",
   },
@@ -714,7 +714,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "health does not tell of a damaged snapshot",
-    file: "workers/recorder/recorder-health.js",
+    file: "workers/recorder/status/recorder-health.js",
     find: "damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),",
     replace: "",
     killer: SIMULATION,

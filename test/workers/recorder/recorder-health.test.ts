@@ -1,7 +1,7 @@
 import t from "tap";
 import type { ComponentRow } from "../../../core/health.js";
 import { RecoveryReportBuilder } from "../../../storage/recovery/recovery-report.js";
-import { type HealthSources, RecorderHealth } from "../../../workers/recorder/recorder-health.js";
+import { type HealthSources, RecorderHealth } from "../../../workers/recorder/status/recorder-health.js";
 
 t.test("the dispatcher is degraded while deliveries wait to be read, down when it has ended", async (t) => {
   let fault: string | null = null;

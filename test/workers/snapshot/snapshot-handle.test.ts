@@ -4,7 +4,8 @@ import t from "tap";
 import { FileSystemError, nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { View } from "../../../storage/view/view.js";
-import { type RecorderCallbacks, startRecorder } from "../../../workers/recorder/recorder-handle.js";
+import type { RecorderCallbacks } from "../../../workers/recorder/recorder-callbacks.js";
+import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
 import type { LogLine } from "../../../workers/recorder/recorder-messages.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -103,7 +104,7 @@ for (const [what, onSnapshot] of [
     t.equal(front.view.runCount, 5);
     t.match(
       front.lines.find(({ level }) => level === "warn"),
-      { fields: { snapshot: name, cause: /the front refused it: (?:not me|the front takes none)/ } },
+      { fields: { snapshot: name, cause: /the front refused it: (?:not me|the front takes no snapshots)/ } },
     );
     await handle.stop();
   });

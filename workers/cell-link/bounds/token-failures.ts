@@ -1,5 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
-import type { Timers } from "../../../storage/log/log-options.js";
+import type { Timers } from "../../../core/timers.js";
 
 interface Failures {
   /** Within the present span. */

@@ -12,6 +12,8 @@ export class BatchStream {
   readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
   readonly #onBehind: (isBehind: boolean) => void;
   readonly #memory = new BatchMemory();
+  /** Last sequence numbers of the batches that the front has not taken yet. */
+  readonly #untaken: number[] = [];
   #aheadBytes = 0;
   #isBehind = false;
   #waiting: (() => void)[] = [];
@@ -37,6 +39,7 @@ export class BatchStream {
   /** Sends a copy of the batch: its bytes belong to the log. */
   send(batch: CommittedBatch): void {
     const bytes = this.#memory.copyOf(batch.bytes);
+    this.#untaken.push(batch.lastSequence);
     this.#aheadBytes += bytes.buffer.byteLength;
     this.#send({ ...batch, bytes }, bytes.buffer);
     if (!this.#isBehind && this.#aheadBytes > MAXIMUM_AHEAD_BYTES) {
@@ -45,8 +48,18 @@ export class BatchStream {
     }
   }
 
-  /** The front has taken a batch and does not read its memory any more. */
-  taken(memory: ArrayBuffer): void {
+  /**
+   * The front has taken a batch and does not read its memory any more.
+   *
+   * @returns the batch's last sequence number: the front takes batches in the order in which they were sent
+   */
+  taken(memory: ArrayBuffer): number {
+    const sequence = this.#untaken.shift() as number;
+    this.#release(memory);
+    return sequence;
+  }
+
+  #release(memory: ArrayBuffer): void {
     this.#aheadBytes -= memory.byteLength;
     this.#memory.giveBack(memory);
     if (this.#aheadBytes > MAXIMUM_AHEAD_BYTES / 2) return;

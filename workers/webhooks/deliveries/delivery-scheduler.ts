@@ -6,7 +6,7 @@ import { BegunDelivery, newDelivery } from "../../../core/webhook/emit-run-event
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { DeliveryPut } from "../../../core/webhook/webhook-change.js";
 import { type EventSource, testEventPayload } from "../../../core/webhook/webhook-event.js";
-import { CommitWaits } from "../../recorder/commit-waits.js";
+import { CommitWaits } from "../commit-waits.js";
 import { DeliveryQueue, IN_ALL } from "../delivery-queue.js";
 import type { DispatcherHandle } from "../dispatcher-handle.js";
 import type { BegunWindow, DeliveryJob, DeliveryReport } from "../dispatcher-messages.js";

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Timers } from "../../../core/timers.js";
-import type { CommitWaits } from "../../recorder/commit-waits.js";
+import type { CommitWaits } from "../commit-waits.js";
 import type { InlineAnswer, InlineRequest, Tracked } from "./tracked-delivery.js";
 
 /** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */

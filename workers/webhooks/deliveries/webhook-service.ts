@@ -10,7 +10,7 @@ import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../../core/webhook/webhook-event.js";
 import type { ReceiverOptions, RecorderToFront } from "../../recorder/recorder-messages.js";
 import type { RecorderState } from "../../recorder/recorder-state.js";
-import { UuidSource } from "../../recorder/uuid-source.js";
+import { UuidSource } from "../uuid-source.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher-handle.js";
 import { DeliveryScheduler } from "./delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./tracked-delivery.js";

@@ -368,7 +368,7 @@ t.test(
     await recorder.until(has(recorder, runId, frameId, ALL));
     t.equal(asks(), 3);
     t.notOk(recorder.run(runId).eventLog.some(({ eventType }) => eventType === "artefact_failed"));
-    const both = ["what is made of captures is put off", "what was put off of captures is done"];
+    const both = ["artefacts are put off", "artefacts that were put off are made"];
     t.same(said(), both, "one line when it begins, one when it is over");
     refusals = Number.POSITIVE_INFINITY;
     const other = await sendFrame(raw, runId);

@@ -1,9 +1,9 @@
-import { canonicalUuid } from "../../core/identifiers.js";
-import { isPlainObject } from "../../core/json/json.js";
-import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/link/refusal.js";
-import type { Origin } from "../../storage/records/record-index.js";
-import { refusalBytes } from "../cell-link/bounds/bounded-refusal.js";
+import { canonicalUuid } from "../../../core/identifiers.js";
+import { isPlainObject } from "../../../core/json/json.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { Refusal } from "../../../core/link/refusal.js";
+import type { Origin } from "../../../storage/records/record-index.js";
+import { refusalBytes } from "../../cell-link/bounds/bounded-refusal.js";
 
 interface StoredRefusal {
   refusal: Refusal;

@@ -1,8 +1,8 @@
-import type { ComponentRow, ComponentStatusValue } from "../../core/health.js";
-import { LIMITS } from "../../core/limits.js";
-import type { LogFailure } from "../../storage/log/log-options.js";
-import { describeLost, type RecoveryReport } from "../../storage/recovery/recovery-report.js";
-import type { StoreCounters } from "./upkeep/store-counters.js";
+import type { ComponentRow, ComponentStatusValue } from "../../../core/health.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { LogFailure } from "../../../storage/log/log-options.js";
+import { describeLost, type RecoveryReport } from "../../../storage/recovery/recovery-report.js";
+import type { StoreCounters } from "../upkeep/store-counters.js";
 
 export interface HealthSources {
   recovery: RecoveryReport;

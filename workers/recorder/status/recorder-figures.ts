@@ -1,7 +1,7 @@
-import { countDuration, createDurationCounts, type DurationCounts } from "../../core/duration-counts.js";
-import type { LoopDelay } from "../loop-delay.js";
-import type { DeliveryFigures } from "../webhooks/deliveries/delivery-figures.js";
-import type { StoreCounters } from "./upkeep/store-counters.js";
+import { countDuration, createDurationCounts, type DurationCounts } from "../../../core/duration-counts.js";
+import type { LoopDelay } from "../../loop-delay.js";
+import type { DeliveryFigures } from "../../webhooks/deliveries/delivery-figures.js";
+import type { StoreCounters } from "../upkeep/store-counters.js";
 
 /** What the recorder has counted since it started, for the service's metrics. Plain data, since it crosses threads. */
 export interface RecorderFigures {

@@ -1,4 +1,4 @@
-import type { Timers } from "../../core/timers.js";
+import type { Timers } from "../../../core/timers.js";
 
 /** How long a name counts as shared after two instances last alternated. Each instance comes back within seconds. */
 const SHARED_FOR_MS = 60_000;

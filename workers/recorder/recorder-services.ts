@@ -1,0 +1,306 @@
+import { storedEnd } from "../../core/run/run-files.js";
+import type { RunState } from "../../core/run/run-state.js";
+import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
+import { capturePath } from "../../storage/captures/capture-path.js";
+import type { LockedDataDirectory } from "../../storage/disk/data-directory.js";
+import type { Log } from "../../storage/log/log.js";
+import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import { SnapshotSchedule } from "../snapshot/snapshot-schedule.js";
+import { WebhookService } from "../webhooks/deliveries/webhook-service.js";
+import type { BatchStream } from "./captures/batch-stream.js";
+import { CaptureProcessing } from "./captures/capture-processing.js";
+import type { PayloadFiles } from "./captures/payload-files.js";
+import type { OpenedStore } from "./open-store.js";
+import type { ProducerLink } from "./producers/producer-link.js";
+import { RecordWriter } from "./record-writer.js";
+import type { RecorderEnvironment } from "./recorder-environment.js";
+import type { FrontToRecorder, RecorderOptions, RetentionPolicy } from "./recorder-messages.js";
+import type { RecorderState } from "./recorder-state.js";
+import type { RunEndings } from "./run-endings.js";
+import type { LogLines } from "./status/log-lines.js";
+import type { MessageFigures } from "./status/recorder-figures.js";
+import { RecorderHealth } from "./status/recorder-health.js";
+import type { RecordingStatus } from "./status/recording-status.js";
+import { ExclusiveWork } from "./upkeep/exclusive-work.js";
+import type { StoreGuards } from "./upkeep/store-guards.js";
+import { Upkeep } from "./upkeep/upkeep.js";
+
+/** The parts of the recorder that exist before its store is open. */
+export interface RecorderServicesOptions extends LogLines {
+  options: RecorderOptions;
+  environment: RecorderEnvironment;
+  directory: LockedDataDirectory;
+  opened: OpenedStore;
+  guards: StoreGuards;
+  files: PayloadFiles;
+  figures: MessageFigures;
+  stream: BatchStream;
+  link: ProducerLink;
+  endings: RunEndings;
+  status: RecordingStatus;
+  /** A run that still stores captures or artefacts. */
+  runWithCaptures(id: string): RunState | undefined;
+  /** Called when processing has fallen behind, and when it has caught up. */
+  onProcessingBehind(): void;
+}
+
+/** The front's messages that are meant for a service. */
+type ServiceMessage = Exclude<
+  FrontToRecorder,
+  { kind: "batch_taken" | "snapshot_taken" | "snapshot_refused" | "figures" | "artefact_made" | "stop" }
+>;
+
+/** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep, snapshots and health. */
+export class RecorderServices {
+  readonly state: RecorderState;
+  readonly writer: RecordWriter;
+  /** Undefined if captures are not processed. */
+  readonly processing: CaptureProcessing | undefined;
+  readonly webhooks: WebhookService;
+  readonly upkeep: Upkeep;
+  /** Size of all capture files when the store was opened, as records tell it. What was appended since is not in it. */
+  readonly openedCaptureBytes: number;
+  readonly #options: RecorderServicesOptions;
+  readonly #log: Log;
+  readonly #clock: ServiceClock;
+  readonly #exclusiveWork = new ExclusiveWork();
+  #snapshots: SnapshotSchedule | undefined;
+  #health: RecorderHealth | undefined;
+
+  /** Creates the services. Only the dispatcher's thread is started. */
+  constructor(options: RecorderServicesOptions) {
+    this.#options = options;
+    const { log, state } = options.opened;
+    this.#log = log;
+    this.state = state;
+    this.openedCaptureBytes = captureBytes(state, options.options.retention);
+    this.#clock = createServiceClock(options.environment.wallUs, Math.max(state.lastTimeUs, log.lastTimeUs));
+    this.writer = this.#createWriter();
+    this.processing = this.#createProcessing();
+    this.webhooks = this.#createWebhookService();
+    this.upkeep = this.#createUpkeep();
+  }
+
+  /** From now on health is sent when it changes. */
+  startHealth(): void {
+    this.#health = this.#createHealth();
+  }
+
+  updateHealth(): void {
+    this.#health?.update();
+  }
+
+  /** Makes snapshots from now on, if the environment can make any. */
+  startSnapshots(): void {
+    const { timers, wallUs, makeSnapshot, send } = this.#options.environment;
+    const { metaPath, snapshotPath, quarantinePath } = this.#options.directory;
+    if (makeSnapshot === undefined) return;
+    const log = this.#log;
+    this.#snapshots = new SnapshotSchedule({
+      policy: this.#options.options.snapshots ?? {},
+      timers,
+      work: this.#exclusiveWork,
+      makeDurable: async () => {
+        const sequence = log.committedSequence;
+        await log.whenDurable(sequence);
+        return sequence;
+      },
+      hasSpare: (bytes) => this.#options.guards.room.hasSpare(bytes),
+      runCount: () => this.state.runCount,
+      isBusy: () => this.webhooks.deliveries.isBusy,
+      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, quarantinePath, throughSequence }),
+      wallUs,
+      onReadDamage: (error) => send({ kind: "read_damage", error }),
+      onChange: () => this.updateHealth(),
+      line: this.#options.line,
+    });
+    const { bytes, lastSequence } = log.recovery;
+    const last = this.#options.opened.snapshot;
+    this.#snapshots.start(lastSequence === 0 ? 0 : bytes, last && { sequence: last.start.sequence, bytes: last.bytes });
+  }
+
+  /** @param isLogIntact false: no last snapshot is made */
+  async stopSnapshots(isLogIntact: boolean): Promise<void> {
+    await this.#snapshots?.stop(isLogIntact);
+  }
+
+  /** Takes a message from the front that is meant for a service. */
+  receive(message: ServiceMessage): void {
+    switch (message.kind) {
+      case "serving":
+        this.webhooks.deliveries.serving(message.port);
+        return;
+      case "request":
+        this.webhooks.request(message.id, message.request);
+        return;
+      case "delivery_content":
+        this.webhooks.deliveries.content(message.deliveryId, message.found);
+        return;
+      case "request_dropped":
+        this.webhooks.dropRequest(message.id);
+        return;
+      case "stop_deliveries":
+        void this.webhooks.deliveries.stop(message.graceMs);
+        return;
+      case "captures_let_go":
+      case "segment_held":
+        this.upkeep.answered(message);
+        return;
+    }
+  }
+
+  /** The front's view has all records up to this one. */
+  viewed(sequence: number): void {
+    this.webhooks.deliveries.viewed(sequence);
+  }
+
+  /** These records are committed: answers whoever waits for them. */
+  committed(batch: CommittedBatch): void {
+    this.#snapshots?.committed(batch);
+    this.writer.committed(batch);
+    this.webhooks.deliveries.committed(batch.lastSequence);
+  }
+
+  /** Recording has ended: nothing that waits is committed any more. */
+  abandon(): void {
+    this.writer.abandon();
+    this.webhooks.deliveries.abandon();
+    this.#options.environment.send({ kind: "deliveries_ended" });
+    this.processing?.abandon();
+    void this.upkeep.stop();
+    void this.stopSnapshots(false);
+  }
+
+  #createWriter(): RecordWriter {
+    const { files, endings, figures, guards } = this.#options;
+    return new RecordWriter({
+      log: this.#log,
+      clock: this.#clock,
+      state: this.state,
+      files,
+      figures,
+      spend: (bytes) => guards.room.spend(bytes),
+      endAppended: (run, sequence) => this.upkeep.endAppended(run, sequence),
+      changed: (changes) => this.processing?.changed(changes),
+      runChanged: (run) => endings.runChanged(run),
+      runEnded: (runId) => {
+        const isProcessed = this.processing !== undefined && this.state.processedRun(runId) !== undefined;
+        if (!isProcessed) files.finish(runId);
+        endings.runEnded(runId);
+      },
+      emit: (name, run, timeUs) => this.webhooks.emit(name, run, timeUs),
+      emitted: (event, runId, sequence) => this.webhooks.deliveries.emitted(event, runId, sequence),
+    });
+  }
+
+  #createProcessing(): CaptureProcessing | undefined {
+    const { environment, directory, guards, files, runWithCaptures, line, report } = this.#options;
+    const { artefacts, timers } = environment;
+    if (artefacts === undefined) return undefined;
+    return new CaptureProcessing({
+      maker: artefacts,
+      timers,
+      run: runWithCaptures,
+      path: (id) => `${directory.capturesPath}/${capturePath(id, "capture")}`,
+      dataDirectory: directory.path,
+      whenWritten: (id) => files.get(id, "captures").whenWritten(),
+      hasRoom: () => guards.room.level === "enough",
+      record: (run, made) => this.writer.storeArtefacts(run, made),
+      endedDocumentBytes: () => this.state.processedDocumentBytes,
+      onBehind: () => this.#options.onProcessingBehind(),
+      report: (error) => report("artefacts are put off", error, {}),
+      caughtUp: () => line("info", "artefacts that were put off are made", {}),
+    });
+  }
+
+  #createWebhookService(): WebhookService {
+    const { options, environment, status, line, report } = this.#options;
+    const { timers, wallUs, startDispatcher, send } = environment;
+    return new WebhookService({
+      state: this.state,
+      timers,
+      clock: this.#clock,
+      startDispatcher,
+      serviceVersion: options.serviceVersion,
+      wallUs,
+      receivers: options.receivers,
+      append: (change, timeUs) => this.writer.appendWebhookChange(change, timeUs),
+      send: (message) => send(message),
+      unavailable: () => status.unavailable ?? this.#whatIsMissing(),
+      onDispatcherFault: () => this.updateHealth(),
+      onDispatcherFailure: (message) => {
+        line("error", "the dispatcher ended: deliveries wait for the next start", { cause: message });
+        send({ kind: "deliveries_ended" });
+        this.updateHealth();
+      },
+      report: (what, error) => report(what, error, {}),
+    });
+  }
+
+  /** Why a record that is appended now would wait; null if it would not. */
+  #whatIsMissing(): string | null {
+    const { room, shortage } = this.#options.guards;
+    if (room.level === "critical") return "the disk is full";
+    return shortage.isWaiting ? shortage.fault : null;
+  }
+
+  #createUpkeep(): Upkeep {
+    const { options, environment, directory, guards, line } = this.#options;
+    return new Upkeep({
+      ...environment,
+      directory,
+      log: this.#log,
+      state: this.state,
+      captures: guards.captures,
+      room: guards.room,
+      policy: options.retention,
+      work: this.#exclusiveWork,
+      appendTombstone: (run) => this.writer.appendTombstone(run),
+      onReadDamage: (error) => environment.send({ kind: "read_damage", error }),
+      onChange: () => this.updateHealth(),
+      line,
+    });
+  }
+
+  #createHealth(): RecorderHealth {
+    const { environment, opened, guards, status, stream, link } = this.#options;
+    const { upkeep, webhooks } = this;
+    const log = this.#log;
+    return new RecorderHealth({
+      sources: {
+        recovery: log.recovery,
+        openedAt: opened.openedAt,
+        earlierDamage: opened.earlierDamage,
+        damagedSnapshot: opened.damagedSnapshot,
+        logFailure: () => log.failure,
+        disk: () => guards.room.row,
+        recorderFailure: () => status.failure,
+        compactionFault: () => upkeep.compactionFault,
+        snapshotFault: () => this.#snapshots?.fault ?? null,
+        retentionFault: () => upkeep.retentionFault,
+        lockFault: () => guards.watch.lockFault,
+        clockFault: () => clockFault(this.#clock.lastUs, environment.wallUs()),
+        shortage: () => guards.shortage.fault,
+        placeFault: () => guards.watch.placeFault,
+        damagedRuns: opened.damagedRuns,
+        sharedNames: () => link.sharedNamesFault,
+        producerNames: () => this.state.producers.size,
+        ahead: () => ({ bytes: stream.aheadBytes, isBehind: stream.isBehind }),
+        connections: () => link.server.connectionCount,
+        isProcessingBehind: () => this.processing?.isBehind ?? false,
+        counters: () => upkeep.counters,
+        dispatcherFailure: () => webhooks.dispatcherFailure,
+        dispatcherFault: () => webhooks.dispatcherFault,
+      },
+      send: (rows, counters) => environment.send({ kind: "health", rows, counters }),
+    });
+  }
+}
+
+/** Size of all capture files of a store that was just read. Without retention the index forgets its runs, which nobody needs. */
+function captureBytes(state: RecorderState, { days, bytes }: RetentionPolicy): number {
+  const isRetentionOff = days === null && bytes === null;
+  let sum = isRetentionOff ? state.captures.forgetRuns() : state.captures.bytes;
+  for (const run of state.activeRuns()) sum += storedEnd(run, "captures");
+  return sum;
+}
