@@ -48,7 +48,7 @@ export interface FrameToSend {
 
 const encoder = new MessagePackEncoder({ omitsUndefined: true });
 
-/** The frame as buffers to write in order: header, body and padding in one, then the payload as it is, not copied. */
+/** The frame as buffers to write in order: header, body and padding in one, then the payload, which is not copied. */
 export function encodeFrame(frame: FrameToSend): Uint8Array[] {
   const body = frame.body === undefined ? NO_BYTES : encoder.encodeShared(frame.body);
   const payload = frame.payload ?? NO_BYTES;
@@ -89,7 +89,7 @@ export interface Frame {
   payload: Uint8Array;
 }
 
-/** What breaks the table; after it the stream cannot be trusted. `params`: field, value, allowed. */
+/** A frame that breaks the table above. The stream after it cannot be trusted. `params`: field, value, allowed. */
 export type BadFrame = Refusal<"bad_frame">;
 
 export function badFrame(field: string, value: string | number, allowed: string): BadFrame {
@@ -115,7 +115,7 @@ function faultOfPayloadLength(kind: FrameKind, length: number): BadFrame | undef
   return length <= limit ? undefined : badFrame("payload_length", length, `0 to ${limit} for ${kind}`);
 }
 
-/** Looks at the first `length` bytes of the header that begins at `at`, as far as the fields in it are whole. */
+/** Checks the fields that are complete in the first `length` bytes of the header that begins at `at`. */
 function faultOfHeader(bytes: Buffer, at: number, length: number): BadFrame | undefined {
   for (let i = 0; i < 4 && i < length; i++) {
     if (bytes[at + i] !== MAGIC[i]) {
@@ -144,41 +144,41 @@ function faultOfHeader(bytes: Buffer, at: number, length: number): BadFrame | un
   return length >= HEADER_BYTES ? faultOfPayloadLength(kind, bytes.readUInt32LE(at + 20)) : undefined;
 }
 
-/** Of the header that begins at `at`. */
+/** The sequence number in the header that begins at `at`. */
 function sequenceAt(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at + 8) + bytes.readUInt32LE(at + 12) * 0x1_0000_0000;
 }
 
 export interface FrameParserOptions {
-  /** Called in order, within `push`. It may close the parser; it must not push. */
+  /** Called in order, within `push`. It may close the parser, but must not call `push`. */
   onFrame(frame: Frame): void;
-  /** Where payloads come from; one for all connections of a thread. */
+  /** Gives the buffers for payloads. One for all connections of a thread. */
   buffers: Pick<PayloadBuffers, "take" | "release">;
-  /** A message announces a payload of so many bytes. Nothing is taken for it yet. It may close the parser. */
+  /** A message announces a payload. No memory is taken for it yet. It may close the parser. */
   onPayloadAnnounced?(): void;
   /**
-   * Asked when the first byte of a payload has come, before memory is taken for it, and again before its message is delivered: false holds
+   * Asked when the first byte of a payload has come, before memory is taken for it, and again before its message is delivered. False holds
    * the stream there until `proceed`. Default: always true.
    */
   mayTakePayload?(lengthBytes: number, stage: "begin" | "deliver"): boolean;
 }
 
 /**
- * Takes a stream in chunks of any size and gives its frames. A chunk is the caller's again when `push` returns: a payload's bytes
- * are copied once, into a buffer of their size; nothing grows by concatenation.
+ * Takes a stream in chunks of any size and gives its frames. When `push` returns, the caller may use the chunk again. The bytes of a
+ * payload are copied once, into a buffer of their size; nothing grows by concatenation.
  *
- * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB), which is taken when header and body before
- * it were good, its first byte has come and it may be taken; the system gives its pages as bytes arrive. While it is held, what was
- * pushed behind that place stays too: its user reads no further chunk.
+ * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB). Memory for a payload is taken when its
+ * header and body are good, its first byte has come, and it may be taken. While the parser is held, it also keeps what was pushed behind
+ * that place, so its user must stop reading.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
   readonly #buffers: FrameParserOptions["buffers"];
   readonly #onPayloadAnnounced: () => void;
   readonly #mayTakePayload: NonNullable<FrameParserOptions["mayTakePayload"]>;
-  /** Where it is held, if it is: before a payload, or before the delivery of one that is whole. */
+  /** Where the stream is held: before a payload, or before a whole one is delivered; null if it is not. */
   #held: "begin" | "deliver" | null = null;
-  /** Pushed behind the place where it is held. */
+  /** What was pushed behind the place where it is held. */
   #rest: Uint8Array = NO_BYTES;
   #state: "header" | "body" | "payload" | "closed" = "header";
   #fault: BadFrame | undefined;
@@ -194,7 +194,7 @@ export class FrameParser {
   #payloadLength = 0;
   /** Memory for the payload is taken. */
   #hasBegun = false;
-  /** Body, at first with its padding, of a frame that does not lie in one chunk, or whose payload does not. */
+  /** Body of a frame that is spread over several chunks, with its padding until the body is whole. */
   #bodyScratch: Uint8Array = NO_BYTES;
   #payload: Uint8Array = NO_BYTES;
 
@@ -206,9 +206,10 @@ export class FrameParser {
   }
 
   /**
-   * Gives the first fault of the stream, again for every later chunk; no frame is delivered behind it.
+   * Takes the next chunk.
    *
-   * @throws {RangeError} There is no memory for a body or a payload: the stream is of no use any more, and is to be closed.
+   * @returns the first fault of the stream, again for every later chunk. No frame is delivered after it.
+   * @throws {RangeError} There is no memory for a body or a payload. The stream cannot go on and must be closed.
    */
   push(chunk: Uint8Array): BadFrame | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
@@ -222,17 +223,17 @@ export class FrameParser {
     return this.#fault;
   }
 
-  /** Whether the stream stands still before a payload that may not be taken now. */
+  /** True while the stream is held at a payload that may not be taken now. */
   get isHeld(): boolean {
     return this.#held !== null;
   }
 
-  /** Bytes of the payload that is being read which have arrived. */
+  /** How many bytes have arrived of the payload that is being read. */
   get payloadFilledBytes(): number {
     return this.#state === "payload" ? this.#filled : 0;
   }
 
-  /** Goes on where it was held, unless it may still not; as `push`. */
+  /** Goes on where the stream was held, if it may now. @returns as `push` */
   proceed(): BadFrame | undefined {
     const held = this.#held;
     if (held === null || !this.#mayTakePayload(this.#payloadLength, held)) return this.#fault;
@@ -244,7 +245,7 @@ export class FrameParser {
     return rest.length === 0 ? this.#fault : this.push(rest);
   }
 
-  /** Ends reading and gives the buffer of a payload that is not whole back. */
+  /** Ends reading, and releases the buffer of a payload that is not whole. */
   close(): void {
     if (this.#hasBegun) this.#buffers.release(this.#payload);
     this.#hasBegun = false;
@@ -311,7 +312,7 @@ export class FrameParser {
     return end;
   }
 
-  /** Body and padding begin at `start`; the bytes are the chunk's unless `owned`. */
+  /** Body and padding begin at `start`. The bytes belong to the chunk unless `owned`. */
   #bodyRead(bytes: Uint8Array, start: number, owned: boolean): void {
     const end = start + this.#bodyLength;
     for (let i = end; i < start + padded(this.#bodyLength); i++) {

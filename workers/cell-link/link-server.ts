@@ -8,12 +8,14 @@ import {
   restrictToOwner,
   socketPathState,
 } from "../../storage/disk/file-system.js";
+import { unavailable } from "./bounds/bounded-refusal.js";
 import { LinkBudget } from "./bounds/link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
 import { PayloadBuffers } from "./bounds/payload-buffers.js";
 import { TokenFailures } from "./bounds/token-failures.js";
-import { LinkSession, type SessionHost, unavailable } from "./link-session.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
+import { LinkSession } from "./session/link-session.js";
+import type { SessionHost } from "./session/session-host.js";
 
 /** `sun_path` of Linux holds 108 bytes, the last one a zero. */
 const MAXIMUM_SOCKET_PATH_BYTES = 107;
@@ -34,21 +36,21 @@ export class LinkListenError extends Error {
 export interface LinkServerOptions {
   intake: MessageIntake;
   timers: Timers;
-  /** Default: as many as the process's descriptors allow. */
+  /** Default: by the process's limit of descriptors. */
   places?: LinkPlaces;
-  /** An error that is the service's own. */
+  /** Called for an error of the service itself. */
   report(error: unknown, producer: string | null): void;
-  /** So many wrong tokens came from this address since the last call. */
+  /** Called when wrong tokens came from an address: `count` since the last call. */
   wrongTokens?(address: string, count: number): void;
 }
 
-/** The service's side of the cell link: listens, keeps one session a producer, and bounds what all of them hold. */
+/** The service's side of the cell link. It listens, keeps one session for each producer, and bounds the memory of all sessions. */
 export class LinkServer {
   readonly #intake: MessageIntake;
   readonly #timers: Timers;
-  readonly #host: SessionHost;
+  readonly #host: SessionHost<LinkSession>;
   readonly #servers: Server[] = [];
-  /** The Unix socket as it was made, with the identity of its file. */
+  /** The Unix socket, with the identity of its file. */
   #socket: { path: string; server: Server; identity: string | undefined } | null = null;
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
@@ -90,13 +92,13 @@ export class LinkServer {
     this.#tickLater();
   }
 
-  /** Of producers: those that have said who they are. */
+  /** Number of connected producers. */
   get connectionCount(): number {
     return this.#byProducer.size;
   }
 
   /**
-   * Listens on a Unix socket with mode 0600. A socket file that nobody listens on any more is replaced.
+   * Listens on a Unix socket with mode 0600. Replaces a socket file that nobody listens on any more.
    *
    * @throws {LinkListenError} The path is too long, or something else has it.
    */
@@ -105,7 +107,7 @@ export class LinkServer {
     if (bytes > MAXIMUM_SOCKET_PATH_BYTES) {
       throw unusable(
         path,
-        `it is ${bytes} bytes long, and a socket's path may have ${MAXIMUM_SOCKET_PATH_BYTES}: name a shorter one with --cell-socket`,
+        `it is ${bytes} bytes long, but may have at most ${MAXIMUM_SOCKET_PATH_BYTES}: name a shorter path with --cell-socket`,
       );
     }
     await clearPath(path);
@@ -113,7 +115,7 @@ export class LinkServer {
     try {
       await listen(server, () => {
         server.listen(path);
-        // Bound by now, and no connection was accepted yet.
+        // The socket is bound now, and no connection was accepted yet.
         if (server.listening) restrictToOwner(path);
       });
     } catch (error) {
@@ -125,9 +127,9 @@ export class LinkServer {
   }
 
   /**
-   * Listens anew on the Unix socket if its file was removed or replaced: without it nobody can connect. Connections stay.
+   * Listens again on the Unix socket if its file was removed or replaced: without the file nobody can connect. Connections stay.
    *
-   * @returns true when it was
+   * @returns true if it was
    * @throws {LinkListenError} Something else has the path.
    */
   async restoreSocket(): Promise<boolean> {
@@ -136,7 +138,7 @@ export class LinkServer {
     const { path, server, identity } = socket;
     const status = await nodeFileSystem.statusOf(path);
     if (this.#isClosed || (status !== null && status.identity === identity)) return false;
-    // Closing removes what has the name, whosever it is: what is not to be removed must be found first.
+    // Closing removes whatever has the name, even if it is not ours. So clearPath must look first whether it may be removed.
     await clearPath(path);
     if (this.#isClosed) return false;
     server.close();
@@ -147,7 +149,7 @@ export class LinkServer {
   }
 
   /**
-   * Listens on TCP; every connection must show the token.
+   * Listens on TCP. Every connection must show the token.
    *
    * @returns the port, which the system chose if it was 0
    * @throws {LinkListenError}
@@ -169,7 +171,7 @@ export class LinkServer {
     return this.#byProducer.has(name);
   }
 
-  /** Takes a connection: of the servers here, or one that a simulation made. `token`: what it must show; null: nothing. */
+  /** Takes a connection from a server here, or from a simulation. @param token what it must show; null: nothing */
   accept(socket: Socket, token: string | null): void {
     const address = socket.remoteAddress ?? "";
     const session = new LinkSession(socket, this.#host, { token, address });
@@ -183,24 +185,24 @@ export class LinkServer {
     if (token !== null && this.#wrongTokens.isSlowed(address)) session.readLater();
   }
 
-  /** A group of records was committed: sends what it made due, each connection's in one go. */
+  /** Called when a group of records is committed: sends the answers that are due, those of each connection in one go. */
   flush(): void {
     const due = [...this.#answering];
     this.#answering.clear();
     for (const session of due) session.flush();
   }
 
-  /** Stops reading from all connections, or goes on: for when the service itself cannot keep up. */
+  /** Stops reading from all connections, or goes on. For times when the service cannot keep up. */
   setPaused(paused: boolean): void {
-    // Once it stopped reading for good, nothing makes it go on.
+    // After `stopReading` nothing goes on.
     if (this.#isPaused === paused || (this.#isClosed && !paused)) return;
     this.#isPaused = paused;
     for (const session of this.#sessions) session.setServicePaused(paused);
   }
 
   /**
-   * Holds back messages with a payload, which are captures (cell-link.md, Messages), or lets them go on: a connection is read up to the
-   * first of them, which is not taken. Others go on.
+   * Holds back messages with a payload, which are captures (cell-link.md, Messages), or lets them go on. A connection is read up to its
+   * first payload. Connections without one go on.
    */
   setPayloadsHeld(held: boolean): void {
     if (this.#arePayloadsHeld === held) return;
@@ -208,12 +210,12 @@ export class LinkServer {
     if (!held && !this.#isClosed) for (const session of this.#sessions) session.takeHeldPayload();
   }
 
-  /** The service takes no more messages: tells all connections so and closes them. New ones are answered the same. */
+  /** Tells all connections that the service takes no more messages, and closes them. */
   refuseAll(message: string): void {
     for (const session of this.#sessions) session.refuseConnection(unavailable(message));
   }
 
-  /** Takes no more connections and reads no more; what was taken is still answered. */
+  /** Takes no more connections and reads no more. What was taken is still answered. */
   stopReading(): void {
     this.#isClosed = true;
     this.setPaused(true);
@@ -229,7 +231,7 @@ export class LinkServer {
     try {
       if (path !== undefined && identity !== undefined) removeOwnName(path, identity, closeAll);
     } catch {
-      // The account may not write the folder any more: closing removes nothing of it either.
+      // The account may not write to the folder any more. Then closing removes nothing from it either.
     }
     closeAll();
   }
@@ -249,16 +251,16 @@ export class LinkServer {
   }
 
   #createServer(token: string | null): Server {
-    // Half-open: a producer may end its side and still wait for its answers.
+    // allowHalfOpen: a producer may end its side and still wait for answers.
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket, token));
-    // A connection that could not be accepted (no descriptors left): it is the producer's to come again.
+    // A connection could not be accepted, for example for want of descriptors. The producer connects again.
     server.on("error", (error) => {
       if (server.listening) this.#host.report(error, null);
     });
     return server;
   }
 
-  /** One that takes over has the place of the one before it. */
+  /** A connection that replaces one of the same name takes its place. */
   #hasPlace({ transport }: LinkSession, name: string): boolean {
     const { producers } = this.#places[transport];
     let taken = 0;
@@ -304,10 +306,10 @@ export class LinkServer {
   }
 }
 
-/** Removes a socket's file that nobody listens on any more. @throws {LinkListenError} where something else stands */
+/** Removes a socket's file that nobody listens on any more. @throws {LinkListenError} if something else has the path */
 async function clearPath(path: string): Promise<void> {
   const state = socketPathState(path);
-  if (state === "other") throw unusable(path, "something that is not a socket stands there");
+  if (state === "other") throw unusable(path, "something that is not a socket has this path");
   if (state === "free") return;
   if (await isAnswered(path)) throw unusable(path, "another process listens there");
   await nodeFileSystem.unlink(path);
@@ -335,7 +337,7 @@ function isAnswered(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    // Only these two say that nobody listens; whatever else fails, somebody may.
+    // Only these two codes mean that nobody listens. After any other error somebody may.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       resolve(error.code !== "ECONNREFUSED" && error.code !== "ENOENT");
     });

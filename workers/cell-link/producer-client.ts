@@ -1,7 +1,7 @@
 /**
- * The producer's side of the cell link (cell-link.md): what the demo cell, tests and benches use, and the reference for producers
- * in TypeScript. It keeps every message until the service has answered it and sends again after a reconnect, so that each has
- * its effect exactly once, whichever side broke.
+ * The producer's side of the cell link (cell-link.md). The demo cell, tests and benches use it, and it is the reference for producers in
+ * TypeScript. It keeps every message until the service has answered it, and sends it again after a reconnect. So each message takes
+ * effect exactly once, whichever side failed.
  */
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, type Socket } from "node:net";
@@ -21,37 +21,38 @@ export interface ProducerClientOptions {
   producer: string;
   /** Needed over TCP. */
   token?: string;
-  /** `send` waits while so many bytes are not acknowledged; a single message may be larger. Default 64 MiB. */
+  /** `send` waits while so many bytes are not acknowledged. A single message may be larger. Default 64 MiB. */
   unacknowledgedLimitBytes?: number;
   /** `send` waits while so many messages are not acknowledged. Default 10,000. */
   unacknowledgedLimitCount?: number;
-  /** Pause before the first attempt to reconnect, doubled up to the longest, each by chance between half and whole. Default 50 and 2,000. */
+  /** Pause before the first attempt to reconnect; default 50. It doubles with each attempt, and each pause is shortened at random to half. */
   reconnectFirstMs?: number;
+  /** Longest pause before an attempt to reconnect; default 2,000. */
   reconnectLongestMs?: number;
-  /** A ping goes out after this time without another frame: the service closes connections that are silent for 60 s. Default 20,000. */
+  /** A ping goes out after this time without another frame; default 20,000. The service closes connections that are silent for 60 s. */
   keepAliveMs?: number;
   onWelcome?(welcome: Welcome): void;
-  /** A connection ended, or could not be made; another attempt follows. */
+  /** A connection ended or could not be made. Another attempt follows. */
   onDisconnected?(reason: string): void;
-  /** A message was refused; its promise rejects with the same. */
+  /** A message was refused. Its promise rejects with the same refusal. */
   onRefused?(refusal: Refusal<string>): void;
 }
 
 export interface Welcome {
   serviceVersion: string;
-  /** The last of this producer's sequence numbers that the service has stored. */
+  /** Last sequence number of this producer that the service has stored. */
   committed: number;
-  /** The last of those that came from this client; 0 if none. Below `committed` where others have sent under its name. */
+  /** Last stored sequence number that came from this client; 0 if none. Below `committed` if others have sent under its name. */
   yours: number;
   lastRunId: string | null;
   /**
-   * Acknowledged messages that the service no longer has: 0 unless it runs without full durability and its machine failed. An upper bound where
-   * others send under the name too.
+   * Acknowledged messages that the service no longer has. Above 0 only if it runs without full durability and its machine failed. An upper
+   * bound if others send under the name too.
    */
   acknowledgedLost: number;
 }
 
-/** The service refused a message: nothing of it was applied, and its number is used. */
+/** The service refused a message: nothing of it was applied, and its number is used up. */
 export class MessageRefusedError extends Error {
   readonly code: string;
   readonly params: JsonObject;
@@ -64,7 +65,7 @@ export class MessageRefusedError extends Error {
   }
 }
 
-/** The client has ended: what was not acknowledged may or may not have been stored. */
+/** The client has ended. Messages that were not acknowledged may or may not be stored. */
 export class ProducerEndedError extends Error {
   readonly code: string;
 
@@ -75,9 +76,9 @@ export class ProducerEndedError extends Error {
   }
 }
 
-/** Codes of a connection's refusal after which a reconnect can succeed. */
+/** Codes that refuse a connection for now: a reconnect can succeed. */
 const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable"]);
-/** Codes of refusals that carry a number and are of the connection all the same. */
+/** Codes that refuse the connection, although the refusal carries a message's number. */
 const CONNECTION_REFUSALS: ReadonlySet<string> = new Set(["sequence_gap", "sequence_taken", "bad_frame"]);
 
 interface Waiting {
@@ -88,7 +89,7 @@ interface Waiting {
 export class ProducerClient {
   readonly #options: ProducerClientOptions;
   readonly #queue = new UnacknowledgedQueue();
-  /** Names the queue to the service, which tells its messages from those of others under the same name. It lives as long as the queue. */
+  /** Names the queue to the service, so that it can tell our messages from those of others under the same name. As long-lived as the queue. */
   readonly #instance = randomUUID();
   readonly #byteLimit: number;
   readonly #countLimit: number;
@@ -97,9 +98,9 @@ export class ProducerClient {
   #socket: Socket | undefined;
   /** The service has welcomed the present connection. */
   #welcomed = false;
-  /** Connections that brought nothing, one after the other. */
+  /** Connections in a row that brought no answer. */
   #failedAttempts = 0;
-  /** Another program sends under this name, as the last welcome showed. */
+  /** The last welcome showed that another program sends under this name. */
   #isNameShared = false;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #keepAliveTimer: NodeJS.Timeout | undefined;
@@ -116,7 +117,7 @@ export class ProducerClient {
   #closing = false;
   #ended: ProducerEndedError | undefined;
 
-  /** Starts connecting at once; messages may be sent before the service answers. */
+  /** Connects at once. Messages may be sent before the service answers. */
   constructor(options: ProducerClientOptions) {
     this.#options = options;
     this.#byteLimit = options.unacknowledgedLimitBytes ?? 64 * 1024 * 1024;
@@ -135,7 +136,7 @@ export class ProducerClient {
     return this.#welcomed;
   }
 
-  /** The highest run id that the service named or that `nextRunId` gave. */
+  /** The highest run id that the service named or `nextRunId` gave. */
   get lastRunId(): string | null {
     return this.#lastRunId;
   }
@@ -145,20 +146,20 @@ export class ProducerClient {
     return this.#welcomed ? Promise.resolve() : this.#wait(this.#waitingForWelcome);
   }
 
-  /** A run id above every one that the service has named. Only after `welcomed`. */
+  /** A run id above every one that the service has named. Call it only after `welcomed`. */
   nextRunId(nowMs = Date.now()): string {
     this.#lastRunId = generateUuidV7(nowMs, randomBytes(10), this.#lastRunId);
     return this.#lastRunId;
   }
 
   /**
-   * Sends a message; messages go out in the order of the calls. Resolves when the client has taken it, which is when there is
-   * room among the unacknowledged: that is the back-pressure. What it resolves to has a promise of the service's answer.
-   * The payload must not be changed before that. Rejects with a RangeError when the message does not fit a frame.
+   * Sends a message. Messages go out in the order of the calls. Resolves when there is room among the unacknowledged messages; this is the
+   * back-pressure. The result has a promise of the service's answer. The payload must not change before that. Rejects with a RangeError if
+   * the message does not fit a frame.
    */
   async send(body: object, payload?: Uint8Array): Promise<QueuedMessage> {
     if (this.#closing) throw this.#ended ?? new ProducerEndedError("closed", "the client is closed");
-    // Behind others who wait, so that the order holds.
+    // It waits behind others that wait, so that the order holds.
     if (this.#waitingForRoom.length === 0 && this.#hasRoom()) return this.#take(body, payload);
     return new Promise((resolve, reject) => {
       this.#waitingForRoom.push({
@@ -174,13 +175,13 @@ export class ProducerClient {
     });
   }
 
-  /** Sends and waits for the answer: resolves when the message is durable, rejects with a MessageRefusedError. */
+  /** Sends and waits for the answer. Resolves when the message is durable. Rejects with a MessageRefusedError. */
   async deliver(body: object, payload?: Uint8Array): Promise<void> {
     const message = await this.send(body, payload);
     await message.acknowledged;
   }
 
-  /** Resolves with the service's pong; rejects when the connection ends before. */
+  /** Resolves with the service's pong. Rejects if the connection ends before. */
   async ping(): Promise<void> {
     await this.welcomed();
     const sequence = ++this.#lastPing;
@@ -198,7 +199,7 @@ export class ProducerClient {
     this.destroy();
   }
 
-  /** Disconnects at once. What is not answered rejects; the service may have it or not. */
+  /** Disconnects at once. Promises of unanswered messages reject; the service may have stored these messages or not. */
   destroy(): void {
     this.#end(new ProducerEndedError("closed", "the client was closed"));
   }
@@ -221,7 +222,7 @@ export class ProducerClient {
   #connect(): void {
     const socket = connect(this.#options.address);
     this.#socket = socket;
-    // Frames are written in batches; waiting for more would only delay them.
+    // Frames are already written in batches: waiting for more would only delay them.
     socket.setNoDelay(true);
     socket.setKeepAlive(true, this.#keepAliveMs);
     const parser = new FrameParser({
@@ -258,13 +259,13 @@ export class ProducerClient {
     this.#options.onDisconnected?.(reason);
     const { reconnectFirstMs = 50, reconnectLongestMs = 2_000 } = this.#options;
     const pauseMs = Math.min(reconnectLongestMs, reconnectFirstMs * 2 ** Math.min(this.#failedAttempts++, 30));
-    // Producers that lost the service at the same moment do not come back at the same moment.
+    // The random part spreads out producers that lost the service at the same moment.
     this.#reconnectTimer = setTimeout(() => this.#connect(), pauseMs * (0.5 + Math.random() / 2));
   }
 
   #receive(socket: Socket, frame: Frame): void {
     if (socket !== this.#socket) return;
-    // Programs that share a name by mistake take the connection from each other: ever less often, also where they have nothing to send.
+    // Programs that share a name by mistake take the connection from each other. Their pauses keep growing, even if they send nothing.
     if (!this.#isNameShared && (frame.kind === "ack" || frame.kind === "pong")) this.#failedAttempts = 0;
     if (frame.kind === "ack") {
       this.#queue.acknowledge(frame.sequence);
@@ -295,7 +296,7 @@ export class ProducerClient {
     }
     const { acknowledgedLost, isShared, isForeign } = this.#queue.continueAfter(committed, yours);
     if (isForeign) {
-      const message = `another process sends as instance ${this.#instance} of ${this.#options.producer}: ${yours} of it is committed`;
+      const message = `another process sends as instance ${this.#instance} of ${this.#options.producer}: its message ${yours} is committed`;
       this.#end(new ProducerEndedError("instance_in_use", message));
       return;
     }

@@ -2,16 +2,16 @@
  * Reads the body of a cell-link frame: MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md) that holds a map of
  * JSON values, and nothing else.
  *
- * The library's decoder is for trusted input: it allocates what an array's head claims (5 bytes ask for 8 MB, and nest),
- * turns number keys into text, keeps one of two equal keys, rounds 64-bit integers and mends broken UTF-8. Each of those
- * would store something other than what the producer said, so here each is a fault that names its place.
+ * The library's decoder is made for trusted input. It allocates what an array's head claims (5 bytes ask for 8 MB, and can nest), turns
+ * number keys into text, keeps one of two equal keys, rounds 64-bit integers and repairs broken UTF-8. Each of these would store
+ * something else than the producer sent, so here each is a fault that names its place.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "../../core/json/json.js";
 import { LIMITS } from "../../core/limits.js";
 import { MessagePackReader } from "../../storage/records/message-pack-reader.js";
 
-/** A free-form value may stand some levels within its message (`check.metadata.x`). */
+/** A free-form value may be some levels deep in its message (`check.metadata.x`). */
 const DEPTH_LIMIT = LIMITS.jsonDepth + 8;
 
 export interface BodyFault {
@@ -20,10 +20,10 @@ export interface BodyFault {
   params: { path: string; value: JsonValue; allowed: string };
 }
 
-/** `depth`: of the deepest map or list in the body, which is itself at 0. */
+/** `depth` is the level of the deepest map or list. The body itself is at 0. */
 export type DecodedBody = { ok: true; body: JsonObject; depth: number } | { ok: false; fault: BodyFault };
 
-/** Decodes a body whole: bytes behind the map are a fault too. Never throws on what the bytes say. */
+/** Decodes a whole body. Bytes after the map are a fault too. Never throws for what the bytes contain. */
 export function decodeBody(bytes: Uint8Array): DecodedBody {
   const reader = new Reader(bytes);
   try {
@@ -45,7 +45,7 @@ class BodyFaultError extends Error {
 }
 
 class Reader extends MessagePackReader {
-  /** Keys and indexes that lead to the value being read: what a fault calls its path. */
+  /** Keys and indexes that lead to the value being read. A fault names them as its path. */
   readonly #path: (string | number)[] = [];
   #depth = 0;
 
@@ -66,7 +66,7 @@ class Reader extends MessagePackReader {
     }
     const body = this.readValue() as JsonObject;
     if (this.at !== this.bytes.length) {
-      this.#fail("bytes behind the map", this.bytes.length - this.at, "nothing behind the map");
+      this.#fail("bytes after the map", this.bytes.length - this.at, "nothing after the map");
     }
     return body;
   }
@@ -109,7 +109,7 @@ class Reader extends MessagePackReader {
 
   protected override textFrom(start: number): string {
     const text = this.bytes.toString("utf8", start, this.at);
-    // As many characters as bytes, and none in place of a broken one: all are ASCII.
+    // As many characters as bytes, and no replacement character: the text is ASCII.
     if (text.length === this.at - start && !text.includes("\ufffd")) return text;
     const slice = this.bytes.subarray(start, this.at);
     if (!isUtf8(slice)) this.#fail("text that is not UTF-8", slice.toString("latin1").slice(0, 64), "UTF-8");
@@ -135,7 +135,7 @@ class Reader extends MessagePackReader {
     for (let i = 0; i < count; i++) {
       const key = this.readKey();
       if (key === "__proto__") this.#fail("the key __proto__", key, "any other key");
-      if (Object.hasOwn(map, key)) this.#fail("a key that stands twice", key, "each key once");
+      if (Object.hasOwn(map, key)) this.#fail("a key that occurs twice", key, "each key once");
       this.#path[depth] = key;
       map[key] = this.readValue();
       this.#path.length = depth;

@@ -1,10 +1,10 @@
 import { encodeFrame, renumberFrame } from "./frame-codec.js";
 
-/** A message that the service has not answered yet; its bytes are kept for a resend. */
+/** A message that the service has not answered yet. Its bytes are kept for a resend. */
 interface Entry {
-  /** Ascending within the queue. Until the first welcome it stands for nothing. */
+  /** Ascends within the queue. It has no meaning before the first welcome. */
   sequence: number;
-  /** Header, body and padding, then maybe the payload. Dropped once the message is settled. */
+  /** Header, body and padding, then the payload if there is one. Dropped once the message is settled. */
   frame: Uint8Array[];
   sizeBytes: number;
   settled: boolean;
@@ -17,34 +17,34 @@ export interface QueuedMessage {
   acknowledged: Promise<void>;
 }
 
-/** How the queue goes on after a welcome. */
+/** What a welcome has shown about the queue. */
 export interface Continuation {
-  /** Messages that the service had acknowledged and has lost: possible only without full durability. */
+  /** Messages that the service had acknowledged and has lost. Above 0 only without full durability. */
   acknowledgedLost: number;
   /** Another instance has sent under this name since the last welcome. */
   isShared: boolean;
-  /** The service has numbers of this instance that were never sent from here: another process has the same instance. Nothing is done then. */
+  /** The service has numbers of this instance that were never sent from here: another process uses it. The queue is unchanged then. */
   isForeign: boolean;
 }
 
 /**
- * What a producer keeps until it is acknowledged: messages under ascending sequence numbers, and up to where they have been written to the
- * present connection.
+ * The messages that a producer keeps until they are acknowledged, under ascending sequence numbers. It knows up to where they have been
+ * written to the present connection.
  */
 export class UnacknowledgedQueue {
   #entries: Entry[] = [];
-  /** Index of the oldest entry; those before it are settled and gone. */
+  /** Index of the oldest entry. Entries before it are settled. */
   #head = 0;
   /** Index of the next entry to write to the present connection. */
   #cursor = 0;
-  /** Number of the next message that is added. */
+  /** Sequence number of the next message that is added. */
   #nextSequence = 1;
   /** The service has said where this producer stands. */
   #numbered = false;
   #highestSent = 0;
-  /** The highest number that was answered with those before it. */
+  /** All messages up to this number are answered. */
   #settledUpTo = 0;
-  /** What the last welcome said. */
+  /** `committed` of the last welcome. */
   #lastCommitted = 0;
   #unsettledBytes = 0;
   #unsettledCount = 0;
@@ -57,7 +57,7 @@ export class UnacknowledgedQueue {
     return this.#unsettledCount;
   }
 
-  /** Takes a message; the payload is referred to, not copied. Throws a RangeError when it does not fit a frame. */
+  /** Takes a message. The payload is not copied. Throws a RangeError if it does not fit a frame. */
   add(body: object, payload: Uint8Array | undefined): QueuedMessage {
     const sequence = this.#nextSequence;
     const frame = encodeFrame({ kind: "message", sequence, body, ...(payload && { payload }) });
@@ -66,14 +66,14 @@ export class UnacknowledgedQueue {
     const acknowledged = new Promise<void>((resolve, reject) => {
       this.#entries.push({ sequence, frame, sizeBytes, settled: false, resolve, reject });
     });
-    // Whoever does not look at a message's promise learns of refusals elsewhere; it must not end the process.
+    // A rejection that nobody looks at must not end the process. The client reports refusals elsewhere too.
     acknowledged.catch(() => {});
     this.#unsettledBytes += sizeBytes;
     this.#unsettledCount++;
     return { acknowledged };
   }
 
-  /** Frame of the next unsettled message that this connection has not been given; undefined when there is none. */
+  /** Frame of the next unsettled message that was not given to this connection; undefined if there is none. */
   takeNextToSend(): Uint8Array[] | undefined {
     while (this.#cursor < this.#entries.length) {
       const entry = this.#entries[this.#cursor] as Entry;
@@ -118,9 +118,9 @@ export class UnacknowledgedQueue {
   }
 
   /**
-   * A new connection, whose welcome said `committed` and `yours`. All that is not settled is written again. What is at or below `yours` is
-   * stored and could be forgotten; it keeps its number, because only its second answer tells whether it was refused. The rest gets
-   * the numbers from `committed + 1` on: what it had may be another instance's by now.
+   * Goes on with a new connection, whose welcome said `committed` and `yours`. All unsettled messages are written again. Those at or below
+   * `yours` are stored, but keep their numbers and are sent again, because only the second answer tells whether they were refused. The
+   * others get new numbers from `committed + 1` on: another instance may have used their old ones.
    */
   continueAfter(committed: number, yours: number): Continuation {
     const continuation = { acknowledgedLost: 0, isShared: false, isForeign: false };
@@ -147,7 +147,7 @@ export class UnacknowledgedQueue {
     return continuation;
   }
 
-  /** Marks as settled, once, and lets the bytes go; undefined when it was settled before. */
+  /** Marks an entry as settled and drops its bytes; undefined if it was settled before. */
   #settle(entry: Entry): Entry | undefined {
     if (entry.settled) return undefined;
     entry.settled = true;

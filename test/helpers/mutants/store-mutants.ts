@@ -87,14 +87,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "an acknowledgement covers what was taken, not what is committed",
-    file: "workers/cell-link/link-session.js",
+    file: "workers/cell-link/session/link-session.js",
     find: '{ kind: "ack", sequence: this.#ackDue }',
     replace: '{ kind: "ack", sequence: this.#producer.taken }',
     killer: SIMULATION,
   },
   {
     name: "an acknowledgement comes before the refusal that it covers",
-    file: "workers/cell-link/link-session.js",
+    file: "workers/cell-link/session/link-session.js",
     find: 'if (refusal !== null)\n            this.#send({ kind: "refuse", sequence, body: refusal });',
     replace:
       'if (refusal !== null)\n            setImmediate(() => this.#send({ kind: "refuse", sequence, body: refusal }));',
@@ -102,7 +102,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a message that is on its way is taken again",
-    file: "workers/cell-link/link-session.js",
+    file: "workers/cell-link/session/link-session.js",
     find: "sequence > producer.taken && sequence === producer.taken + 1",
     replace: "sequence > producer.committed",
     killer: SIMULATION,

@@ -59,7 +59,7 @@ t.test("what JSON cannot say exactly is a fault with its path", async (t) => {
     ["empty", bytes(""), "", /map/],
     ["an array", bytes("90"), "", /map/],
     ["a string", encode("run.start"), "", /map/],
-    ["bytes behind", bytes("80 c0"), "", /nothing behind/],
+    ["bytes after the map", bytes("80 c0"), "", /nothing after/],
     ["cut off", encode({ a: "hello" }).subarray(0, 5), "/a", /bytes left/],
     ["bin", encode({ a: [1, new Uint8Array(3)] }), "/a/1", /no bin/],
     ["ext", encode({ a: { "b/c": new Date(0) } }), "/a/b~1c", /no bin or ext/],

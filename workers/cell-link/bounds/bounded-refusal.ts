@@ -5,8 +5,8 @@ import type { Refusal } from "../../../core/link/refusal.js";
 const MAXIMUM_ITEMS = 64;
 
 /**
- * The refusal with its texts and lists cut to what an answer, a record and the memory of 1,024 of them can hold: the path or the
- * value that came may be as long as the message itself.
+ * The refusal with its texts and lists cut short, so that it fits an answer and a record, and 1,024 of them fit in memory. The path or
+ * the value in it may be as long as the refused message itself.
  */
 export function boundedRefusal<Code extends string>(refusal: Refusal<Code>): Refusal<Code> {
   const params: JsonObject = {};
@@ -14,7 +14,7 @@ export function boundedRefusal<Code extends string>(refusal: Refusal<Code>): Ref
   return { code: refusal.code, message: boundedText(refusal.message), params };
 }
 
-/** Upper bound of the memory that a bounded refusal takes, for the sums that limit it. */
+/** Upper bound of the memory that a bounded refusal takes. */
 export function refusalBytes(refusal: Refusal): number {
   return 2 * JSON.stringify(refusal).length + 128;
 }
@@ -25,7 +25,7 @@ function bounded(value: JsonValue): JsonValue {
   return leaf(value);
 }
 
-/** Refusals carry flat params; whatever is deeper is shown as text. */
+/** Params of refusals are flat. Anything deeper is shown as text. */
 function leaf(value: JsonValue): JsonValue {
   if (typeof value === "string") return boundedText(value);
   return typeof value === "object" && value !== null ? boundedText(JSON.stringify(value)) : value;
@@ -34,4 +34,9 @@ function leaf(value: JsonValue): JsonValue {
 function boundedText(text: string): string {
   const limit = LIMITS.refusalTextCharacters;
   return text.length <= limit ? text : `${text.slice(0, limit).toWellFormed()}…`;
+}
+
+/** Refuses a connection for now: the producer connects again. */
+export function unavailable(message: string): Refusal<"unavailable"> {
+  return { code: "unavailable", message, params: {} };
 }

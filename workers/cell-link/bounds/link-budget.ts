@@ -5,26 +5,25 @@ export interface PayloadClaim {
   granted: boolean;
 }
 
-/** A connection's place among those that wait until there is room for messages. */
-export interface Turn {
-  readonly onTurn: () => void;
+/** A connection that waits until there is room for messages. */
+export interface WaitingConnection {
+  readonly onRoom: () => void;
 }
 
 /**
- * The bounds on what all connections together hold, in two parts that do not wait for each other:
+ * Bounds the memory that all connections together hold. It has two parts that do not wait for each other:
  *
- * - Messages that were taken and are not committed yet. They drain by themselves; while there are too many, connections are paused,
- *   and go on in the order in which they came to wait.
- * - Payloads that are being read. Each claims all of its room first: half-read ones hold their memory until they are whole, and if
- *   each could begin when there is some room left, all might wait for each other. Claims are granted in order, so that
- *   a large one is not passed over for ever.
+ * - Messages that were taken and are not committed yet. They drain by themselves. While there are too many, connections are paused, and
+ *   go on in the order in which they began to wait.
+ * - Payloads that are being read. Each claims all of its memory before it is read: if each began with some memory, all could wait for
+ *   each other. Claims are granted in order, so that a large one is not passed over again and again.
  */
 export class LinkBudget {
   readonly #pendingLimitBytes: number;
   readonly #claimLimitBytes: number;
   #pendingBytes = 0;
   #claimedBytes = 0;
-  #turns: Turn[] = [];
+  #waitingConnections: WaitingConnection[] = [];
   #waitingClaims: { claim: PayloadClaim; onGranted: () => void }[] = [];
 
   constructor(limits: { pendingLimitBytes: number; claimLimitBytes: number }) {
@@ -36,7 +35,7 @@ export class LinkBudget {
     return this.#pendingBytes;
   }
 
-  /** Of the granted claims. */
+  /** Bytes of the granted claims. */
   get claimedBytes(): number {
     return this.#claimedBytes;
   }
@@ -58,26 +57,26 @@ export class LinkBudget {
   /** It is committed. */
   release(bytes: number): void {
     this.#pendingBytes -= bytes;
-    // One that goes on may fill what is left: the next one then waits on.
+    // Each connection that goes on may fill what is left. The next one then waits on.
     while (!this.isFull) {
-      const turn = this.#turns.shift();
-      if (turn === undefined) return;
-      turn.onTurn();
+      const waiting = this.#waitingConnections.shift();
+      if (waiting === undefined) return;
+      waiting.onRoom();
     }
   }
 
   /** Calls back when there is room for messages again. */
-  waitForTurn(onTurn: () => void): Turn {
-    const turn = { onTurn };
-    this.#turns.push(turn);
-    return turn;
+  waitForRoom(onRoom: () => void): WaitingConnection {
+    const waiting = { onRoom };
+    this.#waitingConnections.push(waiting);
+    return waiting;
   }
 
-  cancelTurn(turn: Turn): void {
-    this.#turns = this.#turns.filter((other) => other !== turn);
+  cancelWait(waiting: WaitingConnection): void {
+    this.#waitingConnections = this.#waitingConnections.filter((other) => other !== waiting);
   }
 
-  /** Claims room for a payload; when it is not granted at once, `onGranted` is called later. */
+  /** Claims memory for a payload. If it is not granted at once, `onGranted` is called later. */
   claim(bytes: number, onGranted: () => void): PayloadClaim {
     const claim: PayloadClaim = { bytes, granted: false };
     if (this.#waitingClaims.length === 0 && this.#fits(bytes)) {
@@ -89,14 +88,14 @@ export class LinkBudget {
     return claim;
   }
 
-  /** Ends a claim: the payload is whole (its message is added), or its connection is gone. */
+  /** Ends a claim: the payload is whole and its message is added, or its connection is gone. */
   end(claim: PayloadClaim): void {
     if (claim.granted) this.#claimedBytes -= claim.bytes;
     else this.#waitingClaims = this.#waitingClaims.filter((waiting) => waiting.claim !== claim);
     this.#grant();
   }
 
-  /** One over the limit is let in alone. */
+  /** A claim above the limit is granted if it is the only one. */
   #fits(bytes: number): boolean {
     return this.#claimedBytes === 0 || this.#claimedBytes + bytes <= this.#claimLimitBytes;
   }

@@ -1,23 +1,24 @@
 import { LIMITS } from "../../../core/limits.js";
 
-/** How a connection came: over the Unix socket, or over TCP. */
+/** How a connection came: over the Unix socket or over TCP. */
 export type Transport = "socket" | "tcp";
 
-/** How many connections at a time. */
+/** Most connections at a time. */
 export interface PlaceCounts {
-  /** Of those that have said who they are. */
+  /** Connections that have said hello. */
   producers: number;
-  /** Of those that have not. */
+  /** Connections that have not. */
   strangers: number;
 }
 
 export type LinkPlaces = Readonly<Record<Transport, PlaceCounts>>;
 
 /**
- * Each transport has places of its own, and so have those that have not said hello: they take nobody else's. Where a process may have few
- * descriptors there are fewer, a quarter of all together: the store's files come first.
+ * How many connections may be open. Each transport has places of its own, with separate ones for connections that have not said hello, so
+ * none of them takes another's. If the process may open few descriptors there are fewer places, a quarter of the limit in all: the
+ * store's files come first.
  *
- * @param descriptorLimit of the process; null where it is not known
+ * @param descriptorLimit of the process; null if it is not known
  */
 export function linkPlaces(descriptorLimit: number | null): LinkPlaces {
   const part = (most: number, share: number): number =>
@@ -29,10 +30,10 @@ export function linkPlaces(descriptorLimit: number | null): LinkPlaces {
   };
 }
 
-/** The connections of one transport that have not said who they are, in the order in which they came. */
+/** The connections of one transport that have not said hello, in the order in which they came. */
 export class Strangers<Session> {
   readonly #most: number;
-  /** Each with the address that it comes from. */
+  /** Each session with the address that it comes from. */
   readonly #addresses = new Map<Session, string>();
 
   constructor(most: number) {
@@ -40,8 +41,10 @@ export class Strangers<Session> {
   }
 
   /**
-   * One more has come. Gives the one that must go for it, where there is no place left: the oldest of the address that has the most. Whoever keeps
-   * many open and says nothing loses them, and another's hello comes within moments.
+   * Adds a connection. If there is no place left, one must go: the oldest of the address that has the most. So an address that keeps many
+   * connections open and says nothing loses them, and others have time to say hello.
+   *
+   * @returns the session that must be closed, if one must
    */
   add(session: Session, address: string): Session | undefined {
     this.#addresses.set(session, address);
@@ -54,12 +57,12 @@ export class Strangers<Session> {
       this.#addresses.delete(oldest);
       return oldest;
     }
-    // Each address has one, and there is one place: the new one goes.
+    // There is one place for all: the new one goes.
     this.#addresses.delete(session);
     return session;
   }
 
-  /** It has said who it is, or is gone. */
+  /** The session has said hello, or is gone. */
   remove(session: Session): void {
     this.#addresses.delete(session);
   }

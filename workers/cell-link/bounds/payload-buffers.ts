@@ -1,11 +1,11 @@
 /**
- * Buffers for payloads. A large one is given back when its bytes are written, and serves the next payload of about its size: a
- * capture head sends batches of one size for minutes, and fresh memory for each costs its page faults and the collector's time.
+ * Buffers for payloads. A large buffer is given back when its bytes are written, and is used again for a payload of about its size. A
+ * capture head sends batches of one size for minutes, and new memory for each would cost page faults and garbage collection.
  */
 
-/** Below this a buffer is made exactly and left to the collector. */
+/** A smaller buffer gets its exact size and is left to the garbage collector. */
 const POOLED_FROM_BYTES = 64 * 1024;
-/** Capacities are multiples of this, so that batches that differ by a line or two share buffers. */
+/** Capacities are multiples of this, so that batches that differ by a line or two can use the same buffers. */
 const CAPACITY_STEP_BYTES = 64 * 1024;
 
 export class PayloadBuffers {
@@ -14,20 +14,20 @@ export class PayloadBuffers {
   readonly #kept: ArrayBuffer[] = [];
   #keptBytes = 0;
 
-  /** `keptLimitBytes`: at most so much is kept while nobody uses it. */
+  /** @param keptLimitBytes most bytes that are kept while unused */
   constructor(keptLimitBytes = 64 * 1024 * 1024) {
     this.#keptLimitBytes = keptLimitBytes;
   }
 
-  /** Bytes kept for later; what is in use is its user's to count. */
+  /** Bytes kept while unused. Buffers in use are not counted. */
   get keptBytes(): number {
     return this.#keptBytes;
   }
 
   /**
-   * `lengthBytes` bytes of any content.
+   * Gives a buffer of `lengthBytes` bytes with any content.
    *
-   * @throws {RangeError} The process is not given so much memory, also not in place of what is kept.
+   * @throws {RangeError} The process gets no memory for it, even after all kept buffers were dropped.
    */
   take(lengthBytes: number): Uint8Array {
     try {
@@ -53,7 +53,7 @@ export class PayloadBuffers {
     return Buffer.from(Buffer.allocUnsafeSlow(capacity).buffer as ArrayBuffer, 0, lengthBytes);
   }
 
-  /** Takes back what `take` gave: nobody may read or write it any more. Once only. */
+  /** Takes back a buffer from `take`, once. Nobody may read or write it any more. */
   release(payload: Uint8Array): void {
     const buffer = payload.buffer as ArrayBuffer;
     const capacity = buffer.byteLength;

@@ -2,27 +2,27 @@ import { LIMITS } from "../../../core/limits.js";
 import type { Timers } from "../../../core/timers.js";
 
 interface Failures {
-  /** Within the present span. */
+  /** Wrong tokens in the present span of time. */
   count: number;
-  /** Of these, what no line has told of. */
+  /** Those of them that are not logged yet. */
   untold: number;
   isSlowed: boolean;
   timer: unknown;
 }
 
-/** Wrong tokens by address: what is logged of them, and who guesses too often. */
+/** Counts wrong tokens by address, logs them, and slows addresses that guess too often. */
 export class TokenFailures {
   readonly #timers: Timers;
   readonly #tell: (address: string, count: number) => void;
   readonly #byAddress = new Map<string, Failures>();
 
-  /** `tell`: so many since the last call, the first at once and then once in ten seconds at most. */
+  /** @param tell logs how many came since the last call: the first at once, then at most once in `LIMITS.linkWrongTokens.spanMs` */
   constructor(timers: Timers, tell: (address: string, count: number) => void) {
     this.#timers = timers;
     this.#tell = tell;
   }
 
-  /** True while connections from there must wait before they are read. */
+  /** True while connections from this address must wait before they are read. */
   isSlowed(address: string): boolean {
     return this.#byAddress.get(address)?.isSlowed ?? false;
   }

@@ -60,15 +60,15 @@ t.test("connections go on in order while there is room for messages", (t) => {
   budget.add(60);
   t.ok(budget.isFull);
   const turns: string[] = [];
-  budget.waitForTurn(() => turns.push("a"));
-  const cancelled = budget.waitForTurn(() => turns.push("cancelled"));
+  budget.waitForRoom(() => turns.push("a"));
+  const cancelled = budget.waitForRoom(() => turns.push("cancelled"));
   // It takes what was left.
-  budget.waitForTurn(() => {
+  budget.waitForRoom(() => {
     turns.push("b");
     budget.add(50);
   });
-  budget.waitForTurn(() => turns.push("c"));
-  budget.cancelTurn(cancelled);
+  budget.waitForRoom(() => turns.push("c"));
+  budget.cancelWait(cancelled);
   budget.release(20);
   t.strictSame(turns, [], "not below the limit yet");
   budget.release(20);

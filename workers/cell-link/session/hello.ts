@@ -1,23 +1,24 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { canonicalUuid } from "../../core/identifiers.js";
-import type { JsonObject, JsonValue } from "../../core/json/json.js";
-import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/link/refusal.js";
-import { PROTOCOL_VERSION } from "./frame-codec.js";
-import { decodeBody } from "./strict-message-pack.js";
+import { canonicalUuid } from "../../../core/identifiers.js";
+import type { JsonObject, JsonValue } from "../../../core/json/json.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { Refusal } from "../../../core/link/refusal.js";
+import { PROTOCOL_VERSION } from "../frame-codec.js";
+import { decodeBody } from "../strict-message-pack.js";
 
 const PRODUCER_NAME = new RegExp(`^[a-z0-9._-]{1,${LIMITS.producerCharacters}}$`);
 const FIELDS = ["protocol", "producer", "instance", "token"];
 
 export type HelloRefusal = Refusal<"invalid_message" | "unauthorized">;
-/** `instance`: a canonical UUID; null where none was named. */
+/** `instance` is a canonical UUID; null if the hello named none. */
 export type HelloAnswer =
   | { ok: true; producer: string; instance: string | null }
   | { ok: false; refusal: HelloRefusal };
 
 /**
- * Reads the body of a hello. `token` is what the connection must show; null when it needs none. The token is looked at before
- * anything else is said: who has none learns nothing.
+ * Reads the body of a hello. The token is checked before everything else, so that nobody without it learns anything.
+ *
+ * @param token what the connection must show; null if it needs none
  */
 export function readHello(bytes: Uint8Array, token: string | null): HelloAnswer {
   const decoded = decodeBody(bytes);
@@ -53,7 +54,7 @@ function invalid(field: string, value: JsonValue, allowed: string): HelloAnswer 
   return { ok: false, refusal: { code: "invalid_message", message, params: { path: `/${field}`, value, allowed } } };
 }
 
-/** In a time that tells nothing of the token: digests of equal length are compared. */
+/** Compares digests of equal length, so that the time it takes says nothing about the token. */
 function isToken(given: JsonValue | undefined, token: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(typeof given === "string" ? given : ""), digest(token)) && typeof given === "string";

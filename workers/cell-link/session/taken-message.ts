@@ -1,15 +1,15 @@
-import type { Refusal } from "../../core/link/refusal.js";
-import type { Frame } from "./frame-codec.js";
-import type { IncomingMessage, ProducerProgress } from "./message-intake.js";
+import type { Refusal } from "../../../core/link/refusal.js";
+import type { Frame } from "../frame-codec.js";
+import type { IncomingMessage, ProducerProgress } from "../message-intake.js";
 
-/** A message on its way to its commit. */
+/** A message that was taken and is not committed yet. */
 export class TakenMessage implements IncomingMessage {
   readonly producer: ProducerProgress;
   readonly sequence: number;
   readonly instance: string | null;
   readonly body: Uint8Array;
   readonly payload: Uint8Array;
-  /** What it counts in memory. */
+  /** Memory that it is counted with. */
   readonly bytes: number;
   readonly #settle: (message: TakenMessage, refusal: Refusal | null) => void;
 

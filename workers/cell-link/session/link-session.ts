@@ -1,10 +1,8 @@
 import type { Socket } from "node:net";
-import { LIMITS } from "../../core/limits.js";
-import type { Refusal } from "../../core/link/refusal.js";
-import { boundedRefusal } from "./bounds/bounded-refusal.js";
-import type { LinkBudget, PayloadClaim, Turn } from "./bounds/link-budget.js";
-import type { Transport } from "./bounds/link-places.js";
-import type { PayloadBuffers } from "./bounds/payload-buffers.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { Refusal } from "../../../core/link/refusal.js";
+import { boundedRefusal, unavailable } from "../bounds/bounded-refusal.js";
+import type { Transport } from "../bounds/link-places.js";
 import {
   type BadFrame,
   badFrame,
@@ -13,99 +11,80 @@ import {
   FrameParser,
   type FrameToSend,
   PROTOCOL_VERSION,
-} from "./frame-codec.js";
+} from "../frame-codec.js";
+import type { ProducerProgress } from "../message-intake.js";
 import { readHello } from "./hello.js";
-import type { MessageIntake, ProducerProgress } from "./message-intake.js";
+import type { SessionHost } from "./session-host.js";
+import { SessionMemory } from "./session-memory.js";
+import { SessionPauses } from "./session-pauses.js";
 import { TakenMessage } from "./taken-message.js";
 
-/** What a session needs of the server that accepted it. */
-export interface SessionHost {
-  readonly intake: MessageIntake;
-  readonly buffers: PayloadBuffers;
-  readonly budget: LinkBudget;
-  /** False while messages with a payload must wait. */
-  mayTakePayloads(): boolean;
-  /** Whether one more that says it is this producer can be kept. */
-  hasPlace(session: LinkSession, name: string): boolean;
-  /** A session has said who it is: an older one of the same name is closed by now. */
-  entered(session: LinkSession, producer: ProducerProgress): void;
-  /** The session has something to send at the end of this group of commits. */
-  hasAnswers(session: LinkSession): void;
-  ended(session: LinkSession): void;
-  wrongToken(address: string): void;
-  /** An error that is the service's own. */
-  report(error: unknown, producer: string | null): void;
-}
-
 /**
- * - `hello`: nothing was said yet.
- * - `welcome`: what an older connection of the name had sent is not committed yet.
+ * - `hello`: no hello has come yet.
+ * - `welcome`: waits until messages from an older connection of the name are committed.
  * - `open`: messages come and go.
- * - `closing`: the last frame was written; what still comes is not read.
+ * - `closing`: the last frame was written. What still comes is discarded.
  */
 type Phase = "hello" | "welcome" | "open" | "closing" | "closed";
 
-type PauseReason =
-  | "welcome"
-  | "unread answers"
-  | "own messages"
-  | "all messages"
-  | "payload room"
-  | "disk room"
-  | "token"
-  | "service";
-
-/** A connection from where wrong tokens come is read after so many: between one second and two. */
+/** A connection from an address that sent wrong tokens is read after so many ticks: between one second and two. */
 const SLOWED_TICKS = 2;
-/** After its last frame a connection has so long to take it and end. */
+/** After its last frame a connection has so many ticks to take it and end. */
 const CLOSING_TICKS = 2;
 
 /**
- * One connection of a producer (cell-link.md, Session). Every message is decided as its last byte is read; several are in
- * flight until their records are committed.
+ * One connection of a producer (cell-link.md, Session). A message is decided as soon as its last byte is read. Several are in flight
+ * until their records are committed.
  */
 export class LinkSession {
   readonly #socket: Socket;
-  readonly #host: SessionHost;
+  readonly #host: SessionHost<LinkSession>;
   readonly #token: string | null;
   readonly #address: string;
   readonly #parser: FrameParser;
   #phase: Phase = "hello";
   #producer: ProducerProgress | undefined;
-  /** The queue that its messages come from. Null: it named none, and what it sends is of this connection alone. */
+  /** The queue that its messages come from. Null: it named none, so its messages belong to this connection alone. */
   #instance: string | null = null;
-  /** What must be committed before the welcome, which names it as `committed`. */
+  /** The number that must be committed before the welcome, which names it as `committed`. */
   #welcomeAt = 0;
   /** The welcome's `yours`: the last number that came from this instance on an earlier connection. */
   #yours = 0;
-  /** Highest number that an ack can cover and that none has. */
+  /** Highest number to acknowledge; 0 if no ack is due. */
   #ackDue = 0;
-  /** Bytes of messages taken from this connection and not committed. */
-  #pendingBytes = 0;
-  /** Of the payload that is being read. */
-  #claim: PayloadClaim | undefined;
-  /** Waits for its turn while the link as a whole is full. */
-  #turn: Turn | undefined;
-  #pendingCount = 0;
-  /** The producer has ended its side: what it sent is still answered, then the connection ends. */
+  /** The producer has ended its side. What it sent is still answered, then the connection ends. */
   #peerEnded = false;
   /** A payload began before hello. */
   #payloadBeforeHello = false;
-  readonly #pauses = new Set<PauseReason>();
-  /** One for all of the session's messages. */
+  readonly #pauses: SessionPauses;
+  readonly #memory: SessionMemory;
+  /** One function for all messages of the session. */
   readonly #onCommitted = (message: TakenMessage, refusal: Refusal | null) => this.#committed(message, refusal);
-  // Time is counted in the server's ticks: a tick that comes late, because the service was busy, counts once.
+  // Time is counted in the server's ticks, so that a tick that comes late, because the service was busy, counts only once.
   #ticks = 0;
   #silentTicks = 0;
   #claimTicks = 0;
   #unreadTicks = 0;
 
-  /** `token`: what it must show, over TCP; null over the Unix socket. `address`: where it comes from. */
-  constructor(socket: Socket, host: SessionHost, { token, address }: { token: string | null; address: string }) {
+  /** @param options.token what it must show over TCP; null over the Unix socket */
+  constructor(
+    socket: Socket,
+    host: SessionHost<LinkSession>,
+    { token, address }: { token: string | null; address: string },
+  ) {
     this.#socket = socket;
     this.#host = host;
     this.#token = token;
     this.#address = address;
+    this.#pauses = new SessionPauses(socket, () => {
+      this.#silentTicks = 0;
+    });
+    this.#memory = new SessionMemory({
+      budget: host.budget,
+      buffers: host.buffers,
+      pauses: this.#pauses,
+      onPayloadGranted: () => this.takeHeldPayload(),
+    });
     this.#parser = new FrameParser({
       onFrame: (frame) => this.#receive(frame),
       buffers: host.buffers,
@@ -117,7 +96,7 @@ export class LinkSession {
     socket.on("data", (chunk) => this.#read(chunk));
     socket.on("drain", () => {
       this.#unreadTicks = 0;
-      this.#resume("unread answers");
+      this.#pauses.resume("unread answers");
     });
     socket.on("end", () => {
       this.#peerEnded = true;
@@ -127,12 +106,12 @@ export class LinkSession {
     socket.on("close", () => this.#closed());
   }
 
-  /** The queue that it serves; null where it named none. */
+  /** The queue that it serves; null if it named none. */
   get instance(): string | null {
     return this.#instance;
   }
 
-  /** Undefined until it said who it is. */
+  /** Undefined before its hello. */
   get producer(): ProducerProgress | undefined {
     return this.#producer;
   }
@@ -141,27 +120,27 @@ export class LinkSession {
     return this.#token === null ? "socket" : "tcp";
   }
 
-  /** What comes is looked at after a moment only: it comes from where wrong tokens came. */
+  /** Waits before it reads: wrong tokens came from this address. */
   readLater(): void {
-    this.#pause("token");
+    this.#pauses.pause("token");
   }
 
-  /** The service as a whole stops reading, or goes on. */
+  /** Stops reading, or goes on, because the service as a whole does. */
   setServicePaused(paused: boolean): void {
-    if (paused) this.#pause("service");
-    else this.#resume("service");
+    if (paused) this.#pauses.pause("service");
+    else this.#pauses.resume("service");
   }
 
-  /** Goes on with the payload that was held back, if one was and it may. */
+  /** Goes on with a payload that was held back, if it may be taken now. */
   takeHeldPayload(): void {
     if (!this.#parser.isHeld || this.#phase === "closing" || this.#phase === "closed") return;
     this.#parse(() => this.#parser.proceed());
     if (this.#parser.isHeld) return;
-    this.#resume("payload room");
-    this.#resume("disk room");
+    this.#pauses.resume("payload room");
+    this.#pauses.resume("disk room");
   }
 
-  /** Everything up to `producer.committed` is committed: sends the welcome if it waited for that, and what is due. */
+  /** Sends what commits have made due: the welcome, an ack, the end of the connection. */
   flush(): void {
     if (this.#phase === "welcome") {
       if ((this.#producer?.committed ?? 0) >= this.#welcomeAt) this.#welcome();
@@ -171,10 +150,10 @@ export class LinkSession {
       this.#send({ kind: "ack", sequence: this.#ackDue });
       this.#ackDue = 0;
     }
-    if (this.#peerEnded && this.#pendingCount === 0 && this.#phase !== "welcome") this.#endAfterWrites();
+    if (this.#peerEnded && this.#memory.pendingCount === 0 && this.#phase !== "welcome") this.#endAfterWrites();
   }
 
-  /** Refuses the connection as such and closes it. */
+  /** Refuses the connection and closes it. */
   refuseConnection(refusal: Refusal<string>, sequence = 0): void {
     if (this.#phase === "closing" || this.#phase === "closed") return;
     this.flush();
@@ -189,7 +168,7 @@ export class LinkSession {
     this.#socket.destroy();
   }
 
-  /** Ends the connection after what was written; for the end of the service. */
+  /** Ends the connection after what was written. For a stop of the service. */
   end(): void {
     this.flush();
     this.#endAfterWrites();
@@ -201,25 +180,25 @@ export class LinkSession {
     this.#ticks = 0;
     this.#stopReading();
     this.#socket.end();
-    // To the end of what the producer had sent already: an unread rest would reset the connection, and the last frame with it.
+    // Reads and discards what the producer has already sent. Unread bytes would reset the connection and lose the last frame.
     this.#socket.resume();
   }
 
   /** Called once a second. */
   tick(): void {
-    // A connection that the service does not read cannot say hello.
+    // Its hello cannot arrive while the service does not read.
     if (this.#phase !== "hello" || !this.#pauses.has("service")) this.#ticks++;
     if (this.#phase === "closing") {
       if (this.#ticks >= CLOSING_TICKS) this.#socket.destroy();
       return;
     }
-    if (this.#ticks >= SLOWED_TICKS) this.#resume("token");
+    if (this.#ticks >= SLOWED_TICKS) this.#pauses.resume("token");
     if (this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs) {
       this.close();
       return;
     }
     // Silence counts only while the service listens.
-    if (this.#pauses.size === 0) this.#silentTicks++;
+    if (!this.#pauses.isPaused) this.#silentTicks++;
     if (this.#silentTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
       this.close();
       return;
@@ -228,7 +207,7 @@ export class LinkSession {
       this.close();
       return;
     }
-    if (this.#claim?.granted === true && this.#pauses.size === 0) this.#claimTicks++;
+    if (this.#memory.isPayloadGranted && !this.#pauses.isPaused) this.#claimTicks++;
     // A payload that trickles in holds its memory; that is harmless until others wait for it.
     if (this.#isPayloadSlow() && this.#host.budget.hasWaitingClaims) this.close();
   }
@@ -249,7 +228,7 @@ export class LinkSession {
     try {
       fault = parse();
     } catch (error) {
-      // Above all: no memory for what has come. It costs this connection, and nothing else.
+      // Most likely there is no memory for the message. Only this connection ends.
       this.#host.report(error, this.#producer?.name ?? null);
       this.refuseConnection(unavailable("the service has no memory for a message"));
       return;
@@ -257,7 +236,7 @@ export class LinkSession {
     if (fault !== undefined) this.refuseConnection(fault);
     else if (this.#payloadBeforeHello) this.refuseConnection(badFrame("kind", "message", "hello first"));
     this.flush();
-    this.#limitPending();
+    if (this.#phase !== "closing" && this.#phase !== "closed") this.#memory.limit(this.#parser.isHeld);
   }
 
   #receive(frame: Frame): void {
@@ -289,7 +268,7 @@ export class LinkSession {
     }
     const { intake } = this.#host;
     if (intake.unavailable === null && !this.#host.hasPlace(this, hello.producer)) {
-      this.refuseConnection(unavailable("the service has no place for one more producer's connection"));
+      this.refuseConnection(unavailable("the service has no room for another producer's connection"));
       return;
     }
     const producer = intake.unavailable === null ? intake.producer(hello.producer) : undefined;
@@ -297,7 +276,7 @@ export class LinkSession {
       this.refuseConnection(
         unavailable(
           intake.unavailable ??
-            "the service knows too many producer names already: `inspection-service producers` lists and removes them",
+            "the service knows too many producer names: `inspection-service producers` lists and removes them",
         ),
       );
       return;
@@ -311,7 +290,7 @@ export class LinkSession {
     if (producer.committed >= this.#welcomeAt) {
       this.#welcome();
     } else {
-      this.#pause("welcome");
+      this.#pauses.pause("welcome");
       this.#host.hasAnswers(this);
     }
   }
@@ -332,16 +311,14 @@ export class LinkSession {
         last_run_id: intake.lastRunId,
       },
     });
-    this.#resume("welcome");
+    this.#pauses.resume("welcome");
   }
 
   #receiveMessage(frame: Frame): void {
-    const { intake, budget, buffers } = this.#host;
+    const { intake, buffers } = this.#host;
     const producer = this.#producer as ProducerProgress;
     const { sequence, payload } = frame;
-    const claim = this.#claim;
-    this.#claim = undefined;
-    if (claim !== undefined) budget.end(claim);
+    this.#memory.endClaim();
     if (sequence > producer.taken && sequence === producer.taken + 1 && intake.unavailable === null) {
       this.#take(frame, producer);
       return;
@@ -357,12 +334,12 @@ export class LinkSession {
       this.#refuseSequence(
         "sequence_taken",
         sequence,
-        `another instance of ${producer.name} sent this one: the next is`,
+        `another instance of ${producer.name} has used this sequence number: the next is`,
       );
     } else if (sequence <= producer.committed) {
       this.#answerAgain(producer, sequence);
     }
-    // Else it is on its way: its answer comes with its commit.
+    // Otherwise it was taken and is not committed yet. Its commit brings the answer.
   }
 
   #refuseSequence(code: "sequence_gap" | "sequence_taken", sequence: number, said: string): void {
@@ -378,93 +355,46 @@ export class LinkSession {
   }
 
   #take(frame: Frame, producer: ProducerProgress): void {
-    const { intake, budget } = this.#host;
-    const { body, payload } = frame;
-    const bytes = body.length + payload.length + LIMITS.linkMessageOverheadBytes;
-    this.#pendingBytes += bytes;
-    this.#pendingCount++;
-    budget.add(bytes);
+    const { intake } = this.#host;
+    const bytes = this.#memory.take(frame);
     const message = new TakenMessage(producer, frame, this.#instance, bytes, this.#onCommitted);
     try {
       intake.take(message);
     } catch (error) {
-      this.#release(message);
+      this.#memory.release(message);
       this.#host.report(error, producer.name);
       this.refuseConnection(unavailable("the service could not take a message"));
     }
   }
 
   #committed(message: TakenMessage, refusal: Refusal | null): void {
-    this.#release(message);
+    this.#memory.release(message);
     if (this.#phase === "closing" || this.#phase === "closed") return;
     const { sequence } = message;
     if (refusal !== null) this.#send({ kind: "refuse", sequence, body: refusal });
     else this.#ackDue = Math.max(this.#ackDue, sequence);
-    if (this.#pendingBytes <= LIMITS.linkConnectionPendingBytes / 2) this.#resume("own messages");
+    this.#memory.resumeIfDrained();
     this.#host.hasAnswers(this);
   }
 
-  #release({ bytes, payload }: TakenMessage): void {
-    const { budget, buffers } = this.#host;
-    this.#pendingBytes -= bytes;
-    this.#pendingCount--;
-    buffers.release(payload);
-    budget.release(bytes);
-  }
-
   #mayTakePayload(lengthBytes: number, stage: "begin" | "deliver"): boolean {
-    const { budget } = this.#host;
-    // Only a connection that said who it is may make the service hold bytes.
+    // The service holds no bytes for a connection that has not said hello.
     if (this.#phase === "hello" || !this.#host.mayTakePayloads()) return false;
     if (stage === "deliver" || lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return true;
     this.#claimTicks = 0;
-    this.#claim ??= budget.claim(lengthBytes, () => this.takeHeldPayload());
-    return this.#claim.granted;
-  }
-
-  /** After each chunk: memory is bounded to what is pending plus one chunk. */
-  #limitPending(): void {
-    const { budget } = this.#host;
-    if (this.#phase === "closing" || this.#phase === "closed") return;
-    // A message over the limit is let in while nothing else is pending: the payload being read is not among these.
-    if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) this.#pause("own messages");
-    if (this.#parser.isHeld) this.#pause(this.#claim?.granted === false ? "payload room" : "disk room");
-    if (budget.isFull && this.#turn === undefined) {
-      this.#pause("all messages");
-      this.#turn = budget.waitForTurn(() => {
-        this.#turn = undefined;
-        this.#resume("all messages");
-      });
-    }
+    return this.#memory.claim(lengthBytes);
   }
 
   #send(frame: FrameToSend): void {
     for (const part of encodeFrame(frame)) this.#socket.write(part);
-    if (this.#socket.writableLength > LIMITS.linkUnreadAnswerBytes) this.#pause("unread answers");
-  }
-
-  #pause(reason: PauseReason): void {
-    if (this.#phase === "closing" || this.#phase === "closed") return;
-    this.#pauses.add(reason);
-    this.#socket.pause();
-  }
-
-  #resume(reason: PauseReason): void {
-    if (!this.#pauses.delete(reason) || this.#pauses.size > 0) return;
-    if (this.#phase === "closing" || this.#phase === "closed") return;
-    this.#silentTicks = 0;
-    this.#socket.resume();
+    if (this.#socket.writableLength > LIMITS.linkUnreadAnswerBytes) this.#pauses.pause("unread answers");
   }
 
   /** What was read in part has no effect. */
   #stopReading(): void {
-    const { budget } = this.#host;
     this.#parser.close();
-    if (this.#claim !== undefined) budget.end(this.#claim);
-    if (this.#turn !== undefined) budget.cancelTurn(this.#turn);
-    this.#claim = undefined;
-    this.#turn = undefined;
-    this.#pauses.clear();
+    this.#memory.stop();
+    this.#pauses.end();
   }
 
   #closed(): void {
@@ -472,8 +402,4 @@ export class LinkSession {
     this.#phase = "closed";
     this.#host.ended(this);
   }
-}
-
-export function unavailable(message: string): Refusal<"unavailable"> {
-  return { code: "unavailable", message, params: {} };
 }

@@ -1,0 +1,22 @@
+import type { LinkBudget } from "../bounds/link-budget.js";
+import type { PayloadBuffers } from "../bounds/payload-buffers.js";
+import type { MessageIntake, ProducerProgress } from "../message-intake.js";
+
+/** What a session needs from the server that accepted it. */
+export interface SessionHost<Session> {
+  readonly intake: MessageIntake;
+  readonly buffers: PayloadBuffers;
+  readonly budget: LinkBudget;
+  /** False while messages with a payload must wait. */
+  mayTakePayloads(): boolean;
+  /** Whether there is room for a connection of this producer. */
+  hasPlace(session: Session, name: string): boolean;
+  /** A session has said who it is. Closes an older session of the same name. */
+  entered(session: Session, producer: ProducerProgress): void;
+  /** The session has something to send at the end of this group of commits. */
+  hasAnswers(session: Session): void;
+  ended(session: Session): void;
+  wrongToken(address: string): void;
+  /** Reports an error of the service itself. */
+  report(error: unknown, producer: string | null): void;
+}

@@ -1,0 +1,96 @@
+import { LIMITS } from "../../../core/limits.js";
+import type { LinkBudget, PayloadClaim, WaitingConnection } from "../bounds/link-budget.js";
+import type { PayloadBuffers } from "../bounds/payload-buffers.js";
+import type { Frame } from "../frame-codec.js";
+import type { SessionPauses } from "./session-pauses.js";
+import type { TakenMessage } from "./taken-message.js";
+
+export interface SessionMemoryOptions {
+  budget: LinkBudget;
+  buffers: PayloadBuffers;
+  pauses: SessionPauses;
+  /** Memory for the payload that was held back is granted. */
+  onPayloadGranted(): void;
+}
+
+/** The memory that one connection holds: messages that are not committed, and the payload that is being read. */
+export class SessionMemory {
+  readonly #options: SessionMemoryOptions;
+  /** Bytes of messages that were taken and are not committed. */
+  #pendingBytes = 0;
+  #pendingCount = 0;
+  /** The memory for the payload that is being read. */
+  #claim: PayloadClaim | undefined;
+  /** Its place among the connections that wait while the link as a whole is full. */
+  #waiting: WaitingConnection | undefined;
+
+  constructor(options: SessionMemoryOptions) {
+    this.#options = options;
+  }
+
+  /** Messages that were taken and are not committed. */
+  get pendingCount(): number {
+    return this.#pendingCount;
+  }
+
+  get isPayloadGranted(): boolean {
+    return this.#claim?.granted === true;
+  }
+
+  /** Counts a message that is taken. @returns its bytes, for `TakenMessage` */
+  take({ body, payload }: Frame): number {
+    const bytes = body.length + payload.length + LIMITS.linkMessageOverheadBytes;
+    this.#pendingBytes += bytes;
+    this.#pendingCount++;
+    this.#options.budget.add(bytes);
+    return bytes;
+  }
+
+  /** The message is committed, or was not taken after all. */
+  release({ bytes, payload }: TakenMessage): void {
+    const { budget, buffers } = this.#options;
+    this.#pendingBytes -= bytes;
+    this.#pendingCount--;
+    buffers.release(payload);
+    budget.release(bytes);
+  }
+
+  /** Claims memory for a payload, unless it has a claim. @returns whether it is granted */
+  claim(lengthBytes: number): boolean {
+    this.#claim ??= this.#options.budget.claim(lengthBytes, () => this.#options.onPayloadGranted());
+    return this.#claim.granted;
+  }
+
+  /** The payload that was claimed for is whole. */
+  endClaim(): void {
+    const claim = this.#claim;
+    this.#claim = undefined;
+    if (claim !== undefined) this.#options.budget.end(claim);
+  }
+
+  /** Lets the connection read on if it waited for its own messages, and enough of them are committed. */
+  resumeIfDrained(): void {
+    if (this.#pendingBytes <= LIMITS.linkConnectionPendingBytes / 2) this.#options.pauses.resume("own messages");
+  }
+
+  /** Pauses the connection when it holds too much. Called after each chunk, so memory is bounded to what is pending plus one chunk. */
+  limit(isPayloadHeld: boolean): void {
+    const { budget, pauses } = this.#options;
+    // The payload being read does not count as pending: a message above the limit is let in alone.
+    if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) pauses.pause("own messages");
+    if (isPayloadHeld) pauses.pause(this.#claim?.granted === false ? "payload room" : "disk room");
+    if (!budget.isFull || this.#waiting !== undefined) return;
+    pauses.pause("all messages");
+    this.#waiting = budget.waitForRoom(() => {
+      this.#waiting = undefined;
+      pauses.resume("all messages");
+    });
+  }
+
+  /** Nothing more is read: gives up the claim and the place in the queue. What is pending is still released by its commits. */
+  stop(): void {
+    this.endClaim();
+    if (this.#waiting !== undefined) this.#options.budget.cancelWait(this.#waiting);
+    this.#waiting = undefined;
+  }
+}
