@@ -4,7 +4,7 @@ import { FileSystemError } from "../../storage/disk/file-system.js";
 import type { TaskAnswer } from "../artefacts/pool/artefact-thread.js";
 import { buffersOf } from "../artefacts/pool/task-buffers.js";
 import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
-import type { WebhookReply, WebhookRequest } from "../webhooks/deliveries/webhook-requests.js";
+import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderCallbacks } from "./recorder-callbacks.js";
 import type {
   FrontToRecorder,

@@ -11,7 +11,7 @@ import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
 import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
-import type { WebhookReply, WebhookRequest } from "../webhooks/deliveries/webhook-requests.js";
+import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderFigures } from "./status/recorder-figures.js";
 import type { DiskRoomOptions } from "./upkeep/disk-room.js";
 import type { StoreCounters } from "./upkeep/store-counters.js";

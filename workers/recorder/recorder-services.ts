@@ -6,7 +6,7 @@ import type { LockedDataDirectory } from "../../storage/disk/data-directory.js";
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { SnapshotSchedule } from "../snapshot/snapshot-schedule.js";
-import { WebhookService } from "../webhooks/deliveries/webhook-service.js";
+import { WebhookService } from "../webhooks/webhook-service.js";
 import type { BatchStream } from "./captures/batch-stream.js";
 import { CaptureProcessing } from "./captures/capture-processing.js";
 import type { PayloadFiles } from "./captures/payload-files.js";
@@ -158,7 +158,7 @@ export class RecorderServices {
   committed(batch: CommittedBatch): void {
     this.#snapshots?.committed(batch);
     this.writer.committed(batch);
-    this.webhooks.deliveries.committed(batch.lastSequence);
+    this.webhooks.deliveries.commits.committed(batch.lastSequence);
   }
 
   /** Recording has ended: nothing that waits is committed any more. */

@@ -1,30 +1,30 @@
 /**
- * Which deliveries run at a time. Receivers are independent: each may always have one delivery under way, whatever the others do, and
- * more, up to `PER_RECEIVER`, while fewer than `IN_ALL` run in all. So at most one a webhook and `IN_ALL` run (`LIMITS.webhooks`), and a
- * receiver that never answers costs the others nothing. Within a receiver, oldest first. With more in all, each only has more
- * connections: measured, two hundred receivers are served no faster. But whoever has one under way and waits for room among all may have one
- * more go ahead: it is given to the dispatcher before its turn, which comes when the one under way has ended, and then needs to be
- * asked of nobody. Until then it counts as one that waits.
+ * Decides which deliveries run at a time. Receivers are independent: each may always have one delivery under way, and up to
+ * `PER_RECEIVER` while fewer than `IN_ALL` run in all. So a receiver that never answers costs the others nothing. Deliveries to one
+ * receiver run oldest first. A larger `IN_ALL` only opens more connections: measured, two hundred receivers are served no faster.
+ *
+ * A receiver that has one delivery under way and waits for room may have its next one *ahead*: the dispatcher gets it already, and begins
+ * it by itself when the one under way has ended. Until then it counts as waiting.
  */
 export const PER_RECEIVER = 8;
 export const IN_ALL = 128;
 
 interface Receiver<Delivery> {
   waiting: Delivery[];
-  /** Of `waiting`, those before it have been taken. */
+  /** Index in `waiting` of the first that was not taken. */
   next: number;
   running: Set<Delivery>;
-  /** Taken before its turn: it takes the place of the one that runs, which is the only one then. */
+  /** The delivery that was taken ahead. It takes the place of the only one that runs. */
   ahead: Delivery | null;
 }
 
 export class DeliveryQueue<Delivery> {
   readonly #receivers = new Map<string, Receiver<Delivery>>();
-  /** Receivers that may have something to start, in turn. */
+  /** Receivers that may have something to start, in the order in which they are served. */
   readonly #ready = new Set<string>();
-  /** Receivers that have a delivery under way and wait for room among all. */
+  /** Receivers that have a delivery under way and wait for room among `IN_ALL`. */
   readonly #starved = new Set<string>();
-  /** Those of them that may have one more go ahead. */
+  /** Those of them that may have their next delivery taken ahead. */
   readonly #mayGoAhead = new Set<string>();
   #running = 0;
   #waiting = 0;
@@ -34,7 +34,7 @@ export class DeliveryQueue<Delivery> {
     return this.#running;
   }
 
-  /** Those that were taken ahead of their turn among them. */
+  /** Deliveries that wait, including those that were taken ahead. */
   get waitingCount(): number {
     return this.#waiting + this.#ahead;
   }
@@ -56,13 +56,13 @@ export class DeliveryQueue<Delivery> {
   }
 
   /**
-   * The next one to start; undefined while none may. Whoever takes it says `ended` of it later. One that was taken ahead of its turn comes
-   * once more where there is room for it before the one that it follows has ended.
+   * Takes the next delivery to start; undefined if none may. Whoever takes it calls `ended` later. A delivery that was taken ahead is given
+   * again if there is room for it before the one under way has ended.
    */
   take(): Delivery | undefined {
     for (const receiverId of this.#ready) {
       const receiver = this.#receivers.get(receiverId) as Receiver<Delivery>;
-      // One receiver after the other: whoever has been served goes behind those that wait.
+      // Receivers take turns: one that was served goes behind those that wait.
       this.#ready.delete(receiverId);
       const running = receiver.running.size;
       const { ahead } = receiver;
@@ -84,8 +84,9 @@ export class DeliveryQueue<Delivery> {
   }
 
   /**
-   * The next one that may be given away before its turn, once `take` gives none; as `take`. What it follows, `before` tells.
-   * @param mayFollow whether the second may be given away behind the first, which is under way
+   * Takes the next delivery that may be taken ahead. Call it when `take` gives none. `before` tells which delivery it follows.
+   *
+   * @param mayFollow whether `next` may be dispatched behind `running`, which is under way
    */
   takeAhead(mayFollow: (running: Delivery, next: Delivery) => boolean): Delivery | undefined {
     for (const receiverId of this.#mayGoAhead) {
@@ -102,13 +103,13 @@ export class DeliveryQueue<Delivery> {
     return undefined;
   }
 
-  /** The one under way whose end a delivery that was taken waits for; undefined: its turn has come. */
+  /** The delivery under way that a delivery taken ahead waits for; undefined if it was not taken ahead. */
   before(receiverId: string, delivery: Delivery): Delivery | undefined {
     const receiver = this.#receivers.get(receiverId);
     return receiver?.ahead === delivery ? [...receiver.running][0] : undefined;
   }
 
-  /** Takes one that waits out of its turn; false when it does not wait. */
+  /** Removes a waiting delivery. @returns false if it does not wait */
   remove(receiverId: string, delivery: Delivery): boolean {
     const receiver = this.#receivers.get(receiverId);
     const at = receiver?.waiting.indexOf(delivery, receiver.next) ?? -1;

@@ -10,24 +10,24 @@ import type {
 
 export interface DispatcherCallbacks {
   onReports(reports: readonly DeliveryReport[]): void;
-  /** The thread ended by itself: what it had under way is not reported any more. */
+  /** The thread ended by itself. What it had under way is never reported. */
   onFailure(message: string): void;
 }
 
 /** The dispatcher as the recorder sees it. */
 export interface DispatcherHandle {
-  /** Resolves when it has loaded all it needs, or has failed. Undefined: there is nothing to wait for. */
+  /** Resolves when the thread has loaded its modules, or has failed. Undefined: there is nothing to wait for. */
   loaded?: Promise<void>;
   serving(port: number): void;
   deliver(jobs: DeliveryJob[]): void;
-  /** One of them that waits for another need not any more. */
+  /** Begins a delivery that waits for another one now. */
   begin(deliveryId: string): void;
   release(deliveryId: string): void;
   /** Resolves when every attempt under way has ended and is reported, or was cut short after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** @param clock attempts have its times, and it goes on above them */
+/** Starts the dispatcher thread. @param clock gives attempts their times, and never falls behind them */
 export function startDispatcher(
   options: DispatcherOptions,
   callbacks: DispatcherCallbacks,
@@ -36,7 +36,8 @@ export function startDispatcher(
   const worker = new Worker(new URL("./dispatcher-thread.js", import.meta.url), {
     workerData: options,
     name: "dispatcher",
-    // What an attempt leaves behind lives for milliseconds: with more room it is gone when the collector comes (measured: 1.1 times as many).
+    // Objects of an attempt live for milliseconds. With a larger young generation they are dead when it is collected (measured: 1.1 times
+    // as many deliveries).
     resourceLimits: { maxYoungGenerationSizeMb: 128 },
   });
   let isStopping = false;

@@ -37,7 +37,7 @@ const connections = new ReceiverConnections(
   }),
 );
 
-/** Reports of one turn of the event loop go together. */
+/** Reports of one turn of the event loop are sent together. */
 let reports: DeliveryReport[] = [];
 const dispatcher = new Dispatcher({
   timers,

@@ -5,14 +5,14 @@ import { DeliverySchedule, type DeliveryStep } from "../../core/webhook/delivery
 import type { DeliveryJob, DeliveryReport } from "./dispatcher-messages.js";
 import type { DeliveryOutcome, DeliveryRequest, SentRequest } from "./receivers/delivery-request.js";
 
-/** What surrounds the dispatcher, so that a test can stand in for the network and the time. */
+/** What the dispatcher needs from outside, so that a test can replace the network and the time. */
 export interface DispatcherEnvironment {
   timers: Timers;
   /** Monotonic, in milliseconds. */
   nowMs(): number;
-  /** The service clock, which attempts are told in. */
+  /** The service clock, which gives attempts their times. */
   tick(): number;
-  /** The system's wall clock, in microseconds since the Unix epoch: what receivers hold a signature's time against. */
+  /** The system's wall clock, in microseconds since the Unix epoch. Receivers compare a signature's time with it. */
   wallUs(): number;
   userAgent: string;
   send(request: DeliveryRequest, onEnd: (outcome: DeliveryOutcome) => void): SentRequest;
@@ -27,21 +27,21 @@ interface Running {
   timer: unknown;
   /** Null in a pause. */
   request: SentRequest | null;
-  /** When its next attempt begins was reported. */
+  /** The time of its next attempt was reported. */
   isPauseTold: boolean;
-  /** When the pause is over, or was. */
+  /** When its pause ends, or ended. */
   nextAttemptMs: number;
   isReleased: boolean;
 }
 
 /**
- * Drives deliveries through their attempts, each by itself: none waits for another but where its job says so. How many run at a time is the
- * business of whoever gives the jobs.
+ * Drives deliveries through their attempts. A delivery waits for another one only if its job says so. Whoever gives the jobs decides how
+ * many run at a time.
  */
 export class Dispatcher {
   readonly #environment: DispatcherEnvironment;
   readonly #running = new Map<string, Running>();
-  /** Jobs whose turn has not come, by the delivery whose end they wait for. */
+  /** Jobs that wait for the end of another delivery, by the id of that delivery. */
   readonly #behind = new Map<string, DeliveryJob>();
   #onIdle: (() => void) | null = null;
 
@@ -54,12 +54,12 @@ export class Dispatcher {
     return this.#running.size;
   }
 
-  /** Starts a delivery, or does when its turn comes; its id is not running already. */
+  /** Starts a delivery now, or when the one that it waits for has ended. Its id must not be running. */
   deliver(job: DeliveryJob): void {
     const { deliveryId, afterId } = job;
     if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
     const isToWait = afterId !== null && this.#running.has(afterId);
-    // No more than one waits for another: nobody asks for more.
+    // At most one waits for another: nobody needs more.
     if (isToWait && !this.#behind.has(afterId)) this.#behind.set(afterId, job);
     else this.#start(job);
   }
@@ -89,12 +89,12 @@ export class Dispatcher {
     this.#environment.report({ deliveryId, attempt: null, next: { kind: "retry", atUs } });
   }
 
-  /** There is room for it before the one that it follows has ended. */
+  /** Starts a delivery that waits for another one now. */
   begin(deliveryId: string): void {
     for (const [afterId, job] of this.#behind) if (job.deliveryId === deliveryId) this.#startBehind(afterId);
   }
 
-  /** No further attempt by itself. Of a delivery that is not here there is nothing to do: its end is reported or on its way. */
+  /** Makes no further attempt of a delivery by itself. If it is not here, its end was reported already or is about to be. */
   release(deliveryId: string): void {
     const running = this.#running.get(deliveryId);
     if (running === undefined) {
@@ -112,14 +112,14 @@ export class Dispatcher {
     this.#environment.report({ deliveryId, attempt: null, next: { kind: "released", window } });
   }
 
-  /** Releases all; resolves when what was under way has ended, which is cut short after `graceMs`. */
+  /** Releases all deliveries. Resolves when the attempts under way have ended or were cut short after `graceMs`. */
   stop(graceMs: number): Promise<void> {
     for (const [afterId, job] of this.#behind) this.#releaseBehind(afterId, job);
     for (const deliveryId of [...this.#running.keys()]) this.release(deliveryId);
     if (this.#running.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = this.#environment.timers.set(() => {
-        // Cut short, an attempt is none: the delivery stays pending and is made again at the next start.
+        // An attempt that is cut short does not count: the delivery stays pending and is attempted again at the next start.
         for (const running of this.#running.values()) this.#environment.timers.clear(running.timer);
         this.#running.clear();
         resolve();
@@ -140,7 +140,7 @@ export class Dispatcher {
       return;
     }
     if (running.isPauseTold) {
-      // From now on the time that was told for it lies in the past.
+      // The reported time of this attempt has come.
       running.isPauseTold = false;
       this.#environment.report({ deliveryId: job.deliveryId, attempt: null, next: { kind: "attempt" } });
     }
@@ -158,7 +158,7 @@ export class Dispatcher {
       },
       (outcome) => {
         hasEnded = true;
-        // Cut short by stop.
+        // `stop` has cut it short.
         if (this.#running.get(job.deliveryId) !== running) return;
         timers.clear(running.timer);
         running.request = null;
@@ -166,7 +166,7 @@ export class Dispatcher {
         this.#ended(running, { attemptNumber: running.attemptNumber++, startedAtUs, completedAtUs, ...outcome });
       },
     );
-    // It may have failed at once.
+    // It may have failed before `send` returned.
     if (hasEnded) return;
     running.request = request;
     running.timer = timers.set(() => request.timeOut(timeoutFault(step.timeoutMs, job)), step.timeoutMs);
@@ -216,7 +216,7 @@ function released({ schedule: { endMs }, nextAttemptMs }: Running): DeliveryRepo
   return { kind: "released", window: { endMs, nextAttemptMs } };
 }
 
-/** Names the time that the attempt really had. */
+/** The error of an attempt that timed out, with the time that it really had. */
 function timeoutFault(appliedMs: number, { timeoutMs }: DeliveryJob): string {
   const fault = `no answer within ${Math.round(appliedMs) / 1000} s`;
   return appliedMs < timeoutMs ? `${fault}, where the dispatch window ended` : fault;

@@ -24,7 +24,7 @@ import type {
   RecorderToFront,
 } from "../../../workers/recorder/recorder-messages.js";
 import type { StoreCounters } from "../../../workers/recorder/upkeep/store-counters.js";
-import type { WebhookReply, WebhookRequest } from "../../../workers/webhooks/deliveries/webhook-requests.js";
+import type { WebhookReply, WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
 import { RawProducer } from "../link/raw-producer.js";
 import { ManualTimers } from "./manual-timers.js";
 

@@ -5,9 +5,9 @@ import type { RunEventName } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../../core/webhook/webhook-event.js";
 import type { InlineAnswer } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
-import type { WebhookRequest } from "../../../workers/webhooks/deliveries/webhook-requests.js";
-import { WebhookWrites } from "../../../workers/webhooks/deliveries/webhook-writes.js";
 import type { DeliveryJob } from "../../../workers/webhooks/dispatcher-messages.js";
+import type { WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
+import { WebhookWrites } from "../../../workers/webhooks/webhook-writes.js";
 import { FIXTURE_VERSION, type RecordedCell } from "../captures/recorded-cell.js";
 import { SchedulerBench } from "./scheduler-bench.js";
 

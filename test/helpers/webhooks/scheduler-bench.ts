@@ -5,10 +5,8 @@ import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import type { DeliveryPut, WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { DeliveryContent } from "../../../storage/records/delivery-records.js";
-import {
-  DeliveryScheduler,
-  type DeliverySchedulerOptions,
-} from "../../../workers/webhooks/deliveries/delivery-scheduler.js";
+import { DeliveryScheduler } from "../../../workers/webhooks/deliveries/delivery-scheduler.js";
+import type { DeliverySchedulerOptions } from "../../../workers/webhooks/deliveries/scheduler-options.js";
 import type { InlineAnswer, InlineRequest } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { WebhookState } from "../../../workers/webhooks/deliveries/webhook-state.js";
 import type { DispatcherHandle } from "../../../workers/webhooks/dispatcher-handle.js";
@@ -144,7 +142,7 @@ export class SchedulerBench {
 
   commit(sequence: number): void {
     this.committed = sequence;
-    this.scheduler.committed(sequence);
+    this.scheduler.commits.committed(sequence);
   }
 
   view(sequence: number): void {

@@ -60,8 +60,8 @@ t.test("each thing that is wrong with a collection is told by name", async (t) =
     ["bad invalid", index({ invalid: ["NaN"] }), /invalid is \["NaN"\]/],
     ["no file", { "d/a_height.npy": undefined }, /a_height\.npy cannot be replayed: no such file/],
     ["wrong shape", index({ rows: 3 }), /shape \(2, 3\): the index says \(3, 3\)/],
-    ["wrong dtype", { "d/a_height.npy": npy("<f8", 2, 3, new Uint8Array(48)) }, /holds <f8/],
-    ["wrong luminance", { "d/a_lum.npy": npy("<f4", 2, 3, new Uint8Array(24)) }, /a_lum\.npy holds <f4/],
+    ["wrong dtype", { "d/a_height.npy": npy("<f8", 2, 3, new Uint8Array(48)) }, /holds values of type <f8/],
+    ["wrong luminance", { "d/a_lum.npy": npy("<f4", 2, 3, new Uint8Array(24)) }, /a_lum\.npy holds values of type <f4/],
   ];
   for (const [name, changed, message] of cases) {
     await t.rejects(open(changed), { code: "not_a_capture_collection", message }, name);

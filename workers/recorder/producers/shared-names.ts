@@ -38,7 +38,7 @@ export class SharedNames {
     if (names.length === 0) return null;
     const named = names.slice(0, NAMED).join(", ");
     const more = names.length > NAMED ? ` and ${names.length - NAMED} others` : "";
-    return `several programs send as producer ${named}${more} and take the connection from each other: give each program its own name`;
+    return `several programs send as producer ${named}${more} and take the connection from each other: give each a name of its own`;
   }
 
   stop(): void {

@@ -1,22 +1,25 @@
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
+import { newDelivery } from "../../../core/webhook/emit-run-event.js";
+import type { Webhook } from "../../../core/webhook/webhook.js";
+import { type EventSource, testEventPayload } from "../../../core/webhook/webhook-event.js";
 import type { BegunWindow, DeliveryJob } from "../dispatcher-messages.js";
 import type { EventPayload } from "./event-payloads.js";
 import type { Tracked } from "./tracked-delivery.js";
 import type { KeptWebhook, WebhookState } from "./webhook-state.js";
 
-/** What is to be done of a delivery whose turn has come, nothing else of it being under way. */
+/** What to do with a delivery that was taken from its queue. Nothing else of it is under way. */
 export type DeliveryAction =
-  /** At most so many attempts. */
+  /** Attempt it, at most so often. */
   | { kind: "attempt"; kept: KeptWebhook; attempts: number }
-  /** The front is to be asked for what is stored of it. */
+  /** Ask the front for its stored content. */
   | { kind: "load" }
-  /** No attempt follows: it fails, if it has not come to its end. */
+  /** Fail it, if it has not ended: no attempt follows. */
   | { kind: "give_up"; lastError: string }
-  /** Only of an inline one: nothing is left to be done, the receiver has it. */
+  /** Only for an inline attempt: nothing, since the receiver has taken it. */
   | { kind: "delivered" };
 
-/** Of one that nobody waits for. */
+/** The action for a delivery that nobody waits for. */
 export type AutomaticAction = Exclude<DeliveryAction, { kind: "delivered" }>;
 
 const LOAD: AutomaticAction = { kind: "load" };
@@ -33,7 +36,7 @@ export function automaticAction({ delivery, payload }: Tracked, state: WebhookSt
   return { kind: "attempt", kept, attempts: Math.max(1, attempts - delivery.attempts) };
 }
 
-/** Of one that somebody waits for: also of a webhook that is disabled. */
+/** The action for a delivery that somebody waits for. It is attempted even if its webhook is disabled. */
 export function inlineAction({ delivery, payload }: Tracked, state: WebhookState): DeliveryAction {
   if (delivery === null || payload === null) return LOAD;
   if (delivery.status === "delivered") return DELIVERED;
@@ -41,13 +44,18 @@ export function inlineAction({ delivery, payload }: Tracked, state: WebhookState
   return kept === undefined ? { kind: "give_up", lastError: DELETED } : { kind: "attempt", kept, attempts: 1 };
 }
 
-/** Why whoever waits for an inline attempt gets none. */
+/** The answer to a request for an attempt whose webhook was deleted. */
 export function webhookDeleted({ id, webhookId }: Tracked): ServiceError {
   const params = { field: "delivery_id", in: "path", value: id, webhook_id: webhookId };
   return new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
 }
 
-/** Of one whose turn is to be attempted: with what is left of its window, or a new one; behind the attempt of another, or at once. */
+/**
+ * The dispatcher's job for a delivery.
+ *
+ * @param window what is left of its window; null: a new one
+ * @param afterId the delivery whose end it waits for; null: it begins at once
+ */
 export function jobOf(
   tracked: Tracked,
   { webhook, secret }: KeptWebhook,
@@ -70,4 +78,24 @@ export function jobOf(
     backoffMs: webhook.retryBackoffSeconds * 1000,
     payload: payload.bytes,
   };
+}
+
+/** The answer to a request for a delivery that the front could not read. @param isUnknown there is no such delivery */
+export function notReadError({ id }: Tracked, isUnknown: boolean): ServiceError {
+  const params = { field: "delivery_id", in: "path", value: id };
+  if (isUnknown) return new ServiceError("delivery_not_found", "no delivery has this id", params);
+  return new ServiceError("internal_error", "the delivery's stored data cannot be read", params);
+}
+
+/** A new delivery of a synthetic event, with the event's payload. */
+export function testDelivery(
+  webhook: Webhook,
+  source: EventSource,
+  timeUs: number,
+  newId: (timeUs: number) => string,
+): { delivery: Delivery; payload: string } {
+  const eventId = newId(timeUs);
+  const payload = testEventPayload(source, eventId, webhook, timeUs);
+  const begun = { id: newId(timeUs), webhookId: webhook.id, onFailureMode: webhook.onFailureMode };
+  return { delivery: newDelivery(begun, { id: eventId, name: "WebhookTest", timeUs }, null), payload };
 }

@@ -4,8 +4,8 @@ import { ParkedDeliveries } from "./parked-deliveries.js";
 import type { Tracked } from "./tracked-delivery.js";
 
 /**
- * Automatic deliveries that wait for their turn: queued while there is room, and beyond it parked, as pending state only, until those of
- * their receiver that are queued have gone.
+ * Automatic deliveries that wait. They are queued while there is room. Beyond that they are parked, which keeps only their ids, until
+ * queued ones of the same receiver have gone.
  */
 export class DeliveryBacklog {
   readonly queue = new DeliveryQueue<Tracked>();
@@ -16,12 +16,12 @@ export class DeliveryBacklog {
     this.#limits = limits;
   }
 
-  /** Those that are parked among them. */
+  /** Deliveries that wait, queued or parked. */
   get waitingCount(): number {
     return this.queue.waitingCount + this.#parked.count;
   }
 
-  /** Whether a further one of the receiver may be queued. */
+  /** Whether another delivery to the receiver may be queued. */
   hasRoomFor(webhookId: string): boolean {
     return !this.#parked.has(webhookId) && this.#isRoom(webhookId);
   }
@@ -30,7 +30,7 @@ export class DeliveryBacklog {
     this.#parked.park(webhookId, deliveryId);
   }
 
-  /** The oldest parked one of the receiver, if it may be queued now. */
+  /** Removes and gives the oldest parked delivery to the receiver, if it may be queued now. */
   unpark(webhookId: string): string | undefined {
     return this.#parked.has(webhookId) && this.#isRoom(webhookId) ? this.#parked.take(webhookId) : undefined;
   }

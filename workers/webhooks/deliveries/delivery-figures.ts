@@ -1,27 +1,28 @@
 import { countDuration, createDurationCounts, type DurationCounts } from "../../../core/duration-counts.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 
-/** How an attempt ended: taken (2xx), answered with another status, or without an answer. */
+/** How an attempt ended: `taken` (status 2xx), `refused` (another status) or `unanswered`. */
 export const ATTEMPT_OUTCOMES = ["taken", "refused", "unanswered"] as const;
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
-/** What is counted of deliveries since the start, for the service's metrics. Plain data: it crosses threads. */
+/** What was counted about deliveries since the start, for the service's metrics. Plain data, since it crosses threads. */
 export interface DeliveryFigures {
-  /** Ends of deliveries; each manual retry and each test is an end of its own. */
+  /** Ends of deliveries. Each manual retry and each test counts as an end of its own. */
   delivered: number;
   failed: number;
-  /** Of attempts, by their outcome: how long each took. */
+  /** How long attempts took, by their outcome. */
   attempts: Record<AttemptOutcome, DurationCounts>;
-  /** From an event to its delivery. */
+  /** Time from an event to its delivery. */
   latencies: DurationCounts;
-  /** Deliveries that wait for their turn, and those under way. */
+  /** Deliveries that wait in a queue. */
   waiting: number;
+  /** Deliveries under way. */
   running: number;
-  /** Tests and manual retries whose requests wait for an answer. */
+  /** Requests for tests and manual retries that wait for an answer. */
   wanted: number;
-  /** Deliveries that wait because what is stored of them cannot be read. */
+  /** Deliveries that wait because their stored data cannot be read. */
   unreadable: number;
-  /** Of events whose deliveries wait or are under way. */
+  /** Bytes in memory of events whose deliveries wait or are under way. */
   payloadBytes: number;
 }
 

@@ -7,21 +7,21 @@ import { DeliveryCounts } from "./delivery-figures.js";
 import type { Tracked } from "./tracked-delivery.js";
 import type { WebhookState } from "./webhook-state.js";
 
-/** When an outcome cannot be recorded (more is waiting than the log may hold), it is tried again. */
+/** Recording an outcome fails while too much is waiting for the log. It is tried again after this time. */
 const RECORD_AGAIN_MS = 1_000;
 
 export interface DeliveryOutcomesOptions {
   state: WebhookState;
   timers: Timers;
   tick(): number;
-  /** Appends the record; gives its sequence number. Throws when it cannot be appended now. */
+  /** Appends the record. @returns its sequence number. Throws if it cannot be appended now. */
   append(change: DeliveryPut, timeUs: number): number;
-  /** What could not be appended at first now is. */
+  /** An outcome that could not be recorded at first now is. */
   onRecordedLate(tracked: Tracked): void;
   report(what: string, error: unknown): void;
 }
 
-/** What becomes of deliveries, counted, folded into each and recorded. Of a delivery that has come here all is known. */
+/** Counts the outcomes of deliveries, applies them and records them. Each delivery here was read completely. */
 export class DeliveryOutcomes {
   readonly counts = new DeliveryCounts();
   readonly #options: DeliveryOutcomesOptions;
@@ -31,12 +31,12 @@ export class DeliveryOutcomes {
     this.#options = options;
   }
 
-  /** Nothing is tried again any more. */
+  /** Stops trying again. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** What the dispatcher reports. */
+  /** Takes a report of the dispatcher. */
   take({ attempt, next }: DeliveryReport, tracked: Tracked): void {
     const { delivery, history } = tracked as Tracked & { delivery: Delivery };
     const timeUs = this.#options.tick();
@@ -64,7 +64,7 @@ export class DeliveryOutcomes {
     }
   }
 
-  /** It comes to its end without a further attempt. */
+  /** Fails a delivery without a further attempt. */
   giveUp(tracked: Tracked, lastError: string): void {
     const timeUs = this.#options.tick();
     const { delivery } = tracked as { delivery: Delivery };
@@ -83,7 +83,7 @@ export class DeliveryOutcomes {
     return { atUs, statusCode: lastStatusCode, error: lastError, webhookName };
   }
 
-  /** Appends the delivery as it is. What is recorded is whole: one that could not be appended is made good by the next. */
+  /** Appends the whole delivery. So the next record makes up for one that could not be appended. */
   #record(tracked: Tracked, timeUs: number): void {
     const { delivery, history, testPayload } = tracked as Tracked & { delivery: Delivery };
     try {

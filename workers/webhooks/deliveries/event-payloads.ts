@@ -1,8 +1,8 @@
-/** The bytes of an event, posted as they are: once for all of its deliveries, and for both threads. */
+/** The bytes of an event. All its deliveries and both threads share them, and they are posted unchanged. */
 export interface EventPayload {
-  /** In shared memory: what goes to the dispatcher is no copy. */
+  /** In shared memory, so that they are not copied for the dispatcher. */
   readonly bytes: Uint8Array;
-  /** Deliveries that hold it. */
+  /** Number of deliveries that hold it. */
   users: number;
 }
 

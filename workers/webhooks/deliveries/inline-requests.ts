@@ -4,12 +4,12 @@ import type { Timers } from "../../../core/timers.js";
 import type { CommitWaits } from "../commit-waits.js";
 import type { InlineAnswer, InlineRequest, Tracked } from "./tracked-delivery.js";
 
-/** After so long, one of the attempts that a receiver has under way has ended, and another may be waited for. */
-export const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
+/** After so long an attempt under way has ended, and there is room for another request. */
+const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
 
 /**
- * Tests and manual retries that somebody waits for: bounded for each receiver by itself, so that a slow one takes no room from others,
- * and none begun when its outcome would come too late for whoever waits.
+ * Tests and manual retries that somebody waits for. Their number is bounded for each receiver, so that a slow one takes no room from
+ * others. No attempt begins when its outcome would come too late for whoever waits.
  */
 export class InlineRequests {
   readonly #timers: Timers;
@@ -19,19 +19,19 @@ export class InlineRequests {
   #count = 0;
   readonly #onOverdue: (request: InlineRequest) => void;
 
-  /** @param onOverdue told of one that has waited as long as it may without being begun */
+  /** @param onOverdue called for a request that has waited as long as it may and has not begun */
   constructor(timers: Timers, commits: CommitWaits, onOverdue: (request: InlineRequest) => void) {
     this.#timers = timers;
     this.#commits = commits;
     this.#onOverdue = onOverdue;
   }
 
-  /** Those that wait for an answer. */
+  /** Requests that wait for an answer. */
   get count(): number {
     return this.#count;
   }
 
-  /** Whether one more of this receiver may be waited for; else it is refused. */
+  /** Whether another request for this receiver may wait. Otherwise it is refused. */
   admits(webhookId: string, answer: InlineAnswer): boolean {
     const error = this.#isStopped ? stopping() : this.#refusal(webhookId);
     if (error === undefined) return true;
@@ -42,9 +42,13 @@ export class InlineRequests {
   #refusal(webhookId: string): ServiceError | undefined {
     const waiting = this.#counts.get(webhookId) ?? 0;
     if (waiting < LIMITS.inlineOfReceiver) return undefined;
-    return new ServiceError("unavailable", `${waiting} tests and retries of this receiver are waited for already`, {
-      retry_after_seconds: RETRY_AFTER_SECONDS,
-    });
+    return new ServiceError(
+      "unavailable",
+      `${waiting} tests and retries of this receiver wait already, the most allowed`,
+      {
+        retry_after_seconds: RETRY_AFTER_SECONDS,
+      },
+    );
   }
 
   add(tracked: Tracked, answer: InlineAnswer): InlineRequest {
@@ -57,14 +61,14 @@ export class InlineRequests {
     return request;
   }
 
-  /** The one whose attempt begins now. */
+  /** The attempt of the delivery's first request begins now. */
   begin(tracked: Tracked): void {
     const request = tracked.takeRequest() as InlineRequest;
     this.#clear(request);
     tracked.current = request;
   }
 
-  /** Answers it; a second answer is none. */
+  /** Answers a request. A second answer is ignored. */
   answer(request: InlineRequest, outcome: Parameters<InlineAnswer>[0]): void {
     if (request.isAnswered) return;
     request.isAnswered = true;
@@ -77,12 +81,12 @@ export class InlineRequests {
     request.answer(outcome);
   }
 
-  /** Answers all that were not begun. */
+  /** Refuses all requests of the delivery whose attempts have not begun. */
   refuseAll(tracked: Tracked, error: ServiceError): void {
     for (const request of tracked.takeRequests()) this.answer(request, { error });
   }
 
-  /** Answers it once the delivery's latest record is committed. */
+  /** Answers a request once the delivery's latest record is committed. */
   answerRecorded(request: InlineRequest, { id, sequence, isRecorded }: Tracked): void {
     this.#commits.add(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
@@ -90,13 +94,13 @@ export class InlineRequests {
     });
   }
 
-  /** Admits none any more, and tells those of these deliveries whose attempts have not begun. */
+  /** Admits no more requests, and refuses those of these deliveries whose attempts have not begun. */
   stop(deliveries: Iterable<Tracked>): void {
     this.#isStopped = true;
     for (const tracked of deliveries) this.refuseAll(tracked, stopping());
   }
 
-  /** As `stop`; tells also those whose attempts were cut short, or will not be recorded. */
+  /** As `stop`. Also refuses requests whose attempts were cut short or will not be recorded. */
   abandon(deliveries: Iterable<Tracked>): void {
     this.#isStopped = true;
     for (const tracked of deliveries) {
@@ -115,4 +119,10 @@ export class InlineRequests {
 
 function stopping(): ServiceError {
   return new ServiceError("unavailable", "the service is stopping", {});
+}
+
+/** Why a request is refused that has waited as long as it may. */
+export function overdue(): ServiceError {
+  const waited = `the attempt could not begin within ${LIMITS.inlineWaitMs / 1000} s`;
+  return new ServiceError("unavailable", waited, { retry_after_seconds: RETRY_AFTER_SECONDS });
 }

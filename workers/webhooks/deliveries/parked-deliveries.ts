@@ -1,12 +1,12 @@
 interface Parked {
   ids: string[];
-  /** Of `ids`, those before it have been taken. */
+  /** Index in `ids` of the first that was not taken. */
   next: number;
 }
 
 /**
- * Deliveries that wait to be queued, oldest first for each receiver: their ids only, since what is known of them is pending state
- * anyway. So a receiver that is slower than events come costs 8 bytes a delivery more than the record of it, and loses none.
+ * Deliveries that wait to be queued, oldest first for each receiver. Only their ids are kept: everything else is in the state of pending
+ * deliveries anyway. So a receiver that is slower than its events costs 8 bytes more for each delivery, and loses none.
  */
 export class ParkedDeliveries {
   readonly #receivers = new Map<string, Parked>();
@@ -16,7 +16,7 @@ export class ParkedDeliveries {
     return this.#count;
   }
 
-  /** Whether a further one of the receiver must go behind others here. */
+  /** Whether deliveries to the receiver are parked. A new one must then wait behind them. */
   has(receiverId: string): boolean {
     return this.#receivers.has(receiverId);
   }
@@ -28,7 +28,7 @@ export class ParkedDeliveries {
     this.#count++;
   }
 
-  /** The oldest one of the receiver; undefined when it has none. */
+  /** Removes and gives the receiver's oldest delivery; undefined if it has none. */
   take(receiverId: string): string | undefined {
     const parked = this.#receivers.get(receiverId);
     if (parked === undefined) return undefined;

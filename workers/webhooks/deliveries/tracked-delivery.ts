@@ -6,54 +6,56 @@ import type { DeliveryQueue } from "../delivery-queue.js";
 import type { BegunWindow } from "../dispatcher-messages.js";
 import type { EventPayload } from "./event-payloads.js";
 
-/** What the front found of a delivery; plain data: it crosses threads. */
+/** What the front found of a delivery. Plain data, since it crosses threads. */
 export type FoundDelivery =
   | { kind: "content"; content: DeliveryContent }
   | { kind: "unknown" }
   /** It may be readable again later. */
   | { kind: "unreadable"; reason: string };
 
-/** Who waits for an inline attempt; called once: when its outcome is committed, or with why there is none. */
+/** Answers a request for an inline attempt, once: with the delivery when its outcome is committed, or with the reason why there is none. */
 export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
 
 /** One inline attempt that somebody waits for. */
 export interface InlineRequest {
   readonly tracked: Tracked;
   readonly answer: InlineAnswer;
-  /** Of its patience; null once its attempt has begun. */
+  /** The timer that ends its wait; null once its attempt has begun. */
   timer: unknown;
   isAnswered: boolean;
 }
 
-/** What nearly all have of attempts, and of those that wait for one. */
+/** Shared by the many deliveries that have no attempts and no requests. */
 const NONE: readonly never[] = Object.freeze([]);
 
 /**
- * A delivery that something is to be done about. A class, so that all have one layout: there are hundreds for an event, and made as
- * copies of other objects they cost a tenth of the recorder's time. One object until its turn comes: what waits outlives collections.
+ * A delivery with something left to do. It is a class, so that all have one memory layout: an event has hundreds, and as copies of other
+ * objects they cost a tenth of the recorder's time.
  */
 export class Tracked {
   readonly id: string;
   readonly webhookId: string;
   #delivery: Delivery | BegunDelivery | null;
-  /** Of it the front tells, where it is not known: its attempts until now, its event's bytes, and for a test their text. */
+  /** Its attempts until now. */
   history: readonly DeliveryAttempt[] = NONE;
+  /** Null while it must be read by the front. */
   payload: EventPayload | null = null;
+  /** The payload's text, for a test. */
   testPayload: string | null = null;
   /**
-   * `unseen`: the front's view does not have it yet. `queued`: waits for its turn. `wanted`: waits for the turn of an inline attempt.
-   * `loading`: the front was asked. `running`: the dispatcher has it. `unreadable`: waits to be read again. `idle`: nothing is under way.
+   * `unseen`: the front's view does not have it yet. `queued`: waits in the queue. `wanted`: waits in the queue of inline attempts.
+   * `loading`: the front reads it. `running`: the dispatcher has it. `unreadable`: waits to be read again. `idle`: nothing is under way.
    */
   phase: "unseen" | "queued" | "wanted" | "loading" | "running" | "unreadable" | "idle";
-  /** The queue that it holds a place of. */
+  /** The queue that counts it as running. */
   place: DeliveryQueue<Tracked> | null = null;
-  /** Inline attempts that are wanted, in order. */
+  /** Requests for inline attempts that have not begun, in order. */
   #inline: readonly InlineRequest[] = NONE;
-  /** Whose attempt is under way; null for an automatic one. */
+  /** The request whose attempt is under way; null for an automatic attempt. */
   current: InlineRequest | null = null;
-  /** Of automatic attempts that were broken off and are to go on; null: they have not begun. */
+  /** The window of automatic attempts that were interrupted and go on later; null: they have not begun. */
   window: BegunWindow | null = null;
-  /** Of its latest record. */
+  /** Sequence number of its latest record. */
   sequence: number;
   /** False: its outcome waits to be appended. */
   isRecorded = true;
@@ -72,7 +74,7 @@ export class Tracked {
     this.sequence = sequence;
   }
 
-  /** Null while the front has not told. */
+  /** Null until the front has read it. */
   get delivery(): Delivery | null {
     if (this.#delivery instanceof BegunDelivery) this.#delivery = this.#delivery.toDelivery();
     return this.#delivery;
@@ -90,21 +92,21 @@ export class Tracked {
     this.#inline = [...this.#inline, one];
   }
 
-  /** False: it was not among them. */
+  /** @returns false if the request is not waiting here */
   removeRequest(one: InlineRequest): boolean {
     const isWanted = this.#inline.includes(one);
     if (isWanted) this.#inline = this.#inline.filter((other) => other !== one);
     return isWanted;
   }
 
-  /** The first of them, which is wanted no more. */
+  /** Removes and gives the first request. */
   takeRequest(): InlineRequest | undefined {
     const [first, ...others] = this.#inline;
     this.#inline = others;
     return first;
   }
 
-  /** All of them, which are wanted no more. */
+  /** Removes and gives all requests. */
   takeRequests(): readonly InlineRequest[] {
     const all = this.#inline;
     this.#inline = NONE;

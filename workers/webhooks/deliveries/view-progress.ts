@@ -6,12 +6,12 @@ interface Awaited {
   isEnd: boolean;
 }
 
-/** How far the front's view is, and which deliveries wait until it has a record of theirs. */
+/** How far the front's view has come, and which deliveries wait until it has their record. */
 export class ViewProgress {
   #viewed = 0;
-  /** In order of their records. */
+  /** Deliveries that wait, in the order of their records. */
   #awaited: Awaited[] = [];
-  /** Of `#awaited`, those before it have been told. */
+  /** Index in `#awaited` of the first that was not told. */
   #next = 0;
 
   /** Whether the view has the record. */
@@ -19,12 +19,12 @@ export class ViewProgress {
     return sequence <= this.#viewed;
   }
 
-  /** @param isEnd it is the last record of these deliveries for now, not the one that they begin with */
+  /** @param isEnd true for the last record of these deliveries for now, false for the record that they begin with */
   await(sequence: number, deliveries: readonly Tracked[], isEnd: boolean): void {
     this.#awaited.push({ sequence, deliveries, isEnd });
   }
 
-  /** The view has all records up to this one: tells of each delivery that waited for one of them. */
+  /** The view has all records up to this one. Calls `tell` for each delivery that waited for one of them. */
   advance(sequence: number, tell: (tracked: Tracked, isEnd: boolean) => void): void {
     this.#viewed = Math.max(this.#viewed, sequence);
     for (let first = this.#awaited[this.#next]; first !== undefined && this.has(first.sequence); ) {

@@ -7,7 +7,7 @@ import type { RecordIndex } from "../../../storage/records/record-index.js";
 import { decodeWebhookSecret, type IndexedEvent } from "../../../storage/records/webhook-record.js";
 import type { SnapshotSink, SnapshotSource } from "../../../storage/snapshot/snapshot-format.js";
 
-/** A webhook with its secret, which is for the dispatcher alone. */
+/** A webhook with its secret. Only the dispatcher may get the secret. */
 export interface KeptWebhook {
   readonly webhook: Webhook;
   readonly secret: string | null;
@@ -16,8 +16,8 @@ export interface KeptWebhook {
 type PackedWebhook = KeptWebhook | { deleted: string };
 
 /**
- * What the recorder knows of webhooks: all of them, with their secrets, and the deliveries that have not come to their end. Of ended
- * deliveries nothing: a retry is told what is stored of its own.
+ * What the recorder knows about webhooks: all of them, with their secrets, and the pending deliveries. It keeps nothing of ended
+ * deliveries. A retry gets the stored content of its delivery.
  */
 export class WebhookState {
   readonly #webhooks = new Map<string, KeptWebhook>();
@@ -40,17 +40,17 @@ export class WebhookState {
     for (const { webhook } of this.#webhooks.values()) yield webhook;
   }
 
-  /** Deliveries that have not come to their end, oldest first. */
+  /** Pending deliveries, oldest first. */
   *pending(): Iterable<Delivery> {
     for (const one of this.#pending.values()) yield one instanceof BegunDelivery ? one.toDelivery() : one;
   }
 
-  /** As they are kept. */
+  /** Pending deliveries in the form in which they are kept. */
   keptPendings(): Iterable<Delivery | BegunDelivery> {
     return this.#pending.values();
   }
 
-  /** As it is kept. */
+  /** A pending delivery in the form in which it is kept. */
   keptPending(deliveryId: string): Delivery | BegunDelivery | undefined {
     return this.#pending.get(deliveryId);
   }
@@ -92,10 +92,10 @@ export class WebhookState {
     }
   }
 
-  /** Deliveries begin with these events of a run; those that had come to their end when the record was written do not. */
+  /** Adds the deliveries of these events of a run, except those that had ended when the record was written. */
   begin(runId: string, events: readonly IndexedEvent[]): void {
     for (const { id, name, timeUs, deliveries } of events) {
-      // Not the event itself, which holds more.
+      // Only these fields: the event itself holds its payload.
       const event = { id, name, timeUs, runId };
       for (const delivery of deliveries) {
         if (delivery.settled === true || this.#pending.has(delivery.id)) continue;
@@ -104,7 +104,7 @@ export class WebhookState {
     }
   }
 
-  /** Takes in a record that the log held at open. @throws RecordDecodeError */
+  /** Applies a record that was read from the log. @throws RecordDecodeError */
   replay(index: Extract<RecordIndex, { type: 21 | 22 }>, body: Uint8Array): void {
     if (index.type === 22) {
       this.#putDelivery(index.delivery);

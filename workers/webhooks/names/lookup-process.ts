@@ -4,10 +4,10 @@ import { forkProgram } from "../../fork-program.js";
 import { type LookupAnswer, type LookupProcess, PLACES } from "./name-lookups.js";
 
 const PROGRAM = fileURLToPath(new URL("./name-lookup-process.js", import.meta.url));
-/** libuv gives look-ups half of its threads at most (`slow_work_thread_threshold` in its threadpool.c). */
+/** libuv gives look-ups at most half of its threads (`slow_work_thread_threshold` in its threadpool.c). */
 const THREADS = 2 * PLACES;
 
-/** Starts the process that looks names up; some 8 MB of its own (measured: Node 20, 256 threads), and none before a name is needed. */
+/** Starts the process that looks names up. It takes about 8 MB (measured: Node 20, 256 threads), and is started when a name is needed. */
 export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onExit: () => void): LookupProcess {
   let hasEnded = false;
   const end = (): void => {
@@ -18,14 +18,14 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
   let child: ChildProcess;
   try {
     child = forkProgram(PROGRAM, [], {
-      // Whoever reads the service's output must not wait for this process.
+      // With the service's output open in it, whoever reads that would wait for this process to end.
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      // A debugger's port is taken by the service.
+      // Without the service's own options: it has the debugger's port already.
       execArgv: ["--max-semi-space-size=1"],
       env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
     });
   } catch {
-    // Without memory for it, say; what is asked meanwhile is told by its end, as below.
+    // For example without memory. Names that are asked for meanwhile fail with its end, as below.
     setImmediate(end);
     return {
       ask() {},
@@ -38,7 +38,7 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
     if (!hasEnded) onAnswer(answer);
   });
   child.once("exit", end);
-  // It could not be started, or not be reached.
+  // It could not be started or reached.
   child.on("error", () => {
     child.kill("SIGKILL");
     end();
@@ -46,7 +46,7 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
   child.unref();
   child.channel?.unref();
   return {
-    // What could not be sent is told by its end. With too many files open there is no channel, and not even `send`.
+    // If a name cannot be sent, the process ends, which fails the look-up. With too many open files there is no channel, and no `send`.
     ask(hostname) {
       if (child.connected) child.send(hostname, () => {});
     },

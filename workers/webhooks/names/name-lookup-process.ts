@@ -1,6 +1,6 @@
 /**
- * The process of `startLookupProcess`: its messages are names, its answers `LookupAnswer`s. Ends at once with the process that started
- * it, by whatever way that goes; a look-up that still lasts would otherwise hold its exit (libuv waits for its threads).
+ * The process of `startLookupProcess`. It takes names as messages and answers with `LookupAnswer`s. It kills itself when the process that
+ * started it ends in any way: a look-up under way would otherwise delay its exit, since libuv waits for its threads.
  */
 import { lookup } from "node:dns";
 import { ignoreDebugSignal } from "../../debug-signal.js";
@@ -15,5 +15,5 @@ process.on("message", (hostname: string) => {
   });
 });
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-// A terminal tells the whole group: the service still lets deliveries end, and may need a name for it.
+// A terminal signals the whole process group. The service then still lets deliveries end, and may need a name for them.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

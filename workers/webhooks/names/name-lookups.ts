@@ -1,38 +1,39 @@
 /**
- * Looks up receivers' names as the system does, and lets no name hold up another.
+ * Looks up receivers' host names as the system does. No name holds up another.
  *
- * The system's way is `getaddrinfo`: only it knows what the cell PC is set up with — the hosts file, search domains for a short name as
- * `mes`, mDNS for `mes.local`, a resolv.conf that changes when the network comes up, the order of nsswitch.conf — so a receiver resolves
- * here exactly when `getent ahosts` on this machine says so. c-ares (`dns.Resolver`) needs no threads, but reads neither hosts file nor
- * search domains for what it resolves, knows no mDNS, and keeps the resolv.conf of its start. `getaddrinfo` blocks a thread, though, for
- * half a minute with a name server that does not answer, and in this process there are 4 threads for it and for every file. So
- * it runs in a process of its own, with a thread for each place, and these rules:
+ * The system's way is `getaddrinfo`. Only it knows how the cell PC is set up: the hosts file, search domains for a short name like `mes`,
+ * mDNS for `mes.local`, a resolv.conf that changes when the network comes up, the order of nsswitch.conf. So a receiver resolves here
+ * exactly when `getent ahosts` on this machine resolves it. c-ares (`dns.Resolver`) needs no threads, but it reads neither the hosts file
+ * nor search domains, knows no mDNS, and keeps the resolv.conf of its start. But `getaddrinfo` blocks a thread for half a minute if the
+ * name server does not answer, and this process has 4 threads for it and for every file. So it runs in a process of its own, with a
+ * thread for each place, and with these rules:
  *
- * - A name is looked up once at a time, however many wait for it, and so holds one place at most.
- * - Names that never resolved leave `PLACES_OF_KNOWN` places to those that did: any number of dead names stays beside them.
- * - A name that takes longer than `LAST_GOOD_AFTER_MS`, or does not resolve for now, is what it was last, for a day at most (as RFC 8767
- *   has it): a name server that is down does not stop the deliveries. A name that is said not to exist is nothing any more.
+ * - A name is looked up once at a time, however many wait for it. So it holds at most one place.
+ * - Names that never resolved leave `PLACES_OF_KNOWN` places to names that did. So dead names cannot take all places.
+ * - If a look-up takes longer than `LAST_GOOD_AFTER_MS` or fails for now, the last known addresses are used, for up to 24 hours (as in
+ *   RFC 8767). So deliveries go on when a name server is down. If the server says that the name does not exist, they are dropped.
  * - Nobody waits longer than the dispatch window.
- * - A process from which nothing comes while names are asked for is asked for an address, which it knows without a thread. One that does
- *   not answer that either hangs (it was stopped, or a debugger holds it), and is replaced.
+ * - If the process does not answer for a while, it is asked for a numeric address, which needs no thread. If it does not answer that
+ *   either, it hangs (it was stopped, or a debugger holds it) and is replaced.
  */
 import { LRUCache } from "lru-cache";
 import { LIMITS } from "../../../core/limits.js";
 import type { Timers } from "../../../core/timers.js";
 
-/** Look-ups at a time. */
+/** Most look-ups at a time. */
 export const PLACES = 128;
+/** Places that only names that have resolved before may take. */
 export const PLACES_OF_KNOWN = 32;
-/** Below the shortest time-out of an attempt, so that it still can be made. */
+/** Shorter than the shortest time-out of an attempt, so that the attempt can still be made. */
 export const LAST_GOOD_AFTER_MS = 500;
 const LAST_GOOD_MS = 24 * 60 * 60 * 1000;
-/** A process that ends by itself is not started again at once, for each name. */
+/** A process that has ended by itself is started again only after this time. */
 const START_AGAIN_MS = 1_000;
-/** What a process that lives answers at once, whatever its threads wait for. */
+/** A name that a living process answers at once, whatever its threads wait for. */
 export const PING = "127.0.0.1";
 /**
- * How often a process is looked at that was asked: after `PING_AFTER` looks without an answer it is asked for `PING`, after `HANGS_AFTER`
- * it hangs. Looks are counted, not time: after a sleep of the machine, what was answered meanwhile is read before the next one.
+ * How often a process with open questions is checked. After `PING_AFTER` checks without an answer it is asked for `PING`; after
+ * `HANGS_AFTER` it counts as hanging. Checks are counted, not time: after the machine has slept, answers are read before the next check.
  */
 export const WATCH_MS = 500;
 export const PING_AFTER = 2;
@@ -43,12 +44,12 @@ export type LookupCallback = (error: Error | null, addresses: NamedAddress[]) =>
 
 export interface LookupAnswer {
   hostname: string;
-  /** Of the error: `ENOTFOUND`, `EAI_AGAIN` and others; null with addresses. */
+  /** Code of the error, such as `ENOTFOUND` or `EAI_AGAIN`; null with addresses. */
   code: string | null;
   addresses: NamedAddress[];
 }
 
-/** Where the looking up is done. */
+/** The process that does the look-ups. */
 export interface LookupProcess {
   ask(hostname: string): void;
   kill(): void;
@@ -61,7 +62,7 @@ export interface NameLookupsOptions {
   nowMs(): number;
 }
 
-/** A name does not resolve; `code` as of `dns.lookup`. */
+/** A name does not resolve. `code` is that of `dns.lookup`. */
 export class NameLookupError extends Error {
   override name = "NameLookupError";
   readonly code: string;
@@ -74,11 +75,11 @@ export class NameLookupError extends Error {
 
 interface Lookup {
   callbacks: LookupCallback[];
-  /** It holds a place; otherwise it waits for one. */
+  /** True: it holds a place. False: it waits for one. */
   isRunning: boolean;
-  /** It counts among those that had resolved before. */
+  /** The name has resolved before. */
   isKnown: boolean;
-  /** Somebody has waited for it as long as may be. */
+  /** Somebody has waited for it as long as allowed. */
   isOverdue: boolean;
   timer: unknown;
 }
@@ -88,7 +89,7 @@ export class NameLookups {
   readonly #lookups = new Map<string, Lookup>();
   readonly #waitingKnown = new Set<string>();
   readonly #waitingOthers = new Set<string>();
-  /** What names were last; one of each receiver's is enough. */
+  /** Last known addresses by name. One name for each receiver is enough. */
   readonly #lastGood = new LRUCache<string, { addresses: NamedAddress[]; atMs: number }>({ max: LIMITS.webhooks });
   #running = 0;
   #runningOthers = 0;
@@ -103,7 +104,7 @@ export class NameLookups {
     this.#options = options;
   }
 
-  /** `callback` is called once, never before this returns, with addresses or a `NameLookupError`. */
+  /** Calls back once, never before this returns, with addresses or a `NameLookupError`. */
   lookUp(hostname: string, callback: LookupCallback): void {
     const { nowMs } = this.#options;
     if (this.#isClosed || (this.#process === null && nowMs() - this.#endedAtMs < START_AGAIN_MS)) {
@@ -124,7 +125,7 @@ export class NameLookups {
     this.#pump();
   }
 
-  /** Ends its process; whoever waits is told that the name does not resolve. */
+  /** Ends the process. Whoever waits gets the last known addresses or an error. */
   close(): void {
     this.#isClosed = true;
     this.#stopWatching();
@@ -204,7 +205,7 @@ export class NameLookups {
     if (this.#running === 0) this.#stopWatching();
   }
 
-  /** It takes long: those who wait get what there is. It goes on, and holds its place, if it has one. */
+  /** A look-up takes long: whoever waits gets the last known addresses or an error. If it holds a place, it goes on. */
   #overdue(hostname: string, lookup: Lookup): void {
     lookup.isOverdue = true;
     this.#settle(lookup, "EAI_AGAIN", hostname);

@@ -3,16 +3,16 @@ import type { Socket } from "node:net";
 type WriteDone = (error?: Error | null) => void;
 
 /**
- * Lets a failed write end the connection only once all that came in before has been read. A receiver may answer before it has taken the
- * body, and close (RFC 9112, 9.6). The next write then fails, and Node would destroy the socket with the answer unread in it.
+ * Lets a failed write end the connection only when everything received before it was read. A receiver may answer before it has taken the
+ * body, and close (RFC 9112, 9.6). The next write then fails, and Node would destroy the socket with the answer unread.
  *
- * A system that fails a write for the connection's sake ends reading too: behind what came, there is an end or an error.
+ * This does not wait for ever: when the system fails a write because of the connection, reading ends too, with an end or an error.
  */
 export function holdWriteErrors(socket: Socket): void {
   const held = (done: WriteDone): WriteDone => {
     return (error) => {
       if (error == null || socket.destroyed || socket.readableEnded) return done(error);
-      // Destroyed for another reason meanwhile, the socket calls its writes back by itself.
+      // A socket that is destroyed for another reason meanwhile calls its writes back by itself.
       socket.once("end", () => done(error));
     };
   };

@@ -1,6 +1,6 @@
 import { LIMITS } from "../../../core/limits.js";
 
-/** What is kept of a receiver's answer: bounded, and as text whatever came. */
+/** What is kept of a receiver's answer. It is bounded, and always text. */
 export class ReceiverAnswer {
   statusCode: number | null = null;
   headers: Record<string, string> | null = null;
@@ -8,10 +8,10 @@ export class ReceiverAnswer {
   #bytes = 0;
   #isTruncated = false;
 
-  /** @param raw names and values in turn, as they came */
+  /** @param raw names and values alternately, as they came */
   takeHeaders(statusCode: number, raw: readonly Uint8Array[]): void {
     this.statusCode = statusCode;
-    // Without a prototype: a receiver may name a header as it likes.
+    // Without a prototype, since a receiver may use any header name.
     const headers: Record<string, string> = Object.create(null);
     let bytes = 0;
     for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -21,14 +21,14 @@ export class ReceiverAnswer {
         this.#isTruncated = true;
         break;
       }
-      // The parser lets ASCII through only.
+      // The parser only accepts ASCII names.
       const key = keyOf(bufferOf(name).toString("latin1").toLowerCase());
       headers[key] = headers[key] === undefined ? textOf(value) : `${headers[key]}, ${textOf(value)}`;
     }
     this.headers = { ...headers };
   }
 
-  /** False: no more is wanted. */
+  /** @returns false if no more is kept */
   takeBody(chunk: Uint8Array): boolean {
     const room = LIMITS.answerBodyBytes - this.#bytes;
     if (chunk.length > room) this.#isTruncated = true;
@@ -38,12 +38,12 @@ export class ReceiverAnswer {
     return chunk.length <= room;
   }
 
-  /** The body did not come to its end. */
+  /** The body is incomplete. */
   truncate(): void {
     this.#isTruncated = true;
   }
 
-  /** There was more than is kept, or the body did not come to its end. */
+  /** True if there was more than is kept, or the body is incomplete. */
   get isTruncated(): boolean {
     return this.#isTruncated;
   }
@@ -54,14 +54,14 @@ export class ReceiverAnswer {
     const [only] = this.#chunks;
     if (only === undefined) return "";
     const bytes = this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
-    // The first bytes of a character that was cut in two are left out.
+    // A character that was cut in two is left out.
     return this.#isTruncated
       ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
       : textOf(bytes);
   }
 }
 
-/** A receiver may name a header so, and a record that held this key could not be decoded again (core/json/non-json.ts). */
+/** Renames a header `__proto__`: a record with this key could not be decoded again (core/json/non-json.ts). */
 function keyOf(name: string): string {
   return name === "__proto__" ? "[__proto__]" : name;
 }

@@ -6,7 +6,7 @@ import { LIMITS } from "../../../core/limits.js";
 export class ReceiverConnection {
   readonly origin: string;
   readonly #client: Client;
-  /** How often it was connected: undici connects anew when it finds the receiver's end closed before it sends. */
+  /** How often it was connected. undici connects again if the receiver has closed the connection before a request is sent. */
   #connects = 0;
   #socket: Socket | null = null;
 
@@ -33,7 +33,7 @@ export class ReceiverConnection {
     return this.#connects;
   }
 
-  /** The system has not taken all of the request yet. */
+  /** True while the system has not taken all bytes of the request. */
   get isSending(): boolean {
     return (this.#socket?.writableLength ?? 0) > 0;
   }
@@ -42,18 +42,18 @@ export class ReceiverConnection {
     this.#client.dispatch(request, handlers);
   }
 
-  /** Closes it at once, whatever is under way. */
+  /** Closes it at once, even with a request under way. */
   destroy(): Promise<void> {
-    // Without an error of its own, a request under way is told that its client is destroyed.
+    // A request under way fails with undici's own error.
     return this.#client.destroy();
   }
 }
 
 /**
- * The connections to receivers that stay open between deliveries: as many to a receiver as deliveries ran at a time, each until the
- * receiver closes it or undici does (after 4 s, or somewhat before what the receiver's `Keep-Alive` names). A pool of our own, in place
- * of undici's Agent, because whoever posts must know whether its connection had been used before, and be able to ask for one that has
- * not; it also forgets receivers that are gone, which Agent keeps for ever.
+ * The connections to receivers, which stay open between deliveries. There are as many to a receiver as deliveries ran at a time. Each
+ * stays open until the receiver closes it or undici does (after 4 s, or somewhat before the time in the receiver's `Keep-Alive`). This
+ * replaces undici's Agent, because a delivery must know whether its connection was used before, and be able to ask for a new one. It also
+ * forgets receivers that are gone, which Agent never does.
  */
 export class ReceiverConnections {
   readonly #connect: buildConnector.connector;
@@ -64,12 +64,12 @@ export class ReceiverConnections {
     this.#connect = connect;
   }
 
-  /** Connections that are open, or being opened. */
+  /** Connections that are open or being opened. */
   get count(): number {
     return this.#all.size;
   }
 
-  /** The one that was used last, which its receiver is the least likely to close now; a new one when all are in use. */
+  /** Takes the connection that was used last, which the receiver is least likely to close now. Opens a new one if all are in use. */
   take(origin: string): ReceiverConnection {
     const idle = this.#idle.get(origin);
     const connection = idle?.pop();
@@ -83,14 +83,14 @@ export class ReceiverConnections {
     return connection;
   }
 
-  /** Its request has come to an end, and another may follow. */
+  /** Gives back a connection whose request has ended. Another request may follow on it. */
   giveBack(connection: ReceiverConnection): void {
     const idle = this.#idle.get(connection.origin);
     if (idle === undefined) this.#idle.set(connection.origin, [connection]);
     else idle.push(connection);
   }
 
-  /** Closes one that was taken. */
+  /** Closes a connection that was taken. */
   drop(connection: ReceiverConnection): void {
     if (!this.#all.delete(connection)) return;
     void connection.destroy().catch(() => {});
@@ -102,7 +102,7 @@ export class ReceiverConnections {
     this.#all.clear();
   }
 
-  /** The receiver has closed it, or its time is over. One that is in use is connected anew, or fails, by undici. */
+  /** The receiver or undici has closed a connection. If it is in use, undici connects it again or fails its request. */
   #closed(connection: ReceiverConnection): void {
     const idle = this.#idle.get(connection.origin);
     const at = idle?.indexOf(connection) ?? -1;

@@ -33,9 +33,9 @@ function serverName(hostname: string): string {
 const ANOTHER_PORT = -1;
 
 /**
- * Connects to receivers, to addresses that the policy allows only. A name is resolved once for a connection, each address of it is
- * judged, and the connection goes to one of those that passed: what the name resolves to a moment later does not matter. The
- * connected socket is judged once more, by its own word, before a byte of the event is sent.
+ * Connects to receivers, only to addresses that the policy allows. For each connection the name is resolved once, each address is checked,
+ * and the connection goes to one of those that passed. So it does not matter what the name resolves to a moment later. The address of
+ * the connected socket is checked again before a byte of the event is sent.
  */
 export function receiverConnector(options: ReceiverConnectorOptions): buildConnector.connector {
   const policy = (port: number) => receiverPolicy(options, options.ownPort(), port);
@@ -57,21 +57,21 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
         });
       },
     } as buildConnector.BuildOptions);
-  // A look-up is not told the port: the one port that matters has a connector of its own.
+  // A look-up does not get the port. So the only port that matters, our own, has a connector of its own.
   const toOwnPort = connectorTo(true);
   const toOtherPorts = connectorTo(false);
   return (target, callback) => {
     const port = Number(target.port || (target.protocol === "https:" ? 443 : 80));
     const refuse = (fault: string): void => callback(new AddressRefusedError(fault), null);
     if (isIP(target.hostname) !== 0) {
-      // An address is not looked up.
+      // Without a look-up the address must be checked here.
       const fault = addressFault(target.hostname, port, policy(port));
       if (fault !== undefined) return refuse(fault);
     }
     const connector = port === options.ownPort() ? toOwnPort : toOtherPorts;
     connector({ ...target, servername: serverName(target.hostname) }, (error, socket) => {
       if (error !== null) return callback(error, null);
-      // It knows no more where it went: the receiver has closed it.
+      // The receiver has closed it already, so the socket does not know its address any more.
       if (socket.remoteAddress === undefined) {
         socket.destroy();
         return callback(new Error("the connection was closed as soon as it was made"), null);

@@ -7,7 +7,7 @@ export interface ReceiverRanges {
   deny: readonly AddressRange[];
 }
 
-/** The lists of `--webhook-allow` and `--webhook-deny`; without an allow list all is allowed that is not forbidden. */
+/** Parses the lists of `--webhook-allow` and `--webhook-deny`. An empty allow list allows everything that is not forbidden. */
 export function receiverRanges(lists?: { allow: readonly string[]; deny: readonly string[] }): ReceiverRanges {
   const { allow = [], deny = [] } = lists ?? {};
   return { allow: allow.length === 0 ? null : allow.map(rangeOf), deny: deny.map(rangeOf) };
@@ -15,16 +15,17 @@ export function receiverRanges(lists?: { allow: readonly string[]; deny: readonl
 
 function rangeOf(text: string): AddressRange {
   const range = parseAddressRange(text);
-  if (range === undefined) throw new Error(`${text} is no address range`);
+  if (range === undefined) throw new Error(`${text} is not an address range: allowed are CIDR ranges`);
   return range;
 }
 
 /**
- * Which addresses may be delivered to at a port, as of now.
- * @param ownPort the service's own; null before it serves
+ * Which addresses deliveries may go to at a port, as of now.
+ *
+ * @param ownPort the service's own port; null before it serves
  */
 export function receiverPolicy({ allow, deny }: ReceiverRanges, ownPort: number | null, port: number): AddressPolicy {
-  // Asked anew for each connection to that port: addresses come and go. For another port they do not matter.
+  // The machine's addresses come and go, so they are read for each connection to our own port. For other ports they do not matter.
   const interfaces = port === ownPort ? Object.values(networkInterfaces()) : [];
   const own = interfaces.flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
   return { allow, deny, own, ownPort };

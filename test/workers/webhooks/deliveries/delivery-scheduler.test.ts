@@ -33,11 +33,11 @@ t.test("nothing is sent before the view has the record with the event", async (t
 t.test("what is on its way to the log is answered by the log, also once there is no dispatcher", (t) => {
   const one = bench(webhookOf(1));
   const answers: boolean[] = [];
-  one.scheduler.whenCommitted(one.committed + 1, (isCommitted) => answers.push(isCommitted));
-  one.scheduler.whenCommitted(one.committed + 2, (isCommitted) => answers.push(isCommitted));
+  one.scheduler.commits.add(one.committed + 1, (isCommitted) => answers.push(isCommitted));
+  one.scheduler.commits.add(one.committed + 2, (isCommitted) => answers.push(isCommitted));
   one.scheduler.abandonAttempts();
   t.same(answers, []);
-  one.scheduler.committed(one.committed + 1);
+  one.scheduler.commits.committed(one.committed + 1);
   t.same(answers, [true]);
   t.equal(one.isDispatcherStopped, false);
   one.scheduler.abandon();
@@ -507,7 +507,7 @@ t.test(
     again.scheduler.serving(1);
     answerAllContent(again);
     t.same([...again.jobs.keys()], [other], "the others go on");
-    t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits: what is stored cannot be read: EIO$/));
+    t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits, because stored data cannot be read: EIO$/));
     t.same(again.stored(stuck), before, "nothing is written over it");
     again.timers.advance(5_000);
     t.same(again.wanted, [stuck], "read again");

@@ -6,7 +6,7 @@ import { deliveryRoutes } from "../../../../http/routes/delivery-routes.js";
 import { webhookRoutes } from "../../../../http/routes/webhook-routes.js";
 import type { View } from "../../../../storage/view/view.js";
 import { WebhookState } from "../../../../workers/webhooks/deliveries/webhook-state.js";
-import { WebhookWrites } from "../../../../workers/webhooks/deliveries/webhook-writes.js";
+import { WebhookWrites } from "../../../../workers/webhooks/webhook-writes.js";
 import { countedId } from "../../../helpers/webhooks/scheduler-bench.js";
 
 const CREATE: CreateWebhook = {
@@ -19,7 +19,7 @@ t.test("there is a most of webhooks; a deleted one makes room", async (t) => {
   let count = 0;
   const scheduler = new WebhookWrites({ state, tick: () => ++count, newId: (timeUs) => countedId(timeUs) });
   for (let nth = 0; nth < LIMITS.webhooks; nth++) state.apply(scheduler.create(CREATE));
-  t.throws(() => scheduler.create(CREATE), /there are 1000 webhooks already/);
+  t.throws(() => scheduler.create(CREATE), /there are already 1000 webhooks/);
   const deletion = scheduler.delete(countedId(1));
   if (deletion !== undefined) state.apply(deletion);
   t.equal(scheduler.delete(countedId(1)), undefined, "a second one changes nothing");

@@ -1,9 +1,9 @@
-import { LIMITS } from "../../../core/limits.js";
-import { ServiceError } from "../../../core/service-errors.js";
-import type { Webhook } from "../../../core/webhook/webhook.js";
-import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
-import type { CreateWebhook, UpdateWebhook } from "../../../core/webhook/webhook-request.js";
-import type { WebhookState } from "./webhook-state.js";
+import { LIMITS } from "../../core/limits.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { Webhook } from "../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../core/webhook/webhook-change.js";
+import type { CreateWebhook, UpdateWebhook } from "../../core/webhook/webhook-request.js";
+import type { WebhookState } from "./deliveries/webhook-state.js";
 
 export interface WebhookWritesOptions {
   state: WebhookState;
@@ -12,7 +12,7 @@ export interface WebhookWritesOptions {
   newId(timeUs: number): string;
 }
 
-/** Decides what clients request of webhooks: the change to record, or undefined where nothing changes. */
+/** Decides what clients request about webhooks. Gives the change to record, or undefined if nothing changes. */
 export class WebhookWrites {
   readonly #options: WebhookWritesOptions;
 
@@ -20,20 +20,16 @@ export class WebhookWrites {
     this.#options = options;
   }
 
-  /** @throws ServiceError when there are too many */
+  /** @throws ServiceError if there are already `LIMITS.webhooks` */
   create({ settings, secret }: CreateWebhook): Extract<WebhookChange, { kind: "webhook_put" }> {
     const { state, tick, newId } = this.#options;
     if (state.size >= LIMITS.webhooks) {
-      throw new ServiceError(
-        "invalid_parameter",
-        `there are ${LIMITS.webhooks} webhooks already, the most there can be`,
-        {
-          field: "",
-          in: "body",
-          value: null,
-          allowed: `at most ${LIMITS.webhooks} webhooks`,
-        },
-      );
+      throw new ServiceError("invalid_parameter", `there are already ${LIMITS.webhooks} webhooks, the most allowed`, {
+        field: "",
+        in: "body",
+        value: null,
+        allowed: `at most ${LIMITS.webhooks} webhooks`,
+      });
     }
     const timeUs = tick();
     const webhook: Webhook = {
@@ -57,7 +53,7 @@ export class WebhookWrites {
     return { kind: "webhook_put", webhook: { ...changed, updatedAtUs: tick() }, secret: next };
   }
 
-  /** A second one changes nothing. @throws ServiceError webhook_not_found */
+  /** A second deletion changes nothing. @throws ServiceError webhook_not_found */
   delete(id: string): WebhookChange | undefined {
     const { state } = this.#options;
     const kept = state.get(id);

@@ -1,21 +1,21 @@
-import { since } from "../../../core/health.js";
-import type { RunState } from "../../../core/run/run-state.js";
-import type { ServiceClock } from "../../../core/service-clock.js";
-import { ServiceError } from "../../../core/service-errors.js";
-import type { Timers } from "../../../core/timers.js";
-import { emitRunEvent } from "../../../core/webhook/emit-run-event.js";
-import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
-import type { RunEventName } from "../../../core/webhook/webhook.js";
-import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
-import type { EventSource } from "../../../core/webhook/webhook-event.js";
-import type { ReceiverOptions, RecorderToFront } from "../../recorder/recorder-messages.js";
-import type { RecorderState } from "../../recorder/recorder-state.js";
-import { UuidSource } from "../uuid-source.js";
-import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "../dispatcher-handle.js";
-import { DeliveryScheduler } from "./delivery-scheduler.js";
-import type { InlineAnswer, InlineRequest } from "./tracked-delivery.js";
+import { since } from "../../core/health.js";
+import type { RunState } from "../../core/run/run-state.js";
+import type { ServiceClock } from "../../core/service-clock.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { Timers } from "../../core/timers.js";
+import { emitRunEvent } from "../../core/webhook/emit-run-event.js";
+import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import type { RunEventName } from "../../core/webhook/webhook.js";
+import type { WebhookChange } from "../../core/webhook/webhook-change.js";
+import type { EventSource } from "../../core/webhook/webhook-event.js";
+import type { ReceiverOptions, RecorderToFront } from "../recorder/recorder-messages.js";
+import type { RecorderState } from "../recorder/recorder-state.js";
+import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
+import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
+import type { KeptWebhook } from "./deliveries/webhook-state.js";
+import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher-handle.js";
+import { UuidSource } from "./uuid-source.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
-import type { KeptWebhook } from "./webhook-state.js";
 import { WebhookWrites } from "./webhook-writes.js";
 
 export interface WebhookServiceOptions {
@@ -23,24 +23,24 @@ export interface WebhookServiceOptions {
   serviceVersion: string;
   receivers: ReceiverOptions | undefined;
   timers: Timers;
-  /** Undefined: deliveries are recorded and not made. */
+  /** Undefined: deliveries are recorded but not sent. */
   startDispatcher: typeof startDispatcher | undefined;
   clock: ServiceClock;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
   append(change: WebhookChange, timeUs: number): number;
   send(message: RecorderToFront): void;
-  /** Why nothing can be recorded now; null when it can. */
+  /** Why nothing can be recorded now; null if it can. */
   unavailable(): string | null;
   /** The dispatcher ended by itself. */
   onDispatcherFailure(message: string): void;
-  /** `dispatcherFault` has changed. */
+  /** Called when `dispatcherFault` has changed. */
   onDispatcherFault(): void;
   report(what: string, error: unknown): void;
 }
 
-/** Whether a delivery that is under way should go on in another way, or not at all. */
-function isElsewhere(before: KeptWebhook, after: KeptWebhook | undefined): boolean {
+/** Whether deliveries under way must go on with new settings, or not at all. */
+function affectsDeliveries(before: KeptWebhook, after: KeptWebhook | undefined): boolean {
   if (after === undefined) return true;
   const { url, enabled } = before.webhook;
   return url !== after.webhook.url || enabled !== after.webhook.enabled || before.secret !== after.secret;
@@ -54,18 +54,18 @@ const NO_DISPATCHER: DispatcherHandle = {
   stop: () => Promise.resolve(),
 };
 
-/** All that the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
+/** What the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
 export class WebhookService {
   readonly #options: WebhookServiceOptions;
   readonly #ids = new UuidSource();
-  /** Of the last change of a webhook that was appended; 0 before there is one. */
+  /** Sequence number of the last change of a webhook; 0 before there is one. */
   #lastSequence = 0;
   readonly #webhooks: WebhookWrites;
   readonly deliveries: DeliveryScheduler;
-  /** Resolves when the dispatcher has loaded all it needs; undefined where there is nothing to wait for. */
+  /** Resolves when the dispatcher has loaded its modules; undefined if there is nothing to wait for. */
   readonly dispatcherLoaded: Promise<void> | undefined;
   #dispatcherFailure: string | null = null;
-  /** By the request that waits for it. */
+  /** Inline attempts that are waited for, by the id of the front's request. */
   readonly #requests = new Map<number, InlineRequest>();
 
   constructor(options: WebhookServiceOptions) {
@@ -100,7 +100,7 @@ export class WebhookService {
     return this.#dispatcherFailure;
   }
 
-  /** Why some deliveries wait although the dispatcher works; null when none does. */
+  /** Why some deliveries wait although the dispatcher works; null if none does. */
   get dispatcherFault(): string | null {
     return this.deliveries.fault;
   }
@@ -109,7 +109,7 @@ export class WebhookService {
     return { serviceVersion: this.#options.serviceVersion, cell: this.#options.state.cell() };
   }
 
-  /** What a transition tells webhooks of; undefined when none subscribes. */
+  /** Makes the event for a run's transition; undefined if no webhook subscribes. */
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined {
     const { state } = this.#options;
     const programExists = state.program(run.programId) !== undefined;
@@ -117,7 +117,7 @@ export class WebhookService {
     return emitRunEvent(this.#source(), state.webhooks.webhooks(), name, run, programExists, timeUs, newId);
   }
 
-  /** A write by HTTP: answered when it is committed, behind the batch that holds it. */
+  /** Takes a write by HTTP. It is answered when it is committed, after the batch that holds it was sent. */
   request(id: number, request: WebhookRequest): void {
     const reply = (answer: WebhookReply): void => this.#options.send({ kind: "reply", id, reply: answer });
     const refuse = (error: ServiceError): void => reply({ ok: false, error: error.data });
@@ -161,11 +161,11 @@ export class WebhookService {
     }
   }
 
-  /** Nobody waits for the answer any more. Writes of settings are made all the same; of attempts, those that have begun. */
+  /** Nobody waits for the answer any more. Changes of settings and attempts that have begun go on; other attempts are dropped. */
   dropRequest(id: number): void {
     const request = this.#requests.get(id);
     if (request !== undefined)
-      this.deliveries.drop(request, new ServiceError("unavailable", "nobody waits for it", {}));
+      this.deliveries.drop(request, new ServiceError("unavailable", "nobody waits for the answer", {}));
   }
 
   #waitsFor(id: number, request: InlineRequest | undefined): void {
@@ -176,7 +176,7 @@ export class WebhookService {
   #record(webhookId: string, change: WebhookChange | undefined, reply: (answer: WebhookReply) => void): void {
     const done: WebhookReply = { ok: true, id: webhookId };
     if (change === undefined) {
-      // What makes it needless may itself wait for the log.
+      // The change that makes it unnecessary may not be committed yet.
       this.#replyWhenCommitted(this.#lastSequence, done, reply);
       return;
     }
@@ -185,12 +185,14 @@ export class WebhookService {
     const before = webhooks.get(webhookId);
     const sequence = this.#options.append(change, timeUs);
     this.#lastSequence = sequence;
-    if (before !== undefined && isElsewhere(before, webhooks.get(webhookId))) this.deliveries.webhookChanged(webhookId);
+    if (before !== undefined && affectsDeliveries(before, webhooks.get(webhookId))) {
+      this.deliveries.webhookChanged(webhookId);
+    }
     this.#replyWhenCommitted(sequence, done, reply);
   }
 
   #replyWhenCommitted(sequence: number, done: WebhookReply, reply: (answer: WebhookReply) => void): void {
-    this.deliveries.whenCommitted(sequence, (isCommitted) => {
+    this.deliveries.commits.add(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the log takes no more records", {});
       reply(isCommitted ? done : { ok: false, error: error.data });
     });

@@ -1,0 +1,24 @@
+import type { Timers } from "../../../core/timers.js";
+import type { DeliveryPut } from "../../../core/webhook/webhook-change.js";
+import type { EventSource } from "../../../core/webhook/webhook-event.js";
+import type { DispatcherHandle } from "../dispatcher-handle.js";
+import type { WebhookState } from "./webhook-state.js";
+
+/** What surrounds the scheduler. */
+export interface DeliverySchedulerOptions {
+  state: WebhookState;
+  dispatcher: DispatcherHandle;
+  timers: Timers;
+  tick(): number;
+  newId(timeUs: number): string;
+  source(): EventSource;
+  /** Appends the record. @returns its sequence number. Throws if it cannot be appended now. */
+  append(change: DeliveryPut, timeUs: number): number;
+  /** Asks the front for the stored content of a delivery. `content` takes the answer. */
+  askForContent(deliveryId: string): void;
+  report(what: string, error: unknown): void;
+  /** Called when `fault` has changed. */
+  onFaultChange(): void;
+  /** Default: the limits of `LIMITS`. */
+  backlog?: { waiting: number; waitingOfReceiver: number };
+}
