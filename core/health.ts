@@ -16,27 +16,27 @@ export const SYSTEM_STATUS_MEANINGS = {
 } as const;
 export type SystemStatus = keyof typeof SYSTEM_STATUS_MEANINGS;
 
-/** Keys of the service's own components, all of them required (decisions.md). Producers may not put them. */
+/** Keys of the service's own components. All are required (decisions.md), and producers may not put them. */
 export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts"] as const;
 
-/** One row of health as a producer put it, or as the service sees itself. */
+/** One row of health, put by a producer or by the service about itself. */
 export interface ComponentRow {
   key: string;
   status: ComponentStatusValue;
   /** Only for multi-instance components such as robots and sensors. */
   id: string | null;
   detail: string | null;
-  /** For robots: whether motion-enabled. */
+  /** For robots: whether motion is enabled. Null for others. */
   enabled: boolean | null;
   required: boolean;
 }
 
-/** What a row says of something that has lasted since then: the time is ISO 8601. */
+/** The detail of a condition that has lasted since `timeUs`. */
 export function since(timeUs: number, what: string): string {
   return `since ${new Date(timeUs / 1000).toISOString()}: ${what}`;
 }
 
-/** Rollup of interface.md: a required one down → down; else any non-healthy one → degraded; else healthy. */
+/** The rollup of interface.md: down if a required component is down, else degraded if any component is not healthy, else healthy. */
 export function rollUpHealth(rows: Iterable<Pick<ComponentRow, "status" | "required">>): SystemStatus {
   let status: SystemStatus = "healthy";
   for (const row of rows) {

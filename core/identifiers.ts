@@ -2,18 +2,18 @@ import { TIME_LIMIT_US } from "./timestamps.js";
 
 /**
  * UUIDv7 identifiers (RFC 9562, section 5.7): 48 bits of Unix milliseconds, version 7, 12 random bits, variant 10, 62 random bits.
- * The text is lower-case and canonical, so that order as text, as bytes and by creation time agree.
+ * The text is canonical and in lower case, so ids sort by creation time, as text and as bytes.
  */
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The same as a JSON Schema pattern. */
+/** A canonical UUIDv7 as a JSON Schema pattern. */
 export const UUID_V7_PATTERN = UUID_V7.source;
 
 export function isUuidV7(text: string): boolean {
   return text.length === 36 && UUID_V7.test(text);
 }
 
-// Upper-case digits are read too, and never written (RFC 9562, section 4).
+// Upper-case digits are accepted but never written (RFC 9562, section 4).
 const UUID_DIGITS = "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}";
 const UUID = new RegExp(`^${UUID_DIGITS}$`);
 const UUIDS_WITHIN = new RegExp(UUID_DIGITS, "g");
@@ -27,17 +27,17 @@ export function canonicalUuid(text: string): string | undefined {
   return text.length === 36 && UUID.test(text) ? text.toLowerCase() : undefined;
 }
 
-/** The text with every UUID in it in lower case, so that one id has one spelling. */
+/** The text with all its UUIDs in lower case, so that one id has one spelling. */
 export function withCanonicalUuids(text: string): string {
   return text.replace(UUIDS_WITHIN, (id) => id.toLowerCase());
 }
 
-/** Milliseconds since the Unix epoch that a UUIDv7 carries. */
+/** The creation time that a UUIDv7 carries, in milliseconds since the Unix epoch. */
 export function uuidV7TimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The creation time that a UUIDv7 carries, in microseconds since the Unix epoch (of millisecond resolution). */
+/** The creation time that a UUIDv7 carries, in microseconds since the Unix epoch; its resolution is a millisecond. */
 export function uuidV7TimeUs(id: string): number {
   return uuidV7TimeMs(id) * 1000;
 }
@@ -76,8 +76,8 @@ export function readUuid(bytes: Uint8Array, offset = 0): string {
 }
 
 /**
- * The UUID of four 32-bit words, most significant first. Made in one call, it is one flat text: joined from pieces it would be a tree of
- * twenty, which costs three times as much to make and to use, and stores name millions.
+ * The UUID of four 32-bit words, most significant first. One call makes one flat string. Joined from pieces it would be a tree of twenty
+ * strings inside V8, three times as slow to make and to use, and a store names millions of ids.
  */
 export function formatUuidWords(a: number, b: number, c: number, d: number): string {
   return String.fromCharCode(
@@ -125,10 +125,10 @@ function digit(word: number, shift: number): number {
 }
 
 /**
- * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is strictly above it: when the clock has not
- * passed `after`'s time, `after` is counted on by one (RFC 9562, section 6.2, method 2), so that ids keep ascending
- * through a clock that stepped back. A time before 1970, or one that no id may have (`TIME_LIMIT_US`), is of a wrong clock and counts
- * as 1970: an id of it would have to be counted on from when the clock is right again.
+ * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is above `after`: if the clock has not passed the time of
+ * `after`, the result is `after` plus one (RFC 9562, section 6.2, method 2). So ids keep ascending when the clock steps back.
+ * A time before 1970, or at or above `TIME_LIMIT_US`, comes from a wrong clock and counts as 1970. Otherwise every later id would have to
+ * count on from it, also when the clock is right again.
  */
 export function generateUuidV7(timeMs: number, random: Uint8Array, after?: string | null): string {
   const bytes = new Uint8Array(16);
@@ -144,7 +144,7 @@ export function generateUuidV7(timeMs: number, random: Uint8Array, after?: strin
   return after === undefined || after === null || id > after ? id : successor(after);
 }
 
-/** The next UUIDv7 above `id`: its 74 random bits plus one, carried into the milliseconds. */
+/** The next UUIDv7 above `id`: its 74 random bits plus one, with the carry going into the milliseconds. */
 function successor(id: string): string {
   const bytes = uuidToBytes(id);
   for (let i = 15; i >= 0; i--) {

@@ -1,6 +1,5 @@
 /**
- * A small seeded generator for whatever must be repeatable from a printed seed: the demo cell, property tests, fuzzing.
- * Not for secrets or ids.
+ * A small seeded generator for what must be repeatable from a printed seed: the demo cell, property tests, fuzzing. Not for secrets or ids.
  *
  * sfc32 (Chris Doty-Humphrey, PractRand), seeded through splitmix32 so that neighbouring seeds give unrelated streams.
  */

@@ -8,7 +8,7 @@ import type { RunStatus, StepStatus } from "./run/run-state.js";
 import type { DeliveryStatus } from "./webhook/delivery.js";
 import type { EventName, OnFailureMode } from "./webhook/webhook.js";
 
-/** The answers of the interface (interface.md, Resources and their fields), as the builders beside this file make them. */
+/** The types of the interface's answers (interface.md, Resources and their fields). The `*-response.ts` files build them. */
 export interface Link {
   href: string;
   method: string;
@@ -133,7 +133,7 @@ export interface WebhookDeliveryAttemptResponse {
   error: string | null;
 }
 
-/** Without the payload, which is JSON text already. */
+/** A delivery without its payload, which is JSON text already. */
 export interface WebhookDeliveryFields {
   id: string;
   webhook_id: string;
@@ -148,7 +148,7 @@ export interface WebhookDeliveryFields {
   delivered_at: string | null;
   created_at: string;
   updated_at: string;
-  /** In the detail only, most recent first. */
+  /** Only in the detail; most recent first. */
   attempt_history?: WebhookDeliveryAttemptResponse[];
 }
 
@@ -213,7 +213,7 @@ export interface CapturedFrameResponse {
   geometry: FrameGeometry;
 }
 
-/** What turns raw values into millimetres (capture.ts, Planes), as the producer declared it. */
+/** How raw values become millimetres (capture.ts, Planes), as the producer declared it. */
 export interface FrameGeometry {
   x_pitch_mm: number;
   y_pitch_mm: number;

@@ -1,30 +1,30 @@
 import { formatTimeUs, TIME_LIMIT_US } from "./timestamps.js";
 
 /**
- * The one clock of the service. Every time it gives is max(wall, last + 1 µs), and `last` comes back from the log at start:
- * so times are strictly increasing across all records, through restarts and wall clocks that step back, until somebody resets it
- * (workers/recorder/stopped/reset-clock.ts). A wall clock at or beyond `TIME_LIMIT_US` is wrong for certain and counts for nothing: one glitch
- * would keep every later time there.
+ * The one clock of the service. Every time it gives is max(wall, last + 1 µs), and a start reads `last` from the log. So times strictly
+ * increase over all records, also through restarts and when the wall clock steps back, until somebody resets it
+ * (workers/recorder/stopped/reset-clock.ts). A wall clock at or beyond `TIME_LIMIT_US` is certainly wrong and is ignored: one such reading
+ * would keep all later times there.
  */
 export interface ServiceClock {
-  /** The next time, in microseconds since the Unix epoch; above every one before. */
+  /** The next time, in microseconds since the Unix epoch, above all earlier ones. */
   tick(): number;
   readonly lastUs: number;
-  /** A time of this clock that another thread gave (`createFollowingClock`): every further one is above it. */
+  /** Tells this clock a time that another thread gave (`createFollowingClock`). All later times are above it. */
   observe(timeUs: number): void;
 }
 
-/** A time of the service clock, and when it was: by `monotonicMs`, which all threads have in common. */
+/** A time of the service clock, and the `monotonicMs` at which it was read. All threads share that clock. */
 export interface ClockMoment {
   timeUs: number;
   atMs: number;
 }
 
-/** The service clock in a thread beside the one that owns it. */
+/** The service clock in a thread that does not own it. */
 export interface FollowingClock {
-  /** What the owner's clock said last. Called before the first `tick`. */
+  /** Sets the latest time of the owner's clock. Must be called before the first `tick`. */
   follow(moment: ClockMoment): void;
-  /** The owner's time, and what has passed since it was told; above every one before, here and as told. */
+  /** The latest known time of the owner plus what has passed since, above every time given here or followed. */
   tick(): number;
 }
 
@@ -46,14 +46,14 @@ export function createServiceClock(wallUs: () => number, lastUs = 0): ServiceClo
 }
 
 const MINUTE_US = 60_000_000;
-/** Largest first: the lead is told in the first unit of which it has two. */
+/** Largest first. `clockFault` uses the first unit of which the lead has at least two. */
 const UNITS_US = [
   ["days", 24 * 60 * MINUTE_US],
   ["hours", 60 * MINUTE_US],
   ["minutes", MINUTE_US],
 ] as const;
 
-/** What is wrong with the machine's clock, or was, for people; null while the service's clock is at most a minute ahead of it. */
+/** What is or was wrong with the machine's clock, for people; null while the service's clock is at most a minute ahead of it. */
 export function clockFault(lastUs: number, wallUs: number): string | null {
   if (wallUs >= TIME_LIMIT_US) {
     const wall = new Date(wallUs / 1000).toISOString();
@@ -85,15 +85,15 @@ export function createFollowingClock(nowMs: () => number): FollowingClock {
   };
 }
 
-/** Where this thread's `performance.now` began, on the clock that all threads of the process have in common. */
+/** Where this thread's `performance.now` began on the clock that all threads of the process share. */
 const threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** Milliseconds that never step; the same in all threads of the process. */
+/** Milliseconds of a clock that never steps and is the same in all threads of the process. */
 export function monotonicMs(): number {
   return threadStartMs + performance.now();
 }
 
-/** The wall clock in microseconds, of the system's millisecond resolution: `tick` fills in between. */
+/** The wall clock in microseconds, with a resolution of a millisecond; `tick` fills in between. */
 export function wallClockUs(): number {
   return Date.now() * 1000;
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from "./json/json.js";
 
 /**
- * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can
- * succeed later without a change of its own, where the error itself does not know better.
+ * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can succeed later;
+ * an error may override it.
  */
 export const ERROR_CATALOGUE = {
   program_not_found: { status: 404, retryable: false, summary: "No program has this id." },
@@ -59,16 +59,16 @@ export const ERROR_CATALOGUE = {
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE;
 
-/** An error as data, as it crosses threads and as the envelope shows it. */
+/** An error as data: threads post it to each other, and the answer's envelope shows it. */
 export interface ErrorData {
   code: ErrorCode;
   message: string;
   params: JsonObject;
-  /** Absent: as the catalogue says of the code. */
+  /** Absent means what the catalogue says for the code. */
   retryable?: boolean;
 }
 
-/** A failure that the interface has a name for. Thrown within a thread only: across threads goes its `data`. */
+/** A failure with a code of the interface. It is thrown only within a thread; its `data` crosses threads. */
 export class ServiceError extends Error {
   readonly data: ErrorData;
 

@@ -1,6 +1,6 @@
 /**
- * What processing makes of captures: the formats of a frame beside its NPY, and the CSV of a step's series. What is dear to make and small to
- * keep is stored behind the captures in the run's capture file; PLY and CSV are made again from it whenever somebody asks for them.
+ * What processing makes of captures: the formats of a frame beside its NPY, and the CSV of a step's series. Only what is expensive to make and
+ * small to keep is stored, behind the captures in the run's capture file. PLY and CSV are built from it for each download.
  */
 
 import { frameFileName, sweepFileName } from "../run/manifest.js";
@@ -26,28 +26,28 @@ export const PROCESSED_FORMATS = [
   "ply",
 ] as const satisfies readonly ProcessedFormat[];
 
-/** What an artefact is of: a format of a frame, or a step's series, whose CSV it is. */
+/** Names one artefact: a format of a frame, or the CSV of a step's series. */
 export type ArtefactSubject = { frameId: string; format: ProcessedFormat } | { stepIndex: number };
 
-/** The name of the file in the manifest. */
+/** The artefact's file name in the run's manifest. */
 export function artefactFileName(of: ArtefactSubject): string {
   return "stepIndex" in of ? sweepFileName(of.stepIndex) : frameFileName(of.frameId, of.format);
 }
 
-/** Longest message of a failure: it stands in the run's document twice, for each format of each frame. */
+/** Longest failure message that is kept. The run's document holds it twice, for each format of each frame. */
 const FAILURE_CHARACTERS = 160;
 const FIRST_CHARACTERS = 40;
 
-/** A failure's message as it is kept: of a longer one what it begins and what it ends with. The reason stands behind the place, which can be long. */
+/** Shortens a failure message in its middle: the place, which can be long, comes first, and the reason comes last. */
 export function failureMessage(message: string): string {
   if (message.length <= FAILURE_CHARACTERS) return message.toWellFormed();
   const end = message.slice(FIRST_CHARACTERS + 1 - FAILURE_CHARACTERS);
   return `${message.slice(0, FIRST_CHARACTERS)}…${end}`.toWellFormed();
 }
 
-/** The stored bytes that an artefact is made of. */
+/** The stored extents of an artefact. Extents without bytes are left out. */
 export function artefactExtents(artefact: StoredArtefact | FailedArtefact): Extent[] {
-  // Of a frame without lines there are none.
+  // A frame without lines has empty extents.
   return namedExtents(artefact).filter(({ lengthBytes }) => lengthBytes > 0);
 }
 
@@ -64,7 +64,7 @@ function namedExtents(artefact: StoredArtefact | FailedArtefact): Extent[] {
   }
 }
 
-/** Of everything that processing has made of the run. */
+/** The stored extents of every artefact of the run. */
 export function* artefactExtentsOf({ frames, series }: Pick<RunState, "frames" | "series">): Generator<Extent, void> {
   for (const { artefacts = {} } of frames) for (const made of Object.values(artefacts)) yield* artefactExtents(made);
   for (const { csv } of series) if (csv !== undefined) yield* artefactExtents(csv);
@@ -87,7 +87,7 @@ export function csvOf({ csv }: SeriesState): Recorded<CsvArtefact> | undefined {
   return csv?.kind === "csv" ? csv : undefined;
 }
 
-/** Formats that processing makes of a whole frame: without luminance no picture of it, without lines no picture at all. */
+/** Formats that processing makes of a complete frame. Without luminance there is no luminance picture, without lines no picture at all. */
 export function processedFormats({ planes, lines }: Pick<FrameState, "planes" | "lines">): ProcessedFormat[] {
   return PROCESSED_FORMATS.filter((format) => {
     if (format === "png") return lines > 0;
@@ -95,21 +95,21 @@ export function processedFormats({ planes, lines }: Pick<FrameState, "planes" | 
   });
 }
 
-/** What is still to be made of a frame, nothing before it is whole. */
+/** Formats that are still to be made of a frame. Empty until the frame is complete. */
 export function openFormats(frame: FrameState): ProcessedFormat[] {
   if (frame.status !== "complete") return [];
   return processedFormats(frame).filter((format) => frame.artefacts?.[format] === undefined);
 }
 
-/** True when the format may yet come: false of what no frame has, what was tried in vain, and what retention has removed. */
+/** False when the format can never appear: no frame has it, making it failed, or retention removed the captures. */
 export function canFormatCome(run: Pick<RunState, "capturesRemovedAtUs">, frame: FrameState, format: string): boolean {
   if (run.capturesRemovedAtUs !== null || frame.status === "incomplete") return false;
   if (frame.status === "complete") return openFormats(frame).some((open) => open === format);
-  // It may still take lines.
+  // An open frame may still get lines.
   return format === "npy" || processedFormats({ ...frame, lines: 1 }).some((later) => later === format);
 }
 
-/** True when the CSV of a step of the run may yet come: rows are taken until the step, or what runs, has ended. */
+/** False when the step's CSV can never appear. Rows are accepted until the step or its run has ended. */
 export function canCsvCome(
   { status, steps, series, capturesRemovedAtUs }: Pick<RunState, "status" | "steps" | "series" | "capturesRemovedAtUs">,
   stepIndex: number,
@@ -120,18 +120,18 @@ export function canCsvCome(
   return (step === "pending" || step === "running") && (status === "pending" || status === "running");
 }
 
-/** True when the CSV of a series that is whole is still to be made. */
+/** True when the series is complete and its CSV is still to be made. */
 export function isCsvOpen({ completedAtUs, csv }: SeriesState): boolean {
   return completedAtUs !== null && csv === undefined;
 }
 
-/** True when something is still to be made of the run's captures. */
+/** True when some artefact of the run is still to be made. */
 export function isProcessingOpen(run: Pick<RunState, "frames" | "series" | "capturesRemovedAtUs">): boolean {
   if (run.capturesRemovedAtUs !== null) return false;
   return run.frames.some((frame) => openFormats(frame).length > 0) || run.series.some(isCsvOpen);
 }
 
-/** Everything that is still to be made of the run's captures, frame by frame. */
+/** The artefacts of the run that are still to be made, frame by frame. */
 export function openArtefacts(run: Pick<RunState, "frames" | "series" | "capturesRemovedAtUs">): ArtefactSubject[] {
   if (run.capturesRemovedAtUs !== null) return [];
   return [

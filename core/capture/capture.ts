@@ -31,13 +31,13 @@ export function itemBytes(dtype: HeightDtype | LuminanceDtype | SeriesDtype): nu
   return ITEM_BYTES[dtype];
 }
 
-/** Planes of a frame: `z_mm = raw * scale_mm + offset_mm`; `invalid` are raw codes of no measurement (NaN always is). */
+/** Planes of a frame: `z_mm = raw * scale_mm + offset_mm`. `invalid` lists the raw codes for "no measurement"; NaN always means that. */
 export interface Planes {
   height: { dtype: HeightDtype; scale_mm: number; offset_mm: number; invalid: number[] };
   luminance?: { dtype: LuminanceDtype; bits: number };
 }
 
-/** Bytes of one line of a frame: all its height points, then all its luminance points. */
+/** Bytes of one line of a frame, by plane. */
 export function lineBytes(planes: Planes, width: number): { height: number; luminance: number } {
   return {
     height: width * itemBytes(planes.height.dtype),
@@ -45,27 +45,27 @@ export function lineBytes(planes: Planes, width: number): { height: number; lumi
   };
 }
 
-/** One acknowledged batch of lines: in its extent all height rows, then all luminance rows. */
+/** One acknowledged batch of lines. Its extent holds all height rows, then all luminance rows. */
 export interface LineBatch extends Extent {
   lineCount: number;
   /**
-   * CRC-32 of the frame's height plane from its first row to the end of this batch: of the last batch, that of the whole plane: the
-   * tag of a download, and what verifies a reading that passes over the luminance, which the extent's own CRC covers too.
+   * CRC-32 of the frame's height plane from its first row to the end of this batch. The last batch's value covers the whole plane: it is the
+   * tag of a download, and it verifies a reader that skips the luminance (the extent's own CRC covers both planes).
    */
   heightCrc32: number;
 }
 
-/** The points of a frame, all or those that the filter keeps: enough to make any part of the PLY. */
+/** The points of a frame, all of them or those that the filter keeps. Any part of the PLY can be built from it. */
 export interface CloudArtefact {
   kind: "cloud";
   points: number;
-  /** Points of every line, u32. */
+  /** Count of points of each line, u32. */
   lineCounts: Extent;
-  /** Bit (line x width + column), lowest first, of every point that the filter keeps; null: every point that was measured. */
+  /** One bit for each point, at line x width + column, lowest bit first: set when the filter keeps the point. Null: every measured point is kept. */
   mask: Extent | null;
 }
 
-/** A PNG, whole. */
+/** A whole PNG file. */
 export interface PictureArtefact {
   kind: "picture";
   file: Extent;
@@ -75,11 +75,11 @@ export interface PictureArtefact {
 export interface CsvArtefact {
   kind: "csv";
   totalBytes: number;
-  /** Byte offset of every row block, and the total behind them, f64. */
+  /** Byte offset of each row block in the CSV, then the CSV's total bytes, f64. */
   offsets: Extent;
 }
 
-/** It was tried, and is not to be had: never offered. */
+/** An artefact that could not be made. It is never offered. */
 export interface FailedArtefact {
   kind: "failed";
   code: string;
@@ -87,10 +87,10 @@ export interface FailedArtefact {
 }
 
 export type StoredArtefact = CloudArtefact | PictureArtefact | CsvArtefact;
-/** With the time of its record. */
+/** An artefact with the time of its record. */
 export type Recorded<A> = A & { atUs: number };
 
-/** What processing has made of a frame, by format; absent: not yet. The extents are of the run's capture file. */
+/** What processing has made of a frame, by format; an absent format has not been made yet. The extents lie in the run's capture file. */
 export interface FrameArtefacts {
   "raw.ply"?: Recorded<CloudArtefact | FailedArtefact>;
   png?: Recorded<PictureArtefact | FailedArtefact>;
@@ -101,7 +101,7 @@ export interface FrameArtefacts {
 /** Formats of a frame that processing makes. */
 export type ProcessedFormat = keyof FrameArtefacts;
 
-/** `open` takes lines; `incomplete` was open when its run ended: it stays listed, without formats. */
+/** An `open` frame accepts lines. An `incomplete` one was open when its run ended: it stays listed, without formats. */
 export type FrameStatus = "open" | "complete" | "incomplete";
 
 export interface FrameState {
@@ -109,11 +109,11 @@ export interface FrameState {
   stepIndex: number;
   sessionId: string;
   frameType: string;
-  /** Points a line. */
+  /** Points of each line. */
   width: number;
-  /** Lines as frame.begin declared them; 0 when not known then. */
+  /** Lines that frame.begin declared; 0 when the producer did not know them. */
   declaredLines: number;
-  /** Lines stored so far; all of the frame once it is complete. */
+  /** Lines stored so far. */
   lines: number;
   planes: Planes;
   xPitchMm: number;
@@ -126,16 +126,16 @@ export interface FrameState {
   tcpPosition: JsonObject | null;
   captureTimestampUs: number;
   metadata: JsonObject | null;
-  /** In order, without holes: batch n starts at the line where n - 1 ended. Extents of the run's capture file. */
+  /** In line order, without gaps: each batch starts where the one before ended. The extents lie in the run's capture file. */
   batches: LineBatch[];
   status: FrameStatus;
-  /** Commit time of frame.end; null before, and for an incomplete frame. */
+  /** Commit time of frame.end; null until then, and for an incomplete frame. */
   completedAtUs: number | null;
-  /** Absent before anything was made. */
+  /** Absent until something was made. */
   artefacts?: FrameArtefacts;
 }
 
-/** One append to a step's measurement series: rows x channels values, row-major; an extent of the run's capture file. */
+/** One append to a step's measurement series: rows x channels values, row by row, in an extent of the run's capture file. */
 export interface SeriesAppend extends Extent {
   rows: number;
   firstTimestampUs: number;
@@ -150,8 +150,8 @@ export interface SeriesState {
   stepIndex: number;
   channels: number;
   appends: SeriesAppend[];
-  /** Commit time of what made it whole (step.finish or the run's end); null while it takes appends. */
+  /** Commit time of the step.finish or the run's end that completed it; null while it accepts appends. */
   completedAtUs: number | null;
-  /** Absent before it was made. */
+  /** Absent until it was made. */
   csv?: Recorded<CsvArtefact | FailedArtefact>;
 }

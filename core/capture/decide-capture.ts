@@ -11,10 +11,10 @@ import type { RunState } from "../run/run-state.js";
 import { formatTimeUs, parseTimeUs, TIME_LIMIT_US } from "../timestamps.js";
 import { type HeightDtype, itemBytes, lineBytes, type Planes, type SeriesDtype } from "./capture.js";
 
-/** What an extent adds to its run's document, roughly: it is asked for before the extent is there. */
+/** Roughly what an extent adds to its run's document. An estimate, because the check comes before the extent exists. */
 const EXTENT_BYTES = 96;
 
-/** Messages that bring bytes, or frame them: captures, series, files. */
+/** Decides the messages that bring captured bytes, and those that open and close a frame. */
 export function decideCapture(
   world: World,
   message: FrameBegin | FrameLines | FrameEnd | SeriesAppendMessage | FilePut,
@@ -37,7 +37,7 @@ export function decideCapture(
 function decideFrameBegin(world: World, message: FrameBegin): Change[] {
   const run = acceptingRun(world, "frame.begin", message.run_id, "/run_id");
   if (world.runOfFrame(message.id) !== undefined) {
-    throw new RefusedError("already_exists", `frame ${message.id} exists already`, { path: "/id", value: message.id });
+    throw new RefusedError("already_exists", `frame ${message.id} already exists`, { path: "/id", value: message.id });
   }
   stepOfRun(run, message.step_index, "/step_index");
   if (run.frames.length >= LIMITS.framesPerRun) throw tooMany("frames of a run", "/id", LIMITS.framesPerRun);
@@ -86,7 +86,7 @@ function decideFrameLines(world: World, message: FrameLines, payload: PayloadSto
   if (message.first_line !== frame.lines) {
     throw new RefusedError(
       "out_of_sequence",
-      `the next line of frame ${frame.id} is ${frame.lines}, not ${message.first_line}`,
+      `first_line is ${message.first_line}, but the next line of frame ${frame.id} is ${frame.lines}`,
       {
         path: "/first_line",
         value: message.first_line,
@@ -132,7 +132,11 @@ function decideFrameEnd(world: World, message: FrameEnd): Change[] {
   return [{ kind: "frame_ended", runId: run.id, frameId: frame.id }];
 }
 
-/** The open frame of a message, whose run accepts it. */
+/**
+ * The open frame that a message names.
+ *
+ * @throws {RefusedError} not_found or illegal_transition
+ */
 function openFrame(world: World, message: FrameLines | FrameEnd) {
   const runId = world.runOfFrame(message.id);
   if (runId === undefined) throw notFound("frame", "/id", message.id);
@@ -176,7 +180,7 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
   if (firstTimestampUs + (rows - 1) * message.sample_period_us >= TIME_LIMIT_US) {
     throw new RefusedError(
       "invalid_message",
-      `/sample_period_us must keep ${rows} rows within the times that there are`,
+      `/sample_period_us is too long: the last of ${rows} rows would be at or after ${formatTimeUs(TIME_LIMIT_US)}`,
       {
         path: "/sample_period_us",
         value: message.sample_period_us,
@@ -211,7 +215,7 @@ function decideFilePut(world: World, message: FilePut, payload: PayloadStore): C
   const { name } = message;
   const fault = fileNameFault(name);
   if (fault !== undefined) {
-    // The names that the service gives to captures are taken from the start; the others can be no file's name at all.
+    // The names that the service gives to captures count as taken; any other fault makes the name invalid for every file.
     const code = fault.startsWith("not a name") ? "name_taken" : "invalid_message";
     throw new RefusedError(code, `/name must be: ${fault}`, {
       path: "/name",
@@ -220,7 +224,7 @@ function decideFilePut(world: World, message: FilePut, payload: PayloadStore): C
     });
   }
   if (run.files.some((file) => file.name === name)) {
-    throw new RefusedError("name_taken", `run ${run.id} has a file ${name} already`, { path: "/name", value: name });
+    throw new RefusedError("name_taken", `run ${run.id} already has a file ${name}`, { path: "/name", value: name });
   }
   if (message.step_index !== undefined && message.step_index !== null) {
     stepOfRun(run, message.step_index, "/step_index");
@@ -254,15 +258,19 @@ function fileTypeOf(contentType: string): FileType {
   return contentType.startsWith("application/x-ply") ? "pointcloud" : "report";
 }
 
-/** @throws {RefusedError} too_large when the document of the run would be over its limit. */
+/** @throws {RefusedError} too_large when the run's document would grow over its limit */
 export function checkDocumentBytes(run: RunState, growthBytes: number): void {
   const bytes = run.documentBytes + growthBytes;
   if (growthBytes === 0 || bytes <= LIMITS.runDocumentBytes) return;
-  throw new RefusedError("too_large", `run ${run.id} would be over ${LIMITS.runDocumentBytes} bytes as a document`, {
-    path: "",
-    value: bytes,
-    allowed: LIMITS.runDocumentBytes,
-  });
+  throw new RefusedError(
+    "too_large",
+    `the document of run ${run.id} would be larger than ${LIMITS.runDocumentBytes} bytes`,
+    {
+      path: "",
+      value: bytes,
+      allowed: LIMITS.runDocumentBytes,
+    },
+  );
 }
 
 function timeOf(text: string): number {
@@ -285,16 +293,20 @@ function checkPayload(payload: PayloadStore, expectedBytes: number): void {
   }
 }
 
-/** Points are f32 in all formats: a coordinate that none is would be infinite there, and the filter without an answer. */
+/** Points are f32 in all formats. A coordinate that does not fit would be infinite there, and the filter could not compute with it. */
 function checkCoordinates(axis: "x" | "y", originMm: number, pitchMm: number, count: number): void {
   const isFinite32 = (mm: number): boolean => Number.isFinite(Math.fround(mm));
   if (isFinite32(originMm) && isFinite32(originMm + (count - 1) * pitchMm)) return;
   const [path, value] = isFinite32(originMm) ? [`/${axis}_pitch_mm`, pitchMm] : [`/${axis}_origin_mm`, originMm];
-  throw new RefusedError("invalid_message", `${path} must keep all ${count} coordinates finite as f32`, {
-    path,
-    value,
-    allowed: `such that all of ${count} coordinates are finite as f32`,
-  });
+  throw new RefusedError(
+    "invalid_message",
+    `${path} is too large: one of the frame's ${count} ${axis} coordinates would not be finite as f32`,
+    {
+      path,
+      value,
+      allowed: `a value with which all ${count} coordinates are finite as f32`,
+    },
+  );
 }
 
 const INTEGER_RANGE: Partial<Record<HeightDtype | SeriesDtype, [minimum: number, maximum: number]>> = {
@@ -303,13 +315,13 @@ const INTEGER_RANGE: Partial<Record<HeightDtype | SeriesDtype, [minimum: number,
   i32: [-0x8000_0000, 0x7fff_ffff],
 };
 
-/** A raw code that the dtype cannot hold would never match: a mistake of the producer, told now and not found out later. */
+/** A raw code that the dtype cannot hold would never match. It is a mistake of the producer, so it is refused at once. */
 function checkInvalidCodes(dtype: HeightDtype | SeriesDtype, codes: readonly number[], path: string): void {
   const range = INTEGER_RANGE[dtype];
   if (range === undefined) return;
   for (const [at, code] of codes.entries()) {
     if (Number.isInteger(code) && code >= range[0] && code <= range[1]) continue;
-    throw new RefusedError("invalid_message", `${path}/${at} must be a value of ${dtype}`, {
+    throw new RefusedError("invalid_message", `${path}/${at} is no value of ${dtype}`, {
       path: `${path}/${at}`,
       value: code,
       allowed: `an integer from ${range[0]} to ${range[1]}`,

@@ -41,7 +41,7 @@ function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: 
   };
 }
 
-/** Formats appear as processing completes; `baseUrl` as in `runResponse`. */
+/** Lists the formats that are available now; more appear as processing completes. `baseUrl` as in `runResponse`. */
 export function frameFilesResponse(run: RunState, frame: FrameState, baseUrl: string): FrameFileInfo {
   const formats = availableFormats(run, frame);
   const files = Object.fromEntries(

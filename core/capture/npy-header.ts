@@ -3,8 +3,8 @@ import type { HeightDtype } from "./capture.js";
 /**
  * NPY format 1.0 (numpy/lib/format.py): the 6-byte magic `\x93NUMPY`, version bytes 1 and 0, the header's length as u16 little-endian,
  * then the header: a Python dict literal with the keys `descr`, `fortran_order` and `shape` in this order, padded with spaces and ended
- * by a newline so that the data begins on a multiple of 64 bytes. Numpy leaves 21 - digits(shape[0]) spaces of room for the first
- * axis to grow before it aligns; so does this, and the bytes are those that `numpy.save` writes.
+ * by a newline so that the data begins on a multiple of 64 bytes. Before it aligns, numpy leaves 21 - digits(shape[0]) spaces for the
+ * first axis to grow. This does the same, so the bytes equal those that `numpy.save` writes.
  */
 const DESCR: Record<HeightDtype, string> = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" };
 

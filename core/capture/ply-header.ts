@@ -2,14 +2,14 @@ import type { FrameState, Planes } from "./capture.js";
 
 export type CloudFrame = Pick<FrameState, "id" | "planes" | "xPitchMm" | "yPitchMm" | "xOriginMm" | "yOriginMm">;
 
-/** Bytes of a vertex: x, y and z as f32, and a byte of intensity where there is luminance. */
+/** Bytes of a vertex: x, y and z as f32, and one byte of intensity if the frame has luminance. */
 export function vertexBytes(planes: Planes): number {
   return planes.luminance === undefined ? 12 : 13;
 }
 
 /**
- * A binary little-endian PLY up to its first vertex (decisions.md, Captures). Its comments say by which offsets and scales columns, lines and raw
- * heights became vertices: far from zero an f32 has fewer steps than the frame, whatever is made of it.
+ * The header of a binary little-endian PLY (decisions.md, Captures). Its comments give the offsets and scales that turned columns, lines and raw
+ * heights into vertices, because an f32 far from zero is coarser than the frame.
  */
 export function plyHeader(frame: CloudFrame, points: number, isFiltered: boolean): Uint8Array {
   const { id, planes, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame;

@@ -1,8 +1,8 @@
 /**
- * A closed set is declared once, as a table of its values and what each of them means: the type, the list of values and the interface's
- * documentation derive from it.
+ * The values of a closed set, which is declared once, as a table of values and meanings. The type, the list of values and the interface's
+ * documentation derive from the table.
  *
- * @returns the values in the table's order, which stored records count on
+ * @returns the values in the table's order; stored records depend on the order
  */
 export function valuesOf<Value extends string>(meanings: Readonly<Record<Value, string>>): readonly Value[] {
   return Object.keys(meanings) as Value[];

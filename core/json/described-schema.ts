@@ -1,8 +1,8 @@
 import { UUID_V7_PATTERN } from "../identifiers.js";
 
 /**
- * Parts of the JSON Schemas (2020-12) that document the interface: what the service answers, posts to webhooks and takes. No property goes
- * without a description, so each part asks for one. Objects are open, as fields may be added; the tests close them.
+ * Parts of the JSON Schemas (2020-12) that document answers, webhook events and request bodies. Every property needs a description, so each
+ * part takes one. Objects are open, because a later release may add fields; the tests close them.
  */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -48,7 +48,7 @@ export function flag(description: string): JsonSchema {
   return { type: "boolean", description };
 }
 
-/** Any object: what is in it is the matter of who wrote it. */
+/** Any object. Whoever wrote it decides what is in it. */
 export function freeForm(description: string): JsonSchema {
   return { type: "object", additionalProperties: true, description };
 }
@@ -61,12 +61,12 @@ export function numbers(description: string): JsonSchema {
   return list({ type: "number" }, description);
 }
 
-/** Always this one value. */
+/** A property that always has this one value. */
 export function constant(value: string | number | boolean, description: string): JsonSchema {
   return { const: value, description };
 }
 
-/** One of a closed set; the description says what each value means, as OpenAPI 3.1 has no other place for that. */
+/** One of a closed set. The description says what each value means, because OpenAPI 3.1 has no other place for that. */
 export function oneOf(
   meanings: Readonly<Record<string, string>>,
   description: string,
@@ -79,7 +79,7 @@ function meaningLine(value: string, meaning: string): string {
   return `- \`${value}\`: ${meaning}`;
 }
 
-/** @param whenNull follows "null": `before it began`. Undefined: the interface allows null, but the service never answers it */
+/** @param whenNull completes the sentence "Null …", such as `before it began`; undefined when this release never answers null */
 export function nullable(schema: JsonSchema, whenNull?: string): JsonSchema {
   const { description, ...bare } = schema;
   const { type, enum: values } = bare;
@@ -92,7 +92,7 @@ export function nullable(schema: JsonSchema, whenNull?: string): JsonSchema {
   return { anyOf: [bare, { type: "null" }], description: described };
 }
 
-/** @param description of the object itself, where it is no property */
+/** @param description of the object itself, when it is not a property of another */
 export function object(required: Properties, optional: Properties = {}, description?: string): JsonSchema {
   return {
     type: "object",

@@ -1,17 +1,15 @@
 import type { RunChange } from "../link/change.js";
 
-/** Extents and the numbers beside them, with their keys. */
+/** A batch's or an append's extent and numbers, with their keys. */
 const BATCH_BYTES = 96;
-/** What processing adds to a frame at most, and to its series: counted when they begin, so that a full document has room for it. */
+/** The most that processing adds to a frame or a series. It is counted when they begin, so that a full document has room for it. */
 const ARTEFACTS_BYTES = 800;
-/** The fixed fields of a run, and of what it lists, with their keys. */
+/** The fixed fields of a run and of the entries of its lists, with their keys. */
 const RUN_BYTES = 1024;
 const STEP_BYTES = 160;
 const ENTRY_BYTES = 256;
 
-/**
- * Bytes of a JSON value as MessagePack, at most: every number counts as a float64, every length with its longest head.
- */
+/** Upper bound of a JSON value's size as MessagePack, in bytes. Every number counts as a float64, every length with its longest head. */
 export function messagePackBytes(value: unknown): number {
   if (typeof value === "string") return 5 + Buffer.byteLength(value);
   if (typeof value === "number") return 9;
@@ -28,10 +26,9 @@ export function messagePackBytes(value: unknown): number {
 }
 
 /**
- * Bytes, at most, by which a change lets the document of its run grow (`LIMITS.runDocumentBytes`). Changes whose number
- * and size another limit bounds count as nothing (a start, an end, a step that finishes without a result), so that a
- * run whose document is full can still be brought to its end. Findings
- * that came within a step's result stand there and among the run's.
+ * Upper bound of the bytes that a change adds to its run's document (`LIMITS.runDocumentBytes`). Changes that another limit bounds count as
+ * nothing (a start, an end, a step that finishes without a result), so a run with a full document can still end. Findings within a step's
+ * result count twice: they stand in the result and in the run's own list.
  */
 export function documentGrowthBytes(change: RunChange): number {
   switch (change.kind) {
@@ -48,7 +45,7 @@ export function documentGrowthBytes(change: RunChange): number {
     case "artefact_stored":
       return 0;
     case "artefact_failed":
-      // Beside what processing failed, and in the event log.
+      // The message stands beside the failed artefact and in the event log.
       return ENTRY_BYTES + 2 * messagePackBytes([change.code, change.message]);
     case "step_finished": {
       if (change.result === null && change.error === null) return 0;

@@ -1,4 +1,4 @@
-/** A JSON value: what the interface calls free-form. No NaN, no binary, no undefined. */
+/** A JSON value, which the interface calls free-form. It holds no NaN, no binary and no undefined. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 export type JsonObject = { [key: string]: JsonValue };
 

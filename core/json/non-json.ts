@@ -8,15 +8,15 @@ export interface NonJson {
   allowed: string;
 }
 
-/** A key as a part of a JSON Pointer (RFC 6901). */
+/** A key, escaped as a part of a JSON Pointer (RFC 6901). */
 export function pointerPart(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 /**
- * The first value that JSON cannot hold: NaN, infinities, binary, extension types, ill-formed Unicode, or too deep. The key
- * `__proto__` is one more: the record that held it could not be decoded again, and many a JSON reader would drop it.
- * Its path is put together on the way back, so that a message without fault builds none.
+ * Finds the first value that JSON cannot hold: NaN, an infinity, binary, an extension type, ill-formed Unicode, or one nested too deep. The key
+ * `__proto__` counts too: a record with it could not be decoded again, and many JSON readers drop it.
+ * The path is built on the way back up, so a valid message costs nothing for it.
  */
 export function findNonJson(value: unknown, depth: number): NonJson | undefined {
   if (value === null || typeof value === "boolean") return undefined;
@@ -38,7 +38,8 @@ export function findNonJson(value: unknown, depth: number): NonJson | undefined 
     return { path: "", value: typeof value, allowed: "a JSON value (no binary, no extension type)" };
   }
   for (const key in value) {
-    if (key === "__proto__") return { path: "/__proto__", value: null, allowed: "absent: __proto__ is no key here" };
+    if (key === "__proto__")
+      return { path: "/__proto__", value: null, allowed: "absent: the key __proto__ is not allowed" };
     if (!key.isWellFormed()) return { path: "", value: key, allowed: "keys of well-formed Unicode text" };
     const fault = findNonJson(value[key], depth + 1);
     if (fault !== undefined) return within(key, fault);

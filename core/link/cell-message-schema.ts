@@ -143,7 +143,7 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
   "step.finish": [
     { run_id: uuid, index: stepIndex, status: oneOf(["completed", "failed", "skipped"]) },
     {
-      // Free-form, but for the fields that the service reads itself.
+      // Free-form, except for the fields that the service reads itself.
       result: nullable({ type: "object", properties: { frame_id: nullable(uuid), checks, defects } }),
       error: nullable(message),
     },
@@ -195,9 +195,9 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
   "file.put": [
     {
       run_id: uuid,
-      // What a name may hold is a rule of its own (`fileNameFault`), with an answer of its own.
+      // `fileNameFault` checks what a name may hold: some of its faults have another code.
       name: { type: "string" },
-      // It becomes a response header one day: visible ASCII only.
+      // It becomes a response header: visible ASCII only.
       content_type: {
         type: "string",
         maxLength: LIMITS.contentTypeCharacters,

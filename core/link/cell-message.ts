@@ -138,8 +138,8 @@ export interface FilePut {
   run_id: string;
   name: string;
   /**
-   * The manifest's type. cell-link.md calls this field `type` too, which one map cannot hold beside the message's own `type`: it
-   * travels as `file_type`. Absent, it follows from the content type.
+   * The manifest's type. It is named `file_type` because the map already has the message's own `type`. Absent, it follows from the
+   * content type.
    */
   file_type?: FileType | null;
   content_type: string;

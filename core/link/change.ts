@@ -8,7 +8,7 @@ import type { Defect, QualityCheck } from "../run/quality.js";
 import type { EventLogEntry, RunState, RunStep, StoredFile } from "../run/run-state.js";
 import type { EmittedEvent } from "../webhook/emitted-event.js";
 
-/** How the cell shows lengths to people, and webhooks get them. */
+/** The units in which people see lengths, and webhooks get them. */
 export const UNIT_SYSTEM_MEANINGS = {
   metric: "lengths are millimetres.",
   imperial: "lengths are inches.",
@@ -23,8 +23,8 @@ export interface CellIdentity {
 }
 
 /**
- * What a record says: facts, with everything decided (times apart: a record's time is that of all its changes). Folding them in
- * order gives the state; no change is ever refused by the fold.
+ * A fact that a record states, with everything decided; its time is the record's. Folding the changes in order gives the state. The fold
+ * never refuses a change.
  */
 export type Change = CellChange | RunChange | RunEnded;
 
@@ -34,7 +34,7 @@ export type CellChange =
   | { kind: "component_deleted"; key: string }
   | { kind: "program_put"; program: ProgramDocument }
   | { kind: "program_deleted"; id: string }
-  /** A producer's name and all that was known of it: its numbers begin anew. */
+  /** A producer's name is forgotten, with all that was known of it. Its numbers begin again from 1. */
   | { kind: "producer_forgotten"; name: string };
 
 /** Deltas of a run while it executes; each names its run. */
@@ -51,7 +51,7 @@ export type RunChange =
       traceId: string | null;
       steps: RunStep["definition"][];
     }
-  /** `event`: what it emitted; absent when no webhook subscribes. */
+  /** `event`: the event that it emitted; absent when no webhook subscribes. */
   | { kind: "run_started"; runId: string; event?: EmittedEvent }
   | { kind: "step_started"; runId: string; index: number }
   | {
@@ -59,7 +59,7 @@ export type RunChange =
       runId: string;
       index: number;
       status: "completed" | "failed" | "skipped";
-      /** As it came, checks and defects within. */
+      /** As the producer sent it, with its checks and defects. */
       result: JsonObject | null;
       error: string | null;
     }
@@ -84,14 +84,14 @@ export type RunChange =
       error: string | null;
     }
   | { kind: "file_stored"; runId: string; file: Omit<StoredFile, "createdAtUs"> }
-  /** `timestampUs` null: the record's own time. */
+  /** `timestampUs` null means the record's own time. */
   | { kind: "event_added"; runId: string; entry: Omit<EventLogEntry, "timestampUs"> & { timestampUs: number | null } }
   | { kind: "artefact_stored"; runId: string; of: ArtefactSubject; artefact: StoredArtefact }
-  /** It cannot be made: the run's event log says so too. */
+  /** An artefact that cannot be made. The fold notes it in the run's event log too. */
   | { kind: "artefact_failed"; runId: string; of: ArtefactSubject; code: string; message: string }
   | { kind: "run_finalizing"; runId: string; summary: string | null; results: JsonObject | null };
 
-/** The consolidated record: the whole run as it ended. It replaces every delta of the run. */
+/** The consolidated record: the whole run as it ended. It replaces all deltas of the run. */
 export interface RunEnded {
   kind: "run_ended";
   runId: string;

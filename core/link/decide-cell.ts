@@ -7,13 +7,13 @@ import type { World } from "./world.js";
 
 type CellLevelMessage = CellPut | ComponentPut | ComponentDelete | ProgramPut | ProgramDelete;
 
-/** Messages about the cell itself: identity, components, programs. */
+/** Decides messages about the cell itself: identity, components, programs. */
 export function decideCell(world: World, message: CellLevelMessage): CellChange[] {
   switch (message.type) {
     case "cell.put": {
       const before = world.cell();
       const cell = {
-        // Omitted fields stay; a null serial number is a value of its own.
+        // An omitted field keeps its value. A null serial number is a value.
         kioskSerialNumber:
           message.kiosk_serial_number === undefined ? before.kioskSerialNumber : message.kiosk_serial_number,
         unitSystem: message.unit_system ?? before.unitSystem,
@@ -39,18 +39,18 @@ export function decideCell(world: World, message: CellLevelMessage): CellChange[
 function decideComponentPut(world: World, message: ComponentPut): CellChange[] {
   const { key } = message;
   if ((OWN_COMPONENT_KEYS as readonly string[]).includes(key)) {
-    throw new RefusedError("name_taken", `the component key ${key} is the service's own`, {
+    throw new RefusedError("name_taken", `the service itself uses the component key ${key}`, {
       path: "/key",
       value: key,
-      allowed: `none of ${OWN_COMPONENT_KEYS.join(", ")}`,
+      allowed: `a key other than ${OWN_COMPONENT_KEYS.join(", ")}`,
     });
   }
-  // It becomes a property name of a JSON object, where some readers take this one for something else.
+  // The key becomes a property name of a JSON object, where some readers give __proto__ another meaning.
   if (key === "__proto__") {
     throw new RefusedError("invalid_message", "/key must not be __proto__", {
       path: "/key",
       value: key,
-      allowed: "a plain name",
+      allowed: "a key other than __proto__",
     });
   }
   if (!world.hasComponent(key) && world.componentCount >= LIMITS.components) {
@@ -68,10 +68,14 @@ function decideComponentPut(world: World, message: ComponentPut): CellChange[] {
 }
 
 export function notFound(what: string, path: string, value: string | number): RefusedError {
-  return new RefusedError("not_found", `no ${what} ${value}`, { path, value, allowed: `an existing ${what}` });
+  return new RefusedError("not_found", `there is no ${what} ${value}`, { path, value, allowed: `an existing ${what}` });
 }
 
-/** `count` is what the message would make of it: one more than there may be, unless it brings several at once. */
+/** @param count how many there would be with this message; one over the limit unless it brings several at once */
 export function tooMany(what: string, path: string, limit: number, count = limit + 1): RefusedError {
-  return new RefusedError("too_large", `more than ${limit} ${what}`, { path, value: count, allowed: limit });
+  return new RefusedError("too_large", `there would be more than ${limit} ${what}`, {
+    path,
+    value: count,
+    allowed: limit,
+  });
 }

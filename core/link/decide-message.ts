@@ -8,10 +8,11 @@ import { RefusedError } from "./refusal.js";
 import type { PayloadStore, World } from "./world.js";
 
 /**
- * Decides one message of the cell link: the changes of its record, in order, or a refusal. Pure but for `payload.store`. The times
- * in the changes are `timeUs`, the record's.
+ * Decides one message of the cell link: returns the changes of its record, in order, or throws a refusal. Only `payload.store` has a side
+ * effect.
  *
- * @throws {RefusedError} Nothing of the message is applied, and nothing of its payload stored.
+ * @param timeUs the record's time
+ * @throws {RefusedError} when the message is refused; nothing of it is applied and its payload is not stored
  */
 export function decideMessage(world: World, message: CellMessage, payload: PayloadStore, timeUs: number): Change[] {
   switch (message.type) {
@@ -48,7 +49,7 @@ export function decideMessage(world: World, message: CellMessage, payload: Paylo
   }
 }
 
-/** The document of a run is bounded as a whole: a change that would let it grow beyond is refused. */
+/** Refuses changes that would make a run's document too large. */
 function roomInDocument(world: World, changes: Change[]): Change[] {
   for (const change of changes) {
     if (!("runId" in change) || change.kind === "run_ended") continue;

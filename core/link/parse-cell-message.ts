@@ -15,9 +15,8 @@ const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
 /**
  * Checks the decoded MessagePack body of a message.
  *
- * @param depth where its decoder lets nothing pass that JSON does not have: how deep maps and lists nest below the body. Without it every
- *   value is looked at.
- * @throws {RefusedError} invalid_message, whose params name the `path` of the field (JSON Pointer), the `value` that came and what is `allowed`.
+ * @param depth how deep maps and lists nest below the body, if the decoder accepts only what JSON has. Without it every value is checked.
+ * @throws {RefusedError} invalid_message; its params give the field's `path` (JSON Pointer), the `value` sent and what is `allowed`
  */
 export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY): CellMessage {
   if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
@@ -32,7 +31,7 @@ export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY
   return body as unknown as CellMessage;
 }
 
-/** A path may hold keys of the producer's; refusals are kept, so it is cut like the value. */
+/** A path can contain long keys of the producer's. Refusals are stored, so the path is cut as the value is. */
 const PATH_CHARACTERS = 500;
 
 function invalid(fullPath: string, value: unknown, allowed: JsonValue): RefusedError {

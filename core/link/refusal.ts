@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json/json.js";
 
-/** Codes of a `refuse` frame that answers a message and is a durable record (cell-link.md); others close the connection. */
+/** Codes of a `refuse` frame that answers a message and is stored as a record (cell-link.md). Other codes close the connection. */
 export const MESSAGE_REFUSAL_CODES = [
   "invalid_message",
   "not_found",
@@ -18,11 +18,11 @@ export type MessageRefusalCode = (typeof MESSAGE_REFUSAL_CODES)[number];
 export interface Refusal<Code extends string = MessageRefusalCode> {
   code: Code;
   message: string;
-  /** Names the path of the field, the value that came and what is allowed, as far as they apply. */
+  /** The field's `path`, the `value` sent and what is `allowed`, as far as they apply. */
   params: JsonObject;
 }
 
-/** Thrown while a message is decided; carries the refusal as data. Nothing of the message has been applied. */
+/** Thrown while a message is decided, before anything of it is applied. It carries the refusal as data. */
 export class RefusedError extends Error {
   readonly refusal: Refusal;
 

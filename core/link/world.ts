@@ -3,7 +3,7 @@ import type { ProgramDocument } from "../run/program.js";
 import type { RunState, StoredKind } from "../run/run-state.js";
 import type { CellIdentity } from "./change.js";
 
-/** What deciding a message needs to know: the recorder's state, read only, with every accepted message applied. */
+/** What a decision needs to know: the recorder's state with every accepted message applied, read only. */
 export interface World {
   cell(): CellIdentity;
   hasComponent(key: string): boolean;
@@ -13,24 +13,24 @@ export interface World {
   readonly programCount: number;
   /** Highest run id; null before the first run. */
   readonly lastRunId: string | null;
-  /** A run that has not ended. */
+  /** Undefined when the run has ended or is unknown. */
   activeRun(id: string): RunState | undefined;
   readonly activeRunCount: number;
   runHasEnded(id: string): boolean;
   /** The run of a frame, ended or not. */
   runOfFrame(frameId: string): string | undefined;
-  /** One above the last revision of the serial number. */
+  /** The serial number's last revision plus one. */
   nextRevision(serialNumber: string): number;
 }
 
-/** The payload of the message at hand. */
+/** The payload of the message that is being decided. */
 export interface PayloadStore {
   readonly lengthBytes: number;
-  /** CRC-32 (zlib) of the first `lengthBytes` of it, continued from `start`. */
+  /** CRC-32 (zlib) of the payload's first `lengthBytes`, continued from the CRC `start`. */
   crc32(lengthBytes: number, start: number): number;
   /**
-   * Reserves the place of the payload in the run's file of that kind and starts to write it there. Called at most once a
-   * message, and last: nothing can be refused any more.
+   * Reserves room for the payload in the run's file of that kind and starts to write it. Called at most once for a message, and after the last
+   * check that can refuse it.
    */
   store(runId: string, kind: StoredKind): Extent;
 }

@@ -37,7 +37,7 @@ type RunMessage =
   | RunFail
   | RunCancel;
 
-/** What may follow what (cell-link.md): the run statuses in which each message is accepted. */
+/** The run statuses in which each message is accepted (cell-link.md). */
 export const ACCEPTED_IN = {
   "run.start": ["pending"],
   "run.cancel": ["pending", "running"],
@@ -59,7 +59,11 @@ export const ACCEPTED_IN = {
 
 const FINDINGS_AT = { checks: "/check", defects: "/defect" };
 
-/** The run that a message speaks of, in a status that accepts it. */
+/**
+ * The run that a message names, if its status accepts the message.
+ *
+ * @throws {RefusedError} not_found or illegal_transition
+ */
 export function acceptingRun(world: World, type: keyof typeof ACCEPTED_IN, runId: string, path: string): RunState {
   const run = world.activeRun(runId);
   if (run === undefined) {
@@ -91,7 +95,7 @@ export function illegalTransition(
   });
 }
 
-/** Messages about a run, its steps, checks, defects, jobs and events. */
+/** Decides messages about a run, its steps, checks, defects, jobs and events. */
 export function decideRun(world: World, message: RunMessage, timeUs: number): Change[] {
   switch (message.type) {
     case "run.create":
@@ -143,12 +147,12 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
 function decideRunCreate(world: World, message: RunCreate): Change[] {
   const { id } = message;
   if (world.activeRun(id) !== undefined || world.runHasEnded(id)) {
-    throw new RefusedError("already_exists", `run ${id} exists already`, { path: "/id", value: id });
+    throw new RefusedError("already_exists", `run ${id} already exists`, { path: "/id", value: id });
   }
   if (world.lastRunId !== null && id <= world.lastRunId) {
     throw new RefusedError(
       "id_out_of_order",
-      `a run's id must be above every earlier run's, the last being ${world.lastRunId}`,
+      `a run's id must be above every earlier one; the last is ${world.lastRunId}`,
       {
         path: "/id",
         value: id,
@@ -162,7 +166,7 @@ function decideRunCreate(world: World, message: RunCreate): Change[] {
   if (world.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", "/id", LIMITS.activeRuns);
   const metadataBytes = messagePackBytes(message.metadata ?? null);
   if (metadataBytes > LIMITS.runMetadataBytes) {
-    throw new RefusedError("too_large", `a run's metadata is over ${LIMITS.runMetadataBytes} bytes`, {
+    throw new RefusedError("too_large", `the run's metadata is larger than ${LIMITS.runMetadataBytes} bytes`, {
       path: "/metadata",
       value: metadataBytes,
       allowed: LIMITS.runMetadataBytes,
@@ -185,7 +189,7 @@ function decideRunCreate(world: World, message: RunCreate): Change[] {
   ];
 }
 
-/** frame_ids in results is the service's own list. */
+/** The service itself writes frame_ids into the results. */
 function refuseFrameIds(results: JsonObject): void {
   if ("frame_ids" in results) {
     throw new RefusedError(
@@ -220,7 +224,7 @@ function decideStep(world: World, message: StepStart | StepFinish): Change[] {
     if (step.status !== "pending") throw illegalTransition("step.start", "/index", index, step.status, ["pending"]);
     return [{ kind: "step_started", runId: run.id, index }];
   }
-  // pending → skipped, running → completed or failed.
+  // A pending step can be skipped; a running one can complete or fail.
   const from = message.status === "skipped" ? "pending" : "running";
   if (step.status !== from) {
     throw illegalTransition(`step.finish as ${message.status}`, "/index", index, step.status, [from]);
@@ -239,7 +243,7 @@ function decideJob(world: World, message: JobStart | JobFinish): Change[] {
   const job = run.jobs.find((one) => one.id === message.id);
   if (message.type === "job.start") {
     if (job !== undefined) {
-      throw new RefusedError("already_exists", `job ${message.id} exists already`, { path: "/id", value: message.id });
+      throw new RefusedError("already_exists", `job ${message.id} already exists`, { path: "/id", value: message.id });
     }
     if (run.jobs.length >= LIMITS.jobsPerRun) throw tooMany("jobs of a run", "/id", LIMITS.jobsPerRun);
     return [{ kind: "job_started", runId: run.id, jobId: message.id, name: message.name }];
@@ -248,7 +252,7 @@ function decideJob(world: World, message: JobStart | JobFinish): Change[] {
   if (job.status !== "running") throw illegalTransition("job.finish", "/id", message.id, job.status, ["running"]);
   const checks = message.checks ?? [];
   const defects = message.defects ?? [];
-  // Those of a failed job do not count (cell-link.md): the fold leaves them out.
+  // Findings of a failed job do not count (cell-link.md): the fold leaves them out.
   if (message.status === "completed") {
     roomForFindings(run, checks.length, defects.length, { checks: "/checks", defects: "/defects" });
   }
@@ -256,7 +260,7 @@ function decideJob(world: World, message: JobStart | JobFinish): Change[] {
   return [{ kind: "job_finished", runId: run.id, jobId: job.id, status, checks, defects, error }];
 }
 
-/** `checks` and `defects` are how many the message brings, at the paths that are given. */
+/** Refuses more `checks` or `defects` than a run may have. Both are the message's own counts; `paths` say where they stand in it. */
 function roomForFindings(
   run: RunState,
   checks: number,

@@ -30,7 +30,7 @@ export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: st
   "luminance.png": { type: "image", contentType: "image/png" },
 };
 
-/** The same of the CSV of a step's series. */
+/** Manifest type and MIME type of the CSV of a step's series. */
 export const SWEEP_TYPE: { type: FileType; contentType: string } = { type: "measurement", contentType: "text/csv" };
 
 export function frameFileName(frameId: string, format: FrameFormat): string {
@@ -44,9 +44,9 @@ export function sweepFileName(stepIndex: number): string {
 const FRAME_FILE = /^frame-[0-9a-fA-F-]{36}\.(?:npy|ply|raw\.ply|png|luminance\.png)$/;
 const SWEEP_FILE = /^step-\d+-cl_sweep\.csv$/;
 
-/** Why a producer may not give a file this name; undefined when it may. */
+/** What is allowed instead of this file name; undefined when the name is allowed. */
 export function fileNameFault(name: string): string | undefined {
-  // Characters are code points, as in the message's other texts; a code point is at most two units of a string.
+  // Characters are code points, as in all texts of messages. The first test is cheap: a code point is at most two units of a string.
   const tooLong = name.length > 2 * LIMITS.nameCharacters || [...name].length > LIMITS.nameCharacters;
   if (name.length === 0 || tooLong) return `1 to ${LIMITS.nameCharacters} characters`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused

@@ -2,7 +2,7 @@ import type { ProgramResponse } from "../responses.js";
 import { formatTimeUs } from "../timestamps.js";
 import type { ProgramState } from "./program.js";
 
-/** `runCount` counts the program's runs of any status; `baseUrl` as in `runResponse`. */
+/** @param runCount of the program's runs, whatever their status; `baseUrl` as in `runResponse` */
 export function programResponse(program: ProgramState, runCount: number, baseUrl: string): ProgramResponse {
   const { id } = program.document;
   return {

@@ -27,7 +27,7 @@ export const PROGRAM_STATUS_MEANINGS = {
 export type ProgramStatus = keyof typeof PROGRAM_STATUS_MEANINGS;
 export const PROGRAM_STATUSES = valuesOf(PROGRAM_STATUS_MEANINGS);
 
-/** A step as a program defines it. Documents keep the interface's field names: they are stored and served as they came. */
+/** A step as a program defines it. Its fields have the interface's names, because the document is stored and served as it came. */
 export interface ProgramStep {
   type: StepType;
   name?: string | null;
@@ -62,9 +62,9 @@ export interface ProgramDocument {
 
 export interface ProgramState {
   document: ProgramDocument;
-  /** From the id, so that a replacing put keeps it. */
+  /** Comes from the id, so replacing the program keeps it. */
   createdAtUs: number;
   updatedAtUs: number;
-  /** A deleted program's runs stay; its own path is 404. A put of the same id brings it back. */
+  /** A deleted program answers 404, but its runs stay. A put of the same id brings it back. */
   deleted: boolean;
 }

@@ -19,7 +19,7 @@ export const CANONICAL_UNIT_MEANINGS = {
 export type CanonicalUnits = keyof typeof CANONICAL_UNIT_MEANINGS;
 export const CANONICAL_UNITS = valuesOf(CANONICAL_UNIT_MEANINGS);
 
-/** A quality check; value, nominal, delta and threshold are millimetres unless canonical_units says unspecified. */
+/** A quality check. Its value, nominal, delta and threshold are millimetres unless canonical_units says unspecified. */
 export interface QualityCheck {
   name: string;
   status: CheckStatus;
@@ -65,7 +65,7 @@ export const REPORT_STATUS_MEANINGS = {
 } as const;
 export type ReportStatus = keyof typeof REPORT_STATUS_MEANINGS;
 export const REPORT_STATUSES = valuesOf(REPORT_STATUS_MEANINGS);
-/** How lists are asked for runs without a report. */
+/** The filter value with which a list selects runs without a report. */
 export const NO_REPORT = "none";
 
 export interface QualityReport {
@@ -75,7 +75,7 @@ export interface QualityReport {
   summary: string | null;
 }
 
-/** QC outcome of at least one check (decisions.md, QC): failed, else indeterminate, else passed. A warning passes. */
+/** QC outcome of one or more checks (decisions.md, QC): the first of failed, indeterminate, passed that applies. A warning passes. */
 export function reportStatus(checks: readonly QualityCheck[]): ReportStatus {
   if (checks.some((check) => check.status === "failed")) return "failed";
   if (checks.some((check) => check.status === "not_evaluated" || check.status === "error")) return "indeterminate";
@@ -84,12 +84,12 @@ export function reportStatus(checks: readonly QualityCheck[]): ReportStatus {
 
 const FROM_BEST_TO_WORST = [null, "passed", "indeterminate", "failed"] as const;
 
-/** The outcome of two lists of checks together, by the outcome of each; null: a list without checks. */
+/** The outcome of two lists of checks together, from the outcome of each. Null is the outcome of a list without checks. */
 export function worseStatus(a: ReportStatus | null, b: ReportStatus | null): ReportStatus | null {
   return FROM_BEST_TO_WORST.indexOf(a) > FROM_BEST_TO_WORST.indexOf(b) ? a : b;
 }
 
-/** The report over what counts of a run; null without checks. */
+/** The report on a run's checks and defects; null without checks. */
 export function qualityReport(
   checks: readonly QualityCheck[],
   defects: readonly Defect[],

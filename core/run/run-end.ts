@@ -3,16 +3,16 @@ import type { EventLogEntry, RunState, StepStatus, TerminalRunStatus } from "./r
 
 export interface RunEnding {
   status: TerminalRunStatus;
-  /** For failed and cancelled runs; null for completed ones. */
+  /** Null for completed runs. */
   errorMessage: string | null;
-  /** Lines for the event log that the ending itself brings (a finalize time-out, an orphan). */
+  /** Lines that the ending adds to the event log (a finalize time-out, an orphan). */
   notes: Omit<EventLogEntry, "timestampUs">[];
 }
 
 /**
- * The run as it stands once it has ended at `timeUs`: what its consolidated record holds. Steps and frames that are still open are
- * closed as cell-link.md says (failed: running steps failed; cancelled: cancelled; pending ones always cancelled; open
- * frames incomplete), series become whole. With it the report of a completed run is fixed: what it is made of changes no more.
+ * The run as it stands after it ended at `timeUs`; its consolidated record holds this. Whatever is still open is closed as cell-link.md says:
+ * running steps fail with a failed run and are cancelled with any other, pending steps are cancelled, open frames become incomplete, and
+ * series become complete. The report of a completed run is final from here on.
  */
 export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunState {
   const openStepStatus: StepStatus = ending.status === "failed" ? "failed" : "cancelled";
@@ -27,7 +27,7 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
       if (step.status === "pending") return { ...step, status: "cancelled" };
       return step;
     }),
-    // A frame that was never whole is listed all the same, behind those that were.
+    // Incomplete frames are listed too, behind the complete ones.
     frameIds: [...run.frameIds, ...run.frames.filter((frame) => frame.status === "open").map((frame) => frame.id)],
     frames: run.frames.map((frame) => (frame.status === "open" ? { ...frame, status: "incomplete" } : frame)),
     series: run.series.map((series) => ({ ...series, completedAtUs: series.completedAtUs ?? timeUs })),
@@ -35,16 +35,16 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
   };
 }
 
-/** What keeps a finalizing run from its end. For the event log when time runs out. */
+/** What a finalizing run still waits for. The event log names it when time runs out. */
 export interface OpenWork {
   jobs: string[];
-  /** That still take lines. */
+  /** Ids of the frames that still accept lines. */
   frames: string[];
-  /** Names of the files that are still to be made of its captures. */
+  /** Names of the files that are still to be made from its captures. */
   files: string[];
 }
 
-/** @param isProcessed false where nothing is made of captures */
+/** @param isProcessed false when this service makes no artefacts */
 export function openWork(run: RunState, isProcessed: boolean): OpenWork {
   return {
     files: isProcessed ? openArtefacts(run).map(artefactFileName) : [],

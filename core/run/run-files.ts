@@ -5,7 +5,7 @@ import { plyHeader, vertexBytes } from "../capture/ply-header.js";
 import { type FileType, FORMAT_TYPES, type FrameFormat, frameFileName, SWEEP_TYPE, sweepFileName } from "./manifest.js";
 import type { RunState, StoredFile, StoredKind } from "./run-state.js";
 
-/** One entry of a run's manifest, and where its bytes come from. */
+/** One entry of a run's manifest, with the source of its bytes. */
 export interface ManifestEntry {
   name: string;
   type: FileType;
@@ -25,14 +25,14 @@ export interface ManifestEntry {
 }
 
 /**
- * Where the bytes of a file.put of this type go. Retention goes by the manifest's type (decisions.md): what a co-processor made from the
- * captures is removed with them, and only reports stay.
+ * The run's file that gets the bytes of a file.put of this type. Retention goes by the manifest's type (decisions.md): files that a co-processor
+ * made from the captures are removed with them, and only reports stay.
  */
 export function storedKindOf(type: FileType): StoredKind {
   return type === "report" ? "reports" : "captures";
 }
 
-/** Where in the run's file of that kind the bytes end that its records name; 0 when they name none. */
+/** Offset in the run's file of that kind where the last extent named by its records ends; 0 when they name none. */
 export function storedEnd(run: RunState, kind: StoredKind): number {
   let end = 0;
   const reach = (extent: Pick<Extent, "offset" | "lengthBytes">): void => {
@@ -47,16 +47,17 @@ export function storedEnd(run: RunState, kind: StoredKind): number {
   return end;
 }
 
-/** The run once retention has removed its captured bytes at `timeUs`: every record stays, updated_at moves with the files. */
+/** The run after retention removed its captured bytes at `timeUs`. Everything else stays, and updated_at moves. */
 export function withoutCaptures(run: RunState, timeUs: number): RunState {
   return { ...run, capturesRemovedAtUs: timeUs, updatedAtUs: timeUs };
 }
 
-/** Formats that a frame has had: none before it is whole, then as processing completes. Retention may have removed them since. */
+/** Formats that have been made of a frame; none before it is complete. Retention may have removed them since. */
 export function formatsOf(frame: FrameState): FrameFormat[] {
   if (frame.status !== "complete") return [];
   const { png } = frame.artefacts ?? {};
-  // The height map reads all heights, and nothing else: where they were damaged, the NPY cannot be served. A file that is missing may come back.
+  // The PNG is made from the same heights: if they were damaged then, the NPY cannot be served either. A missing file may come back, so it does
+  // not count.
   const hasHeights = png?.kind !== "failed" || png.code !== "capture_damaged";
   const made = PROCESSED_FORMATS.filter((format) => (frame.artefacts?.[format]?.kind ?? "failed") !== "failed");
   return hasHeights ? ["npy", ...made] : made;
@@ -87,13 +88,13 @@ export function formatBytes(frame: FrameState, format: FrameFormat): number | nu
   }
 }
 
-/** When the format was there. */
+/** When the format was made. */
 export function formatCreatedAtUs(frame: FrameState, format: FrameFormat): number {
   const createdAtUs = format === "npy" ? frame.completedAtUs : frame.artefacts?.[format]?.atUs;
   return createdAtUs ?? 0;
 }
 
-/** The run's manifest, oldest entry first; entries whose bytes retention removed stay listed. */
+/** The run's manifest, oldest entry first. Entries whose bytes retention removed stay listed. */
 export function manifestOf(run: RunState): ManifestEntry[] {
   const entries: ManifestEntry[] = run.files.map((file) => ({
     ...lifeOf(run, file.createdAtUs, file.storedIn === "captures"),

@@ -5,8 +5,11 @@ import type { RunChange, RunEnded } from "../link/change.js";
 import type { RunState, RunStep } from "./run-state.js";
 
 /**
- * Folds one change into a run, in place, at the record's time. `run` is undefined for run_created only; a change for a run
- * that is not there is a broken log and throws.
+ * Applies one change to a run, in place.
+ *
+ * @param run undefined for run_created only
+ * @param timeUs the record's time
+ * @throws when the change needs something that no earlier record created: the log is broken
  */
 export function foldRun(run: RunState | undefined, change: RunChange | RunEnded, timeUs: number): RunState {
   if (change.kind === "run_ended") return change.run;
@@ -14,7 +17,7 @@ export function foldRun(run: RunState | undefined, change: RunChange | RunEnded,
   if (run === undefined) throw new Error(`${change.kind} for run ${change.runId}, which no earlier record created`);
   applyChange(run, change, timeUs);
   run.documentBytes += documentGrowthBytes(change);
-  // file.put, event.add and everything else of a run moves it on; only deliveries do not, and they are no run changes.
+  // Every run change moves it. Deliveries do not, but they are no run changes.
   run.updatedAtUs = timeUs;
   return run;
 }
@@ -91,20 +94,9 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
       run.frameIds.push(frame.id);
       return;
     }
-    case "series_appended": {
-      const series = run.series.find((one) => one.stepIndex === change.stepIndex);
-      if (series === undefined) {
-        run.series.push({
-          stepIndex: change.stepIndex,
-          channels: change.channels,
-          appends: [change.append],
-          completedAtUs: null,
-        });
-      } else {
-        series.appends.push(change.append);
-      }
+    case "series_appended":
+      appendSeries(run, change);
       return;
-    }
     case "check_added":
       run.checks.push(change.check);
       return;
@@ -121,18 +113,9 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
         error: null,
       });
       return;
-    case "job_finished": {
-      const job = run.jobs.find((one) => one.id === change.jobId);
-      if (job === undefined) throw new Error(`job ${change.jobId} of run ${run.id} was never started`);
-      job.status = change.status;
-      job.completedAtUs = timeUs;
-      job.error = change.error;
-      if (change.status === "completed") {
-        run.checks.push(...change.checks);
-        run.defects.push(...change.defects);
-      }
+    case "job_finished":
+      finishJob(run, change, timeUs);
       return;
-    }
     case "file_stored":
       run.files.push({ ...change.file, createdAtUs: timeUs });
       return;
@@ -155,7 +138,26 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
   }
 }
 
-/** What has been made of captures by processing. */
+function appendSeries(run: RunState, change: Extract<RunChange, { kind: "series_appended" }>): void {
+  const { stepIndex, channels, append } = change;
+  const series = run.series.find((one) => one.stepIndex === stepIndex);
+  if (series === undefined) run.series.push({ stepIndex, channels, appends: [append], completedAtUs: null });
+  else series.appends.push(append);
+}
+
+function finishJob(run: RunState, change: Extract<RunChange, { kind: "job_finished" }>, timeUs: number): void {
+  const job = run.jobs.find((one) => one.id === change.jobId);
+  if (job === undefined) throw new Error(`job ${change.jobId} of run ${run.id} was never started`);
+  job.status = change.status;
+  job.completedAtUs = timeUs;
+  job.error = change.error;
+  if (change.status === "completed") {
+    run.checks.push(...change.checks);
+    run.defects.push(...change.defects);
+  }
+}
+
+/** The changes that processing a run's captures brings. */
 export type ArtefactChange = Extract<RunChange, { kind: "artefact_stored" | "artefact_failed" }>;
 
 function failArtefact(
@@ -179,7 +181,7 @@ function setArtefact(run: RunState, of: ArtefactSubject, artefact: Recorded<Stor
   }
 }
 
-/** A run that has ended, with what has been made of its captures since: report, event and outcome stay what they were. */
+/** A copy of an ended run with the artefacts that were made since. Report, event and outcome stay. */
 export function withArtefacts(run: RunState, changes: readonly ArtefactChange[], timeUs: number): RunState {
   const later: RunState = {
     ...run,
@@ -197,7 +199,7 @@ function finishStep(run: RunState, change: Extract<RunChange, { kind: "step_fini
   step.completedAtUs = timeUs;
   step.result = change.result;
   step.error = change.error;
-  // The message's validation made sure of the shapes of `checks` and `defects`.
+  // The message's schema has checked the shapes of `checks` and `defects`.
   const result = change.result as { checks?: RunState["checks"]; defects?: RunState["defects"] } | null;
   run.checks.push(...(result?.checks ?? []));
   run.defects.push(...(result?.defects ?? []));
@@ -215,7 +217,7 @@ function stepOf(run: RunState, index: number): RunStep {
 }
 
 function frameOf(run: RunState, frameId: string): FrameState {
-  // Lines come for the latest frames: a run's thousandth finds its own at once.
+  // Lines come for the latest frames, so the search begins at the end.
   const frame = run.frames.findLast((one) => one.id === frameId);
   if (frame === undefined) throw new Error(`run ${run.id} has no frame ${frameId}`);
   return frame;

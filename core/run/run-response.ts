@@ -25,8 +25,10 @@ import {
 } from "./run-state.js";
 
 /**
- * Builds the answers about runs. `baseUrl` has no trailing slash; an empty one makes the links relative with a leading slash, as event
- * payloads carry them. `deliveries`: of the run's events, in the order they began.
+ * The answer about one run.
+ *
+ * @param baseUrl has no trailing slash; an empty one makes relative links with a leading slash, as event payloads carry them
+ * @param deliveries of the run's events, in the order they began
  */
 export function runResponse(
   run: RunState,
@@ -62,7 +64,7 @@ export function runResponse(
   };
 }
 
-/** The run's event log, with a line for each delivery that failed and whose webhook wants to be warned of. */
+/** The run's event log, with a line for each failed delivery whose webhook has the failure mode WARN. */
 function eventLogOf(run: RunState, deliveries: readonly NamedDelivery[]): EventLogEntry[] {
   const notes = deliveries.flatMap(failureNote);
   if (notes.length === 0) return run.eventLog;
@@ -89,19 +91,19 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string): Progra
   };
 }
 
-/** Null until checks exist, and for a run that failed or was cancelled; fixed once the run is completed. */
+/** Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed. */
 export function qualityReportResponse(run: RunState): QualityReportResponse {
   const report = reportOfRun(run);
   if (report === null) return { run_id: run.id, quality_report: null };
-  // Values are millimetres unless the producer said otherwise: said explicitly here.
+  // Values are millimetres unless the producer said otherwise; the answer always says which.
   const checks = report.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
   const { status, defects, summary } = report;
-  // Until the run is completed it can add checks, and can still fail.
+  // Until the run is completed, checks can be added and the run can fail.
   const final = run.status === "completed";
   return { run_id: run.id, quality_report: { status, final, checks, defects, summary } };
 }
 
-/** The QC outcome as it stands; null without checks, and for a run that failed or was cancelled. */
+/** The quality report as it stands; null without checks, and for a run that failed or was cancelled. */
 export function reportOfRun(run: RunState): QualityReport | null {
   if (run.status === "failed" || run.status === "cancelled") return null;
   return qualityReport(run.checks, run.defects, run.summary);
@@ -145,8 +147,8 @@ function progressResponse(progress: RunProgress): RunProgressResponse {
 }
 
 /**
- * Completed, failed and skipped steps under `completed`; the first running one under `in_progress`; all others under `pending`, which
- * is where further running steps and those cancelled with their run are found, so that every step is somewhere.
+ * Completed, failed and skipped steps stand under `completed`, the first running one under `in_progress`, all others under `pending`. The others
+ * include further running steps and those cancelled with their run, so that every step is listed.
  */
 function stepsResponse(steps: readonly RunStep[]): StepsDetailResponse {
   const response: StepsDetailResponse = { completed: [], in_progress: null, pending: [] };

@@ -17,7 +17,7 @@ import {
 import { FILE_TYPE_MEANINGS } from "./manifest.js";
 import { CHECK_STATUS_MEANINGS, REPORT_STATUS_MEANINGS } from "./quality.js";
 
-/** Fields that answers about a run and events of its life have in common. */
+/** Fields that a run's answers and its events have in common. */
 export const RUN_PROPERTIES = {
   program_id: uuid("The program that the run executes."),
   serial_number: nullable(text("Serial number of the inspected part."), "for a part without one"),
@@ -37,7 +37,7 @@ export const RUN_PROPERTIES = {
   ),
 } as const satisfies Properties;
 
-/** @param href how the link stands here: absolute, or relative in events */
+/** @param href the schema of the link, which is absolute in answers and relative in events */
 export function fileMetadata(href: JsonSchema): JsonSchema {
   return object(
     {
@@ -45,7 +45,7 @@ export function fileMetadata(href: JsonSchema): JsonSchema {
       type: oneOf(FILE_TYPE_MEANINGS, "What kind of file it is."),
       content_type: text("MIME type of the bytes."),
       href,
-      created_at: time("When the file was there: uploaded, or made from a capture."),
+      created_at: time("When the file was uploaded, or made from a capture."),
       updated_at: time("When the entry last changed: at its creation, or when retention removed the bytes."),
     },
     {
@@ -62,7 +62,7 @@ export function fileMetadata(href: JsonSchema): JsonSchema {
   );
 }
 
-/** A check as answers and events show it; each adds its own word on the unit. */
+/** A check as answers and events show it. Each adds its own field for the unit. */
 export const CHECK_REQUIRED = {
   name: text("Name of the check, as its producer chose it. The same check has the same name in every run."),
   status: oneOf(
@@ -88,23 +88,23 @@ export const CHECK_NUMBERS = {
 } as const satisfies Properties;
 
 export const CHECK_TEXTS = {
-  message: nullable(text("What there is to say of the outcome, for people."), "when there is nothing"),
+  message: nullable(text("Explains the outcome, for people."), "when there is nothing"),
   metadata: freeForm("Whatever else the producer says of the check."),
 } as const satisfies Properties;
 
 const REGION_FILE = "The file that shows it: a `name` in the run's manifest.";
 
-/** Where a finding lies in a picture, and in space. */
+/** Where a defect lies in a picture. */
 export const DEFECT_REGION_2D = object(
   {},
   {
-    file: nullable(text(REGION_FILE), "when it is not told"),
+    file: nullable(text(REGION_FILE), "when the producer did not give it"),
     bbox: nullable(
       numbers(
         "[x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the " +
           "top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width.",
       ),
-      "when it is not told",
+      "when the producer did not give it",
     ),
   },
   "An upright box in a picture. The numbers are the producer's: the service does not check them.",
@@ -112,53 +112,59 @@ export const DEFECT_REGION_2D = object(
 
 export const DEFECT_REGION_3D = region3d("mm");
 
-/** @param unit of lengths; `required` what stands there beside them */
+/**
+ * @param unit of lengths
+ * @param required further fields that are always there
+ */
 export function region3d(unit: string, required: Properties = {}): JsonSchema {
   return object(
     required,
     {
-      file: nullable(text(REGION_FILE), "when it is not told"),
-      location: nullable(numbers(`Centre of the box: [x, y, z] in ${unit}, in scan space.`), "when it is not told"),
+      file: nullable(text(REGION_FILE), "when the producer did not give it"),
+      location: nullable(
+        numbers(`Centre of the box: [x, y, z] in ${unit}, in scan space.`),
+        "when the producer did not give it",
+      ),
       extents: nullable(
         numbers(
           `Full edge lengths of the box in ${unit}, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre.`,
         ),
-        "when it is not told",
+        "when the producer did not give it",
       ),
       orientation: nullable(
         numbers(
           "Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes.",
         ),
-        "when it is not told",
+        "when the producer did not give it",
       ),
       frame: nullable(
         text("Name of the coordinate frame that location and orientation are given in, as the producer calls it."),
-        "when it is not told",
+        "when the producer did not give it",
       ),
     },
     "An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them.",
   );
 }
 
-/** @param region2d the schema of the region in a picture, or a reference to it; `region3d` of that in space */
+/** @param region2d the schema of the region in a picture, or a reference to it; `region3d` likewise of the region in space */
 export function defect(region2d: JsonSchema, region3d: JsonSchema): JsonSchema {
   return object(
     {},
     {
-      id: nullable(text("What the producer calls this finding."), "when it has no name"),
+      id: nullable(text("The producer's own id of this finding."), "when it has no name"),
       type: text("Kind of finding, as the producer calls it: dent, scratch, contamination and so on."),
       description: nullable(text("The finding in words, for people."), "when there is none"),
-      region_2d: nullable(region2d, "when it is not told"),
-      region_3d: nullable(region3d, "when it is not told"),
+      region_2d: nullable(region2d, "when the producer did not give it"),
+      region_3d: nullable(region3d, "when the producer did not give it"),
       confidence: nullable(
         number(
           "How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it.",
         ),
-        "when it is not told",
+        "when the producer did not give it",
       ),
       severity: nullable(
         text("How serious it is, in the producer's own words, such as minor or major."),
-        "when it is not told",
+        "when the producer did not give it",
       ),
       metadata: freeForm("Whatever else the producer says of the finding."),
     },

@@ -13,7 +13,7 @@ export const RUN_STATUS_MEANINGS = {
     "the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.",
   completed:
     "it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.",
-  failed: "it broke off with an error, which `error_message` tells. It has no quality report. Terminal.",
+  failed: "it broke off with an error; `error_message` says which. It has no quality report. Terminal.",
   cancelled: "it was stopped on purpose. It has no quality report. Terminal.",
 } as const;
 export type RunStatus = keyof typeof RUN_STATUS_MEANINGS;
@@ -34,7 +34,7 @@ export const STEP_STATUS_MEANINGS = {
 } as const;
 export type StepStatus = keyof typeof STEP_STATUS_MEANINGS;
 
-/** A step of a run; its index is its place in `RunState.steps` plus one. */
+/** A step of a run. Its index is its position in `RunState.steps` plus one. */
 export interface RunStep {
   definition: ProgramStep;
   status: StepStatus;
@@ -46,7 +46,7 @@ export interface RunStep {
 
 export type JobStatus = "running" | "completed" | "failed";
 
-/** A co-processing job that finalizing waits for. Checks and defects of a failed one do not count and are not kept. */
+/** A co-processing job. Finalizing waits for it. Checks and defects of a failed job do not count and are not kept. */
 export interface JobState {
   id: string;
   name: string;
@@ -56,10 +56,10 @@ export interface JobState {
   error: string | null;
 }
 
-/** The two files of a run's stored bytes. Retention removes the captures; the reports stay (decisions.md, Retention). */
+/** The two files with a run's bytes. Retention removes the captures; the reports stay (decisions.md, Retention). */
 export type StoredKind = "captures" | "reports";
 
-/** A file that file.put brought; its bytes are an extent of one of the run's two files. */
+/** A file that a producer sent with file.put. Its bytes are an extent of one of the run's two files. */
 export interface StoredFile {
   name: string;
   type: FileType;
@@ -70,7 +70,7 @@ export interface StoredFile {
   offset: number;
   lengthBytes: number;
   crc32: number;
-  /** Absent: reports. */
+  /** Absent means reports. */
   storedIn?: StoredKind;
   createdAtUs: number;
 }
@@ -82,8 +82,8 @@ export interface EventLogEntry {
 }
 
 /**
- * All that is known of one run. It is folded from changes while the run executes, and stored whole in one consolidated
- * record when the run ends; it holds plain JSON values only, so that MessagePack gives it back equal.
+ * All that is known of one run. It is folded from changes while the run executes, and stored whole in one consolidated record when the run
+ * ends. It holds plain JSON values only, so that it survives MessagePack unchanged.
  */
 export interface RunState {
   id: string;
@@ -99,16 +99,16 @@ export interface RunState {
   traceId: string | null;
   status: RunStatus;
   createdAtUs: number;
-  /** Moves with state, results, files and event log (decisions.md, One clock). */
+  /** Moves when state, results, files or event log change (decisions.md, One clock). */
   updatedAtUs: number;
   startedAtUs: number | null;
   /** When finalizing began. */
   finalizingAtUs: number | null;
   completedAtUs: number | null;
   errorMessage: string | null;
-  /** What run.finish gave beside frame_ids. */
+  /** The results that run.finish gave, without frame_ids. */
   results: JsonObject | null;
-  /** Of the quality report, from run.finish. */
+  /** The quality report's summary, from run.finish. */
   summary: string | null;
   steps: RunStep[];
   checks: QualityCheck[];
@@ -116,20 +116,20 @@ export interface RunState {
   jobs: JobState[];
   /** In order of frame.begin. */
   frames: FrameState[];
-  /** Frame ids in order of frame.end, then those that the run's end closed as incomplete: results.frame_ids. */
+  /** The ids in results.frame_ids: in order of frame.end, then those that were incomplete when the run ended. */
   frameIds: string[];
   series: SeriesState[];
   files: StoredFile[];
   eventLog: EventLogEntry[];
-  /** What webhooks were told of the run; absent when none subscribed. */
+  /** The run's events that were emitted to webhooks; absent when none subscribed. */
   emitted?: EmittedEvent[];
   /** When retention removed the captured bytes; null while they are there. */
   capturesRemovedAtUs: number | null;
-  /** Bytes of this document as MessagePack, at most, as `documentGrowthBytes` counts them. */
+  /** Upper bound of this document's size as MessagePack, as `documentGrowthBytes` counts it. */
   documentBytes: number;
 }
 
-/** What lists show of a run, and what the index section of its records carries. */
+/** What lists show of a run. The index section of its records carries it. */
 export interface RunSummary {
   id: string;
   programId: string;
@@ -150,7 +150,7 @@ export interface RunSummary {
 
 export interface RunProgress {
   totalSteps: number;
-  /** Counts completed, failed and skipped steps. */
+  /** Count of completed, failed and skipped steps. */
   completedSteps: number;
   /** Lowest index of a running step; null when none runs. */
   currentStep: number | null;
@@ -166,13 +166,13 @@ export function runProgress(steps: readonly RunStep[]): RunProgress {
   return { totalSteps: steps.length, completedSteps, currentStep };
 }
 
-/** Status of the run's quality report as it stands: null without checks, and for a run that failed or was cancelled. */
+/** Status of the run's quality report as it stands; null without checks, and for a run that failed or was cancelled. */
 export function qualityStatusOf({ status, checks }: Pick<RunState, "status" | "checks">): ReportStatus | null {
   if (status === "failed" || status === "cancelled" || checks.length === 0) return null;
   return reportStatus(checks);
 }
 
-/** @param qualityStatus of the run, where it is known already */
+/** @param qualityStatus of the run, if the caller knows it already */
 export function summarizeRun(run: RunState, qualityStatus = qualityStatusOf(run)): RunSummary {
   return {
     id: run.id,

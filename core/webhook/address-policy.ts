@@ -1,7 +1,7 @@
 /**
- * Which addresses deliveries may go to (decisions.md, URLs). A factory's own network and loopback are the normal case; never allowed are
- * link-local and cloud metadata, multicast, unspecified, reserved broadcast, and the service's own addresses on its own port. An IPv6
- * address that carries an IPv4 one is judged as both; but an allow list takes it for the IPv4 one only where packets to it go to no other host.
+ * Which addresses deliveries may go to (decisions.md, URLs). The factory's own network and loopback are the normal case. Never allowed are
+ * link-local, cloud metadata, multicast, unspecified and broadcast addresses, and the service's own addresses on its own port. An IPv6 address
+ * that carries an IPv4 one is denied if either is. An allow list takes it for the IPv4 one only if packets to both reach the same host.
  *
  * | form | prefix | where the IPv4 address stands | source |
  * |---|---|---|---|
@@ -21,12 +21,12 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 export type AddressRange = readonly [address: Address, prefixBits: number];
 
 export interface AddressPolicy {
-  /** With any in it, only these; null: all that are not forbidden. */
+  /** Only these addresses are allowed; null means all that are not denied. */
   readonly allow: readonly AddressRange[] | null;
   readonly deny: readonly AddressRange[];
-  /** Addresses of this machine, at which the service could be reached. Loopback is always among them. */
+  /** Addresses of this machine at which the service could be reached. Loopback always counts too. */
   readonly own: readonly string[];
-  /** The service's own; null before it serves. */
+  /** The port that the service listens on; null before it serves. */
   readonly ownPort: number | null;
 }
 
@@ -61,7 +61,7 @@ const [LOOPBACK_IPV4, LOOPBACK_IPV6] = [ipaddr.parseCIDR("127.0.0.0/8"), ipaddr.
 export function parseAddressRange(text: string): AddressRange | undefined {
   try {
     if (text.includes("/")) return ipaddr.parseCIDR(text);
-    // Only the usual four parts: ipaddr.js also reads 10.1 and 0x7f000001.
+    // ipaddr.js would also read 10.1 and 0x7f000001.
     if (!text.includes(":") && !ipaddr.IPv4.isValidFourPartDecimal(text)) return undefined;
     const address = ipaddr.parse(text);
     return [address, address.kind() === "ipv4" ? 32 : 128];
@@ -70,21 +70,21 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   }
 }
 
-/** Why a connection to this address is refused; undefined when it may be made. `address` is an IP address as text, as resolved. */
+/** Why no connection to this resolved IP address may be made; undefined when it may. */
 export function addressFault(address: string, port: number, policy: AddressPolicy): string | undefined {
-  // A zone (fe80::1%eth0) says by which interface, not where to.
+  // A zone (fe80::1%eth0) names the interface, not the host.
   const plain = address.split("%")[0] as string;
   if (!ipaddr.isValid(plain)) return `${address} is not an IP address`;
   const { forms, sameHost } = formsOf(parsed(plain));
   for (const form of forms) {
     const reason = forbidden.find(([range]) => isWithin(form, range))?.[1];
-    if (reason !== undefined) return `${address} is never allowed: ${reason}`;
+    if (reason !== undefined) return `${address} is never allowed: it is ${reason}`;
     if (port === policy.ownPort && isOwn(form, policy.own)) return `${address} port ${port} is the service itself`;
   }
   const isDenied = policy.deny.some((range) => forms.some((form) => isWithin(form, range)));
   if (isDenied) return `${address} is denied by --webhook-deny`;
   const { allow } = policy;
-  // Not by every form: what a tunnel's address carries is its relay or whatever its owner chose, and packets go to another host.
+  // Not every form counts: a tunnel's address carries a relay's address or one that its owner chose, and packets go to another host.
   if (allow !== null && !allow.some((range) => sameHost.some((form) => isWithin(form, range)))) {
     return `${address} is not allowed by --webhook-allow`;
   }
@@ -92,20 +92,21 @@ export function addressFault(address: string, port: number, policy: AddressPolic
 }
 
 /**
- * Why nothing can be delivered to a URL whose host is an address; undefined where something may, and for a name, which is judged when it is
- * connected to. The URL's parser has read the address in any notation (0x7f.1, 2130706433), and writes it in the usual one.
- * @param policyOf the policy for a port
+ * Why nothing may be delivered to a URL whose host is an IP address; undefined when it may. A host name gives undefined too: its addresses are
+ * checked when a delivery connects. The URL parser has turned other notations (0x7f.1, 2130706433) into the usual one.
+ *
+ * @param policyOf gives the policy for a port
  */
 export function urlAddressFault(url: URL, policyOf: (port: number) => AddressPolicy): string | undefined {
   const { hostname, protocol } = url;
   const address = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
-  // A name that ends in a number would have been read as an address.
+  // The URL parser reads a name that ends in a number as an address.
   if (!/^[\d.]+$/.test(address) && !address.includes(":")) return undefined;
   const port = Number(url.port || (protocol === "https:" ? 443 : 80));
   return addressFault(address, port, policyOf(port));
 }
 
-/** ipaddr.js reads an IPv4-compatible address with dots as an IPv4-mapped one. */
+/** Parses an address. ipaddr.js reads an IPv4-compatible address with dots as an IPv4-mapped one, so that form is handled here. */
 function parsed(text: string): Address {
   const [, ipv4] = /^::(\d+\.\d+\.\d+\.\d+)$/.exec(text) ?? [];
   if (ipv4 === undefined) return ipaddr.parse(text);
@@ -121,21 +122,21 @@ function isOwn(form: Address, own: readonly string[]): boolean {
 }
 
 function isWithin(address: Address, [network, prefixBits]: AddressRange): boolean {
-  // Not match() of the two types: an IPv4 range holds no IPv6 address.
+  // match() throws for an address and a range of different kinds.
   if (address.kind() === "ipv4")
     return network.kind() === "ipv4" && (address as ipaddr.IPv4).match(network as ipaddr.IPv4, prefixBits);
   return network.kind() === "ipv6" && (address as ipaddr.IPv6).match(network as ipaddr.IPv6, prefixBits);
 }
 
 const LAST_PLACES = [12, 13, 14, 15] as const;
-/** Bytes of the IPv4 address behind a prefix of 48, 56 and 64 bits (RFC 6052, 2.2: byte 8 is left out). */
+/** Byte positions of the IPv4 address behind a prefix of 48, 56 and 64 bits (RFC 6052, 2.2, which skips byte 8). */
 const NAT64_PLACES = [
   [6, 7, 9, 10],
   [7, 9, 10, 11],
   [9, 10, 11, 12],
 ] as const;
 
-/** The address, and every IPv4 address that it carries; and those of them that packets to it go to. */
+/** The address with every IPv4 address that it carries (`forms`), and those of them that are the same host (`sameHost`). */
 function formsOf(address: Address): { forms: Address[]; sameHost: Address[] } {
   if (address.kind() === "ipv4") return { forms: [address], sameHost: [address] };
   const bytes = address.toByteArray();
@@ -154,7 +155,7 @@ function formsOf(address: Address): { forms: Address[]; sameHost: Address[] } {
   if (isMapped || isCompatible || isTranslated || isNat64) carries(...last);
   const sameHost = isMapped || isNat64 ? [...forms] : [address];
   if (starts(0x64, 0xff9b, 1)) {
-    // The prefix may be of any length from 48 bits: the address does not say which. What begins with 0 is filling.
+    // The prefix may have any length from 48 bits, and the address does not say which. A candidate that begins with 0 is padding.
     for (const places of [LAST_PLACES, ...NAT64_PLACES])
       if (bytes[places[0]] !== 0) carries(...places.map((at) => bytes[at]));
   }

@@ -1,15 +1,15 @@
 /**
- * When a delivery's attempts happen: 1 + max_retries of them with a pause between, all within one window (interface.md, Emission rules
- * 5 and 6). Pure: whoever drives it says what time it is. Times are milliseconds of one monotonic clock.
+ * Decides when a delivery's attempts happen: 1 + max_retries of them, with a pause in between, all within one window (interface.md, Emission
+ * rules 5 and 6). It has no timers: the caller passes the time, in milliseconds of one monotonic clock.
  *
  * | after | next |
  * |---|---|
- * | an attempt that the receiver took | done, delivered |
- * | the last attempt, or a pause that would end at or behind the window's end | done, failed |
- * | any other attempt | a pause, then an attempt with the whole time-out or what the window leaves of it |
+ * | an attempt that succeeded | done, delivered |
+ * | a failed last attempt, or a pause that would end at or after the window's end | done, failed |
+ * | any other attempt | a pause, then an attempt with the whole time-out, or the rest of the window if that is shorter |
  */
 export interface DeliveryPlan {
-  /** Attempts of this window: 1 + max_retries, or fewer where some were made before. At least 1. */
+  /** Attempts of this window: 1 + max_retries, or fewer if some were made before. At least 1. */
   attempts: number;
   timeoutMs: number;
   backoffMs: number;
@@ -26,7 +26,7 @@ export class DeliverySchedule {
   readonly #endMs: number;
   #attemptsLeft: number;
 
-  /** @param endMs of a window that has begun before; by default it begins now */
+  /** @param endMs the end of a window that began earlier; by default the window begins now */
   constructor(plan: DeliveryPlan, nowMs: number, endMs = nowMs + plan.windowMs) {
     this.#plan = plan;
     this.#endMs = endMs;
@@ -38,7 +38,7 @@ export class DeliverySchedule {
     return this.#endMs;
   }
 
-  /** Begins an attempt: at the start, and when a pause is over. A pause that ended too late leaves no time for one. */
+  /** Begins an attempt: called at the start, and when a pause is over. If the pause ended too late, there is no attempt and the delivery fails. */
   begin(nowMs: number): Extract<DeliveryStep, { kind: "attempt" | "done" }> {
     const leftMs = this.#endMs - nowMs;
     if (this.#attemptsLeft === 0 || leftMs <= 0) return { kind: "done", status: "failed" };
@@ -46,7 +46,7 @@ export class DeliverySchedule {
     return { kind: "attempt", timeoutMs: Math.min(this.#plan.timeoutMs, leftMs) };
   }
 
-  /** An attempt has ended. */
+  /** Reports that an attempt has ended. */
   ended(isDelivered: boolean, nowMs: number): Extract<DeliveryStep, { kind: "pause" | "done" }> {
     if (isDelivered) return { kind: "done", status: "delivered" };
     const untilMs = nowMs + this.#plan.backoffMs;

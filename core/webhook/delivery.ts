@@ -12,53 +12,53 @@ export const DELIVERY_STATUS_MEANINGS = {
 export type DeliveryStatus = keyof typeof DELIVERY_STATUS_MEANINGS;
 export const DELIVERY_STATUSES = valuesOf(DELIVERY_STATUS_MEANINGS);
 
-/** One attempt to deliver, once it has ended. */
+/** One attempt to deliver that has ended. */
 export interface DeliveryAttempt {
-  /** Counts from 1, manual retries among them. */
+  /** Counts from 1, manual retries included. */
   attemptNumber: number;
   startedAtUs: number;
   completedAtUs: number;
-  /** Null: no answer came. */
+  /** Null when no answer came. */
   statusCode: number | null;
-  /** At most `LIMITS.answerBodyBytes` of it, as text. */
+  /** The first `LIMITS.answerBodyBytes`, as text. */
   responseBody: string | null;
-  /** At most `LIMITS.answerHeaderBytes` of them. */
+  /** The first `LIMITS.answerHeaderBytes` of them. */
   responseHeaders: Record<string, string> | null;
-  /** There was more of body or headers than is kept, or the body broke off. */
+  /** True when body or headers were longer than what is kept, or the body broke off. */
   responseTruncated: boolean;
-  /** Null: the receiver took the event (2xx). */
+  /** Null when the receiver took the event (2xx). */
   error: string | null;
 }
 
-/** How a delivery failed, as it was then. */
+/** How a delivery failed, as known at that time. */
 export interface DeliveryFailure {
   atUs: number;
   statusCode: number | null;
-  /** Null only where older records do not say. */
+  /** Null only in older records, which do not say. */
   error: string | null;
-  /** Null: the webhook was deleted, whose name is kept, or an older record, which does not say: that of now. */
+  /** Null when the webhook was deleted, or in older records: then the name that the service knows now applies. */
   webhookName: string | null;
 }
 
-/** What is known of a delivery; the event's payload is stored once for all its deliveries. */
+/** All that is known of a delivery, without the payload: that is stored once for all deliveries of the event. */
 export interface Delivery {
   id: string;
   webhookId: string;
-  /** Of the event; null for WebhookTest. */
+  /** The run of the event; null for WebhookTest. */
   runId: string | null;
   eventId: string;
   eventName: EventName;
-  /** The webhook's when the event was emitted. */
+  /** The webhook's mode when the event was emitted. */
   onFailureMode: OnFailureMode;
   status: DeliveryStatus;
-  /** Attempts made. */
+  /** Count of attempts made. */
   attempts: number;
   lastStatusCode: number | null;
   lastError: string | null;
-  /** Only in the pause before a further attempt within the dispatch window; a pause that was broken off by a crash is over. */
+  /** Set only during the pause before a further attempt. A crash ends the pause. */
   nextRetryAtUs: number | null;
   deliveredAtUs: number | null;
-  /** How it failed first: with WARN, what the run's event log notes. Whatever comes later leaves it as it was. */
+  /** How it failed the first time; it never changes afterwards. With WARN the run's event log notes it. */
   firstFailure: DeliveryFailure | null;
   createdAtUs: number;
   updatedAtUs: number;

@@ -5,11 +5,11 @@ import type { RunEventName, Webhook } from "./webhook.js";
 import { type EventSource, runEventPayload } from "./webhook-event.js";
 
 /**
- * The event of a run's transition, with a delivery for each enabled webhook that subscribes to it; undefined when none does: then
- * nothing is kept of it.
+ * The event of a run's transition, with a delivery for each enabled webhook that subscribes to it. Undefined when none does: nothing is kept
+ * of such an event.
  *
  * @param run as it stands after the transition
- * @param newId ascending UUIDv7
+ * @param newId gives ascending UUIDv7s
  */
 export function emitRunEvent(
   source: EventSource,
@@ -54,7 +54,7 @@ export function newDelivery(
   };
 }
 
-/** What all deliveries of an event share. */
+/** The fields that all deliveries of an event share. */
 export interface BegunEvent {
   readonly id: string;
   readonly name: Delivery["eventName"];
@@ -62,7 +62,7 @@ export interface BegunEvent {
   readonly runId: string | null;
 }
 
-/** A delivery that began with an event and had no attempt yet, in as little room as that takes: thousands wait at a time. */
+/** A delivery that began with an event and had no attempt yet. It takes little memory, because thousands can wait at a time. */
 export class BegunDelivery {
   readonly #emitted: EmittedDelivery;
   readonly #event: BegunEvent;
@@ -80,7 +80,7 @@ export class BegunDelivery {
     return this.#emitted.webhookId;
   }
 
-  /** A new object each time. */
+  /** Makes a new object each time. */
   toDelivery(): Delivery {
     return newDelivery(this.#emitted, this.#event, this.#event.runId);
   }

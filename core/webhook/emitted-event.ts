@@ -1,12 +1,12 @@
 import type { OnFailureMode, RunEventName } from "./webhook.js";
 
-/** An event of a run as it was emitted: its frozen payload, once, and the deliveries that began with it. Part of the run's document. */
+/** An event of a run: its payload, stored once, and the deliveries that began with it. It is part of the run's document. */
 export interface EmittedEvent {
   id: string;
   name: RunEventName;
-  /** When it was emitted: the time of the record with the transition. Its deliveries' created_at. */
+  /** When it was emitted: the time of the record with the transition, and the created_at of its deliveries. */
   timeUs: number;
-  /** JSON text, posted as it is. */
+  /** JSON text that is posted as it is. */
   payload: string;
   deliveries: EmittedDelivery[];
 }
@@ -15,6 +15,6 @@ export interface EmittedDelivery {
   id: string;
   webhookId: string;
   onFailureMode: OnFailureMode;
-  /** When the run's record was written, the delivery had come to its end; a later record of the delivery says to which. */
+  /** The delivery had ended when the run's record was written. A record of the delivery says how. */
   settled?: true;
 }

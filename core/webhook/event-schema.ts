@@ -27,8 +27,8 @@ import { EVENT_NAMES, type EventName } from "./webhook.js";
 import { EVENT_SCHEMA_VERSION } from "./webhook-event.js";
 
 /**
- * JSON Schema (2020-12) of what receivers get, one for each event name: for the OpenAPI document, and for receivers to generate readers
- * from. Objects are open: fields may be added without a new schema_version.
+ * JSON Schemas (2020-12) of what receivers get, one for each event name. The OpenAPI document shows them, and receivers can generate readers
+ * from them. Objects are open: fields may be added without a new schema_version.
  */
 const { program_id, serial_number, revision, quality_status, created_at, started_at, completed_at, error_message } =
   RUN_PROPERTIES;
@@ -56,7 +56,7 @@ const RUN_DATA: Properties = {
 const ended = time("When the run ended.");
 const status = (value: string): JsonSchema => constant(value, `The run's status after the event: always \`${value}\`.`);
 
-/** In the cell's display units, so that a unit stands at each check; all numbers are there, null or not. */
+/** Each check names its unit, because events are in the cell's display units. All number fields are present, also when null. */
 const UNIT_MEANINGS = { mm: "the numbers are millimetres.", in: "they are inches." };
 
 const CHECK = object(

@@ -1,11 +1,11 @@
 /**
- * For receivers: checks that a delivery is from the service that holds the secret, unchanged, and not an old one sent again. Exported
- * from the package as `inspection-results-service/verify`; it needs nothing but node:crypto.
+ * For receivers: checks that a delivery comes unchanged from the service that holds the secret, and is not an old one sent again. The package
+ * exports it as `inspection-results-service/verify`; it needs nothing but node:crypto.
  *
  *     import { verifyWebhook } from "inspection-results-service/verify";
  *     verifyWebhook({ secret, headers: request.headers, body: rawBody });
  *
- * `body` is the raw bytes as they came: JSON that was parsed and serialised again has other bytes.
+ * `body` must be the raw bytes of the request: JSON that was parsed and serialised again has other bytes.
  */
 import { timingSafeEqual } from "node:crypto";
 import { serviceSignature } from "./webhook-signature.js";
@@ -19,11 +19,11 @@ export type VerificationFault =
   | "signature_missing"
   /** The header is not `t=<unix seconds>,v1=<64 hex digits>`, or came more than once. */
   | "signature_malformed"
-  /** The signed time is too far back: an old delivery sent again, or the clocks disagree. */
+  /** The signed time is too far back: somebody sent an old delivery again, or the clocks disagree. */
   | "timestamp_too_old"
   /** The signed time is too far ahead: the clocks disagree. */
   | "timestamp_too_new"
-  /** Another secret, or another body. */
+  /** The secret or the body differs from what was signed. */
   | "signature_mismatch";
 
 export class WebhookVerificationError extends Error {
@@ -38,9 +38,9 @@ export class WebhookVerificationError extends Error {
 
 export interface VerifyWebhookOptions {
   secret: string;
-  /** As Node has them (names in lower case, a header that came twice as a list or joined), or a Headers object. */
+  /** Node's headers (names in lower case, a repeated header as a list or joined), or a Headers object. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>> | { get(name: string): string | null };
-  /** Raw, as it came. A string is taken as its UTF-8 bytes. */
+  /** The request's raw body. A string is taken as its UTF-8 bytes. */
   body: Uint8Array | string;
   /** Default 300. */
   toleranceSeconds?: number;
@@ -57,12 +57,12 @@ const HEADER = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/;
  */
 export function verifyWebhook(options: VerifyWebhookOptions): { timestampSeconds: number } {
   const { secret, toleranceSeconds = DEFAULT_TOLERANCE_SECONDS, nowSeconds = Date.now() / 1000 } = options;
-  if (secret === "") throw new TypeError("the secret is empty: nothing can be verified with it");
-  // Compared with no number, every age would pass.
+  if (secret === "") throw new TypeError("secret is empty: pass the secret of the webhook");
+  // With NaN every age would pass.
   if (!(Number.isFinite(toleranceSeconds) && toleranceSeconds >= 0)) {
-    throw new TypeError(`toleranceSeconds is ${toleranceSeconds}: a finite number of at least 0 is needed`);
+    throw new TypeError(`toleranceSeconds is ${toleranceSeconds}, but must be a finite number of at least 0`);
   }
-  if (!Number.isFinite(nowSeconds)) throw new TypeError(`nowSeconds is ${nowSeconds}: a finite number is needed`);
+  if (!Number.isFinite(nowSeconds)) throw new TypeError(`nowSeconds is ${nowSeconds}, but must be a finite number`);
   const header = headerOf(options.headers);
   if (header === undefined) {
     throw new WebhookVerificationError("signature_missing", "the request has no X-Service-Signature");
@@ -77,9 +77,9 @@ export function verifyWebhook(options: VerifyWebhookOptions): { timestampSeconds
   const timestampSeconds = Number(match[1]);
   const body = typeof options.body === "string" ? Buffer.from(options.body) : options.body;
   const expected = Buffer.from(serviceSignature(secret, timestampSeconds, body), "hex");
-  // The signature first: what the time says counts only when it is the sender's own word.
+  // The signature comes first, because only a signed time can be trusted.
   if (!timingSafeEqual(expected, Buffer.from(match[2] as string, "hex"))) {
-    throw new WebhookVerificationError("signature_mismatch", "the signature is not that of this secret and this body");
+    throw new WebhookVerificationError("signature_mismatch", "the signature does not match this secret and this body");
   }
   const ageSeconds = nowSeconds - timestampSeconds;
   if (ageSeconds > toleranceSeconds) {
@@ -97,7 +97,7 @@ export function verifyWebhook(options: VerifyWebhookOptions): { timestampSeconds
   return { timestampSeconds };
 }
 
-/** The header's value; joined when it came more than once, which the pattern then refuses. */
+/** The header's value. A repeated header is joined, and the pattern then refuses it. */
 function headerOf(headers: VerifyWebhookOptions["headers"]): string | undefined {
   if (typeof headers.get === "function") return headers.get(HEADER_NAME) ?? undefined;
   const found: string[] = [];

@@ -8,18 +8,18 @@ import { qualityStatusOf, type RunState, type RunStatus } from "../run/run-state
 import { formatTimeUs } from "../timestamps.js";
 import type { EventName, RunEventName } from "./webhook.js";
 
-/** Moves only with changes that break readers; purely additive ones leave it (interface.md, Versioning). */
+/** Moves only with changes that break readers; added fields leave it (interface.md, Versioning). */
 export const EVENT_SCHEMA_VERSION = 3;
 
 const MM_PER_INCH = 25.4;
 
-/** What an event says of the cell and of the service that emits it. */
+/** The cell and the service that emit an event. */
 export interface EventSource {
   serviceVersion: string;
   cell: CellIdentity;
 }
 
-/** What is posted to every receiver of an event, byte for byte, whenever it is sent. */
+/** What every receiver of an event gets. It is the same, byte for byte, in every attempt. */
 export interface EventEnvelope<Data = JsonObject> {
   event_id: string;
   event_name: EventName;
@@ -31,21 +31,21 @@ export interface EventEnvelope<Data = JsonObject> {
   data: Data;
 }
 
-/** Data of every event of a run's life. */
+/** Data that every event of a run has. */
 export interface RunEventData {
   run_id: string;
   program_id: string;
-  /** Null: the program was deleted before. */
+  /** Null when the program was deleted before. */
   program_name: string | null;
   /** First robot of the program; null for a program without robots. */
   robot_id: string | null;
   serial_number: string | null;
   revision: number;
   status: RunStatus;
-  /** Of the quality report; null without one. */
+  /** Status of the quality report; null without one. */
   quality_status: ReportStatus | null;
   created_at: string;
-  /** As the run's detail shows it then: of two events of a run the one with the later one is newer. */
+  /** As the run's detail shows it at this event. Of two events of a run, the one with the later `updated_at` is newer. */
   updated_at: string;
   started_at: string | null;
   completed_at: string | null;
@@ -55,7 +55,7 @@ export interface RunEndedByErrorData extends RunEventData {
   error_message: string | null;
 }
 
-/** A check in the cell's display units; `unit` is null for one whose numbers are of an unspecified unit, which stay as they are. */
+/** A check in the cell's display units. `unit` is null when the producer's unit is unspecified; the numbers then stay as they are. */
 export interface EventQualityCheck extends Omit<QualityCheck, "canonical_units"> {
   value: number | null;
   nominal: number | null;
@@ -64,7 +64,7 @@ export interface EventQualityCheck extends Omit<QualityCheck, "canonical_units">
   unit: "mm" | "in" | null;
 }
 
-/** A region whose location and extents are in the cell's display units. */
+/** A region with its location and extents in the cell's display units. */
 export interface EventDefectRegion3d extends DefectRegion3d {
   unit: "mm" | "in";
 }
@@ -74,13 +74,13 @@ export interface EventDefect extends Omit<Defect, "region_3d"> {
 }
 
 export interface ProgramCompletedData extends RunEventData {
-  /** True only for a report that passed. */
+  /** True only when the report passed. */
   passed: boolean;
   unit_system: CellIdentity["unitSystem"];
   qc_checks: EventQualityCheck[];
   defects: EventDefect[];
   files: FileMetadata[];
-  /** Present, and true, when the lists were too large for an event and are empty here: the run's own routes have them. */
+  /** Present, and true, when the lists were too large for an event and are empty here. The run's own routes have them. */
   truncated?: true;
 }
 
@@ -91,10 +91,10 @@ export interface WebhookTestData {
 }
 
 /**
- * The payload of an event of a run as it stands right after the transition at `timeUs`: the JSON text that is stored once and
- * posted as it is.
+ * The payload of a run's event, as JSON text that is stored once and posted as it is.
  *
- * @param programExists false for a program that was deleted
+ * @param run as it stands right after the transition at `timeUs`
+ * @param programExists false when the program was deleted
  */
 export function runEventPayload(
   source: EventSource,
@@ -128,7 +128,7 @@ export function runEventPayload(
   }
 }
 
-/** Bytes of UTF-8 that one UTF-16 unit of a string can become. */
+/** The most UTF-8 bytes that one UTF-16 unit of a string can become. */
 const MOST_BYTES_OF_A_UNIT = 3;
 
 export function testEventPayload(
@@ -188,7 +188,7 @@ function completedData(cell: CellIdentity, common: RunEventData, run: RunState):
   };
 }
 
-/** A defect in display units. Pixels, the orientation and texts stay. */
+/** A defect in display units. Pixels, orientation and texts stay as they are. */
 function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIdentity["unitSystem"]): EventDefect {
   if (region === undefined || region === null) return { ...rest, ...(region === null && { region_3d: null }) };
   if (unitSystem === "metric") return { ...rest, region_3d: { ...region, unit: "mm" } };
@@ -205,7 +205,7 @@ function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIde
   };
 }
 
-/** A check in display units: 1 in = 25.4 mm exactly, divided as doubles, without rounding. */
+/** A check in display units. 1 in is exactly 25.4 mm; values are divided as doubles and not rounded. */
 function eventCheck(
   { canonical_units = "mm", value, nominal, delta, threshold, ...rest }: QualityCheck,
   unitSystem: CellIdentity["unitSystem"],

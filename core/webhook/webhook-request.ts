@@ -20,11 +20,11 @@ import {
 } from "./webhook.js";
 import { isUsableSecret } from "./webhook-signature.js";
 
-/** What each setting means, in requests and answers alike. */
+/** Schemas of the settings, for requests and answers alike. */
 export const WEBHOOK_SETTINGS = {
   name: text("What people call the webhook. Names need not be unique."),
   url: text(
-    "Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. " +
+    "Where events are posted: an absolute http or https URL without user info and fragment. A host to which the service may not deliver is refused. " +
       "Redirects are not followed.",
   ),
   subscribed_events: list(oneOf(EVENT_MEANINGS, "An event."), "Which events are posted to it."),
@@ -33,7 +33,7 @@ export const WEBHOOK_SETTINGS = {
     "What a failed delivery leaves behind. No mode changes the outcome of a run.",
   ),
   enabled: flag(
-    "Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail.",
+    "Whether events are posted to it. While it is false, no event is posted, pending deliveries fail, and what was missed is not posted later.",
   ),
   delivery_timeout_seconds: number("How long an attempt may take until the receiver has answered, in seconds."),
   retry_backoff_seconds: number("Pause between two attempts, in seconds."),
@@ -44,8 +44,8 @@ export const WEBHOOK_SETTINGS = {
 } as const satisfies Properties;
 
 /**
- * JSON Schemas of the two request bodies, for validation and for the OpenAPI document alike. What a schema cannot say is
- * `webhookRequestFaults`. `default` only documents: `createdWebhook` fills in.
+ * JSON Schemas of the two request bodies, for validation and for the OpenAPI document. `webhookRequestFaults` checks what a schema cannot say.
+ * `default` only documents the value; `createdWebhook` fills it in.
  */
 const required: Properties = {
   name: { ...WEBHOOK_SETTINGS.name, minLength: 1, maxLength: LIMITS.nameCharacters },
@@ -83,18 +83,18 @@ function secret(whenNull: string): JsonSchema {
   };
 }
 
-/** @param whenNull what null does; for each field the same as leaving it out */
+/** @param whenNull says what null does, which is the same as leaving the field out */
 function orNull(properties: Properties, whenNull: string): Properties {
   return Object.fromEntries(Object.entries(properties).map(([field, schema]) => [field, nullable(schema, whenNull)]));
 }
 
-/** For an update, which has no defaults. */
+/** Properties of an update, which has no defaults. */
 function unchangedOrNull(properties: Properties): Properties {
   const bare = Object.entries(properties).map(([field, { default: _, ...schema }]) => [field, schema]);
   return orNull(Object.fromEntries(bare), "leaves it as it is");
 }
 
-/** Of an answer that is sent back. */
+/** Read-only properties of an answer, accepted so that a client can send the answer back. */
 const ignored: Properties = Object.fromEntries(
   ["id", "has_secret", "created_at", "updated_at"].map((field) => [
     field,
@@ -151,17 +151,18 @@ export interface UpdateWebhook {
   secret: string | null | undefined;
 }
 
-/** A field that breaks a rule which its schema cannot say. */
+/** A field that breaks a rule which the schema cannot express. */
 export interface WebhookRequestFault {
   field: string;
-  /** What came, with the user info that it may have; null for a secret. */
+  /** The value sent, which may contain user info; null for a secret. */
   value: string | null;
   allowed: string;
 }
 
 /**
- * Of a body that need not fit its schema otherwise.
- * @param policyOf which addresses may be delivered to at a port
+ * The faults of a body that a schema cannot find. The body may have other faults too.
+ *
+ * @param policyOf gives the address policy for a port
  */
 export function webhookRequestFaults(
   { url, secret }: Readonly<Record<string, unknown>>,
@@ -186,12 +187,12 @@ export function updatedWebhook(body: WebhookRequestBody): UpdateWebhook {
   return { settings: settingsOf(body), secret: body.secret };
 }
 
-/** The fields that are given, null counting as not given. */
+/** The settings that the body gives. Null counts as not given. */
 function settingsOf(body: WebhookRequestBody): Partial<WebhookSettings> {
   const settings = {
     name: body.name,
     url: body.url,
-    // A list of events is a set: an event that stands in it twice is delivered once.
+    // An event that is listed twice is delivered once.
     subscribedEvents: body.subscribed_events && [...new Set(body.subscribed_events)],
     onFailureMode: body.on_failure_mode,
     enabled: body.enabled,
@@ -202,16 +203,16 @@ function settingsOf(body: WebhookRequestBody): Partial<WebhookSettings> {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** What a URL must be that this one is not; undefined when it may be this one. */
+/** What is allowed instead of this URL; undefined when the URL is allowed. */
 function allowedInsteadOf(url: string, policyOf: (port: number) => AddressPolicy): string | undefined {
   if (!isWebhookUrl(url)) return "an absolute http or https URL without user info and fragment";
   const fault = urlAddressFault(new URL(url), policyOf);
   return fault === undefined ? undefined : `a URL that events may be delivered to: ${fault}`;
 }
 
-/** Whether events can be sent to this address, as far as its text goes. */
+/** Whether the text is a URL to which events can be sent. */
 function isWebhookUrl(text: string): boolean {
-  // Spaces and control characters would be dropped or escaped by the parser: the address kept is the one that was meant.
+  // The URL parser drops or escapes spaces and control characters, so what is kept would differ from what was sent.
   if (!/^https?:\/\/[^/?#@\\]/i.test(text) || /[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
   const { username, password } = new URL(text);
   const authority = /^https?:\/\/([^/?#\\]*)/i.exec(text)?.[1] ?? "";

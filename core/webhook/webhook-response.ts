@@ -11,13 +11,13 @@ import { formatTimeUs } from "../timestamps.js";
 import type { Delivery, DeliveryAttempt } from "./delivery.js";
 import type { Webhook } from "./webhook.js";
 
-/** A delivery with its webhook's name, which is that of now. */
+/** A delivery with the current name of its webhook. */
 export interface NamedDelivery {
   readonly delivery: Delivery;
   readonly webhookName: string;
 }
 
-/** Builds the answers about webhooks and deliveries. */
+/** The answer about one webhook. */
 export function webhookResponse(webhook: Webhook): WebhookResponse {
   return {
     id: webhook.id,
@@ -36,8 +36,8 @@ export function webhookResponse(webhook: Webhook): WebhookResponse {
 }
 
 /**
- * A WebhookDeliveryResponse as JSON text; with `history` (oldest first) a WebhookDeliveryDetailResponse. The payload goes in as it
- * is posted, byte for byte.
+ * A WebhookDeliveryResponse as JSON text, or with `history` (oldest first) a WebhookDeliveryDetailResponse. The payload goes in byte for byte
+ * as it is posted.
  */
 export function deliveryJson(delivery: Delivery, payload: string, history?: readonly DeliveryAttempt[]): string {
   const fields: WebhookDeliveryFields = {
@@ -76,7 +76,7 @@ export function deliverySummary({ delivery, webhookName }: NamedDelivery): Webho
   };
 }
 
-/** all_ok: nothing failed and nothing pending (decisions.md, Deliveries). */
+/** `all_ok` means that no delivery failed and none is pending (decisions.md, Deliveries). */
 export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDeliveryRollup {
   const count = (status: Delivery["status"]): number =>
     deliveries.reduce((sum, { delivery }) => sum + (delivery.status === status ? 1 : 0), 0);
@@ -85,8 +85,8 @@ export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDel
 }
 
 /**
- * What on_failure_mode WARN notes in the run's event log: once, when the delivery failed first, as it was then. It stands in the delivery's own record,
- * so that no crash comes between the two; like all of a delivery it leaves the run's updated_at.
+ * The line that on_failure_mode WARN adds to the run's event log when the delivery fails for the first time. It is made from the delivery's own
+ * record, so a crash cannot lose it; like everything about deliveries, it does not move the run's updated_at.
  */
 export function failureNote({ delivery, webhookName }: NamedDelivery): EventLogEntry[] {
   const { id, webhookId, eventName, onFailureMode, firstFailure } = delivery;

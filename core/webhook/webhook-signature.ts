@@ -1,11 +1,11 @@
 /**
- * How a delivery is signed (decisions.md, Signature), for sender and verifier alike. Two signatures of HMAC-SHA256 go side by side:
+ * How a delivery is signed (decisions.md, Signature), for sender and verifier. Each carries two HMAC-SHA256 signatures:
  *
  *     X-Service-Signature: t=<unix seconds>,v1=<hex of HMAC(secret's UTF-8 bytes, "<t>.<body>")>
  *     webhook-signature: v1,<base64 of HMAC(key, "<webhook-id>.<webhook-timestamp>.<body>")>
  *
- * The second is that of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks, spec): its key is the base64 behind
- * `whsec_` decoded, or the UTF-8 bytes of a secret without this prefix.
+ * The second is that of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks, spec). Its key is the decoded base64 after
+ * `whsec_`, or the UTF-8 bytes of a secret without this prefix.
  */
 import { createHmac } from "node:crypto";
 
@@ -13,17 +13,17 @@ export const SERVICE_SIGNATURE_HEADER = "X-Service-Signature";
 const STANDARD_PREFIX = "whsec_";
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Hex of the v1 signature of `X-Service-Signature`. */
+/** The v1 signature of `X-Service-Signature`, in hex. */
 export function serviceSignature(secret: string, timestampSeconds: number, body: Uint8Array): string {
   return createHmac("sha256", secret).update(`${timestampSeconds}.`).update(body).digest("hex");
 }
 
-/** Base64 of the v1 signature of Standard Webhooks. */
+/** The v1 signature of Standard Webhooks, in base64. */
 export function standardSignature(secret: string, id: string, timestampSeconds: number, body: Uint8Array): string {
   return createHmac("sha256", standardKey(secret)).update(`${id}.${timestampSeconds}.`).update(body).digest("base64");
 }
 
-/** The headers of one attempt; `timestampSeconds` is the attempt's own time. */
+/** The signature headers of one attempt. `timestampSeconds` is the attempt's own time. */
 export function signatureHeaders(
   secret: string,
   eventId: string,
@@ -38,7 +38,7 @@ export function signatureHeaders(
   };
 }
 
-/** Whether a secret can be used: one that begins as those of Standard Webhooks must be base64 behind it. */
+/** Whether the secret can sign: after the prefix `whsec_` it must be base64. */
 export function isUsableSecret(secret: string): boolean {
   if (!secret.startsWith(STANDARD_PREFIX)) return true;
   const encoded = secret.slice(STANDARD_PREFIX.length);

@@ -11,10 +11,10 @@ export const EVENT_MEANINGS = {
 } as const;
 export type EventName = keyof typeof EVENT_MEANINGS;
 export const EVENT_NAMES = valuesOf(EVENT_MEANINGS);
-/** Events of a run's life; WebhookTest belongs to no run. */
+/** Events of a run. WebhookTest belongs to no run. */
 export type RunEventName = Exclude<EventName, "WebhookTest">;
 
-/** Neither touches the run's outcome. */
+/** What a failed delivery leaves behind. No mode changes the run's outcome. */
 export const ON_FAILURE_MODE_MEANINGS = {
   IGNORE: "a failed delivery is noted in the delivery alone.",
   WARN: "a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.",
@@ -22,23 +22,23 @@ export const ON_FAILURE_MODE_MEANINGS = {
 export type OnFailureMode = keyof typeof ON_FAILURE_MODE_MEANINGS;
 export const ON_FAILURE_MODES = valuesOf(ON_FAILURE_MODE_MEANINGS);
 
-/** What a client sets of a webhook, but for its secret, which is kept apart (`WebhookSecrets`). */
+/** What a client sets of a webhook, without its secret, which is kept apart (`WebhookSecrets`). */
 export interface WebhookSettings {
   name: string;
-  /** As it came; http or https. */
+  /** As the client sent it; http or https. */
   url: string;
   subscribedEvents: EventName[];
   onFailureMode: OnFailureMode;
   enabled: boolean;
-  /** Of one attempt. */
+  /** Time-out of one attempt. */
   deliveryTimeoutSeconds: number;
-  /** Between two attempts. */
+  /** Pause between two attempts. */
   retryBackoffSeconds: number;
-  /** After the first attempt. */
+  /** Attempts after the first one. */
   maxRetries: number;
 }
 
-/** All that is shown of a webhook. The secret itself is in no value of this type, so that no answer can be made with it. */
+/** All that is shown of a webhook. It never holds the secret, so no answer can show it. */
 export interface Webhook extends WebhookSettings {
   id: string;
   hasSecret: boolean;
@@ -46,7 +46,7 @@ export interface Webhook extends WebhookSettings {
   updatedAtUs: number;
 }
 
-/** What a webhook gets that does not say (interface.md, Limits; decisions.md, Defaults). */
+/** Defaults of settings that a client leaves out (interface.md, Limits; decisions.md, Defaults). */
 export const WEBHOOK_DEFAULTS = {
   onFailureMode: "IGNORE",
   enabled: true,
