@@ -848,7 +848,7 @@ export interface components {
              *     - `running`: its steps are being carried out.
              *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
              *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
-             *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+             *     - `failed`: it broke off with an error; `error_message` says which. It has no quality report. Terminal.
              *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
              * @enum {string}
              */
@@ -930,7 +930,7 @@ export interface components {
              *     - `running`: its steps are being carried out.
              *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
              *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
-             *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+             *     - `failed`: it broke off with an error; `error_message` says which. It has no quality report. Terminal.
              *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
              * @enum {string}
              */
@@ -1031,7 +1031,7 @@ export interface components {
              * @enum {string}
              */
             canonical_units?: "mm" | "unspecified";
-            /** @description What there is to say of the outcome, for people. Null when there is nothing. */
+            /** @description Explains the outcome, for people. Null when there is nothing. */
             message?: string | null;
             /** @description Whatever else the producer says of the check. */
             metadata?: {
@@ -1040,39 +1040,39 @@ export interface components {
         };
         /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. */
         DefectRegion2DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
             file?: string | null;
-            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when it is not told. */
+            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
             bbox?: number[] | null;
         };
         /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. */
         DefectRegion3DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
             file?: string | null;
-            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null when it is not told. */
+            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null when the producer did not give it. */
             location?: number[] | null;
-            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when it is not told. */
+            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
             extents?: number[] | null;
-            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when it is not told. */
+            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
             orientation?: number[] | null;
-            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when it is not told. */
+            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
             frame?: string | null;
         };
         /** @description An informational finding, such as a dent or a scratch. It never changes the QC outcome: a run can pass with defects. A field that the producer did not give is absent. */
         DefectModel: {
-            /** @description What the producer calls this finding. Null when it has no name. */
+            /** @description The producer's own id of this finding. Null when it has no name. */
             id?: string | null;
             /** @description Kind of finding, as the producer calls it: dent, scratch, contamination and so on. */
             type?: string;
             /** @description The finding in words, for people. Null when there is none. */
             description?: string | null;
-            /** @description Where the finding lies in a picture, in pixels. Null when it is not told. */
+            /** @description Where the finding lies in a picture, in pixels. Null when the producer did not give it. */
             region_2d?: components["schemas"]["DefectRegion2DModel"] | null;
-            /** @description Where the finding lies in space, in mm. Null when it is not told. */
+            /** @description Where the finding lies in space, in mm. Null when the producer did not give it. */
             region_3d?: components["schemas"]["DefectRegion3DModel"] | null;
-            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when it is not told. */
+            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
             confidence?: number | null;
-            /** @description How serious it is, in the producer's own words, such as minor or major. Null when it is not told. */
+            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
             severity?: string | null;
             /** @description Whatever else the producer says of the finding. */
             metadata?: {
@@ -1256,7 +1256,7 @@ export interface components {
             href: string;
             /**
              * Format: date-time
-             * @description When the file was there: uploaded, or made from a capture.
+             * @description When the file was uploaded, or made from a capture.
              */
             created_at: string;
             /**
@@ -1455,7 +1455,7 @@ export interface components {
             id: string;
             /** @description What people call the webhook. Names need not be unique. */
             name: string;
-            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. */
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. A host to which the service may not deliver is refused. Redirects are not followed. */
             url: string;
             /** @description Which events are posted to it. */
             subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
@@ -1467,7 +1467,7 @@ export interface components {
              * @enum {string}
              */
             on_failure_mode: "IGNORE" | "WARN";
-            /** @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. */
+            /** @description Whether events are posted to it. While it is false, no event is posted, pending deliveries fail, and what was missed is not posted later. */
             enabled: boolean;
             /** @description How long an attempt may take until the receiver has answered, in seconds. */
             delivery_timeout_seconds: number;
@@ -1824,7 +1824,7 @@ export interface components {
         CreateWebhookRequest: {
             /** @description What people call the webhook. Names need not be unique. */
             name: string;
-            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. */
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. A host to which the service may not deliver is refused. Redirects are not followed. */
             url: string;
             /** @description Which events are posted to it. */
             subscribed_events: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[];
@@ -1839,7 +1839,7 @@ export interface components {
              */
             on_failure_mode?: "IGNORE" | "WARN" | null;
             /**
-             * @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. Null gives it its default.
+             * @description Whether events are posted to it. While it is false, no event is posted, pending deliveries fail, and what was missed is not posted later. Null gives it its default.
              * @default true
              */
             enabled?: boolean | null;
@@ -1865,7 +1865,7 @@ export interface components {
         UpdateWebhookRequest: {
             /** @description What people call the webhook. Names need not be unique. Null leaves it as it is. */
             name?: string | null;
-            /** @description Where events are posted: an absolute http or https URL without user info and fragment. An address that is never delivered to is refused. Redirects are not followed. Null leaves it as it is. */
+            /** @description Where events are posted: an absolute http or https URL without user info and fragment. A host to which the service may not deliver is refused. Redirects are not followed. Null leaves it as it is. */
             url?: string | null;
             /** @description Which events are posted to it. Null leaves it as it is. */
             subscribed_events?: ("ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest")[] | null;
@@ -1878,7 +1878,7 @@ export interface components {
              * @enum {string|null}
              */
             on_failure_mode?: "IGNORE" | "WARN" | null;
-            /** @description Whether events are posted to it. While it is false, no event is posted, also not afterwards, and pending deliveries fail. Null leaves it as it is. */
+            /** @description Whether events are posted to it. While it is false, no event is posted, pending deliveries fail, and what was missed is not posted later. Null leaves it as it is. */
             enabled?: boolean | null;
             /** @description How long an attempt may take until the receiver has answered, in seconds. Null leaves it as it is. */
             delivery_timeout_seconds?: number | null;
@@ -1932,7 +1932,7 @@ export interface operations {
                  *     - `running`: its steps are being carried out.
                  *     - `finalizing`: the steps are over. The service waits, for a short time at most, until open co-processing jobs and the processing of the captures have ended.
                  *     - `completed`: it was carried out to its end. Whether the part is good is another question: the quality report answers it. Terminal.
-                 *     - `failed`: it broke off with an error, which `error_message` tells. It has no quality report. Terminal.
+                 *     - `failed`: it broke off with an error; `error_message` says which. It has no quality report. Terminal.
                  *     - `cancelled`: it was stopped on purpose. It has no quality report. Terminal.
                  */
                 status?: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
@@ -7237,7 +7237,7 @@ export interface operations {
                              * @enum {string|null}
                              */
                             unit: "mm" | "in" | null;
-                            /** @description What there is to say of the outcome, for people. Null when there is nothing. */
+                            /** @description Explains the outcome, for people. Null when there is nothing. */
                             message?: string | null;
                             /** @description Whatever else the producer says of the check. */
                             metadata?: {
@@ -7246,20 +7246,20 @@ export interface operations {
                         }[];
                         /** @description Informational findings, in the order they were reported. Empty when there are none. */
                         defects: {
-                            /** @description What the producer calls this finding. Null when it has no name. */
+                            /** @description The producer's own id of this finding. Null when it has no name. */
                             id?: string | null;
                             /** @description Kind of finding, as the producer calls it: dent, scratch, contamination and so on. */
                             type?: string;
                             /** @description The finding in words, for people. Null when there is none. */
                             description?: string | null;
-                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. Null when it is not told. */
+                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
                             region_2d?: {
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
                                 file?: string | null;
-                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when it is not told. */
+                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
                                 bbox?: number[] | null;
                             } | null;
-                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. Null when it is not told. */
+                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
                             region_3d?: {
                                 /**
                                  * @description Unit of `location` and `extents`.
@@ -7269,20 +7269,20 @@ export interface operations {
                                  * @enum {string}
                                  */
                                 unit: "mm" | "in";
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when it is not told. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
                                 file?: string | null;
-                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null when it is not told. */
+                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null when the producer did not give it. */
                                 location?: number[] | null;
-                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when it is not told. */
+                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
                                 extents?: number[] | null;
-                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when it is not told. */
+                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
                                 orientation?: number[] | null;
-                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when it is not told. */
+                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
                                 frame?: string | null;
                             } | null;
-                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when it is not told. */
+                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
                             confidence?: number | null;
-                            /** @description How serious it is, in the producer's own words, such as minor or major. Null when it is not told. */
+                            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
                             severity?: string | null;
                             /** @description Whatever else the producer says of the finding. */
                             metadata?: {
@@ -7310,7 +7310,7 @@ export interface operations {
                             href: string;
                             /**
                              * Format: date-time
-                             * @description When the file was there: uploaded, or made from a capture.
+                             * @description When the file was uploaded, or made from a capture.
                              */
                             created_at: string;
                             /**
