@@ -1,5 +1,5 @@
-// Ends a start on a Node that is too old, before anything is installed, compiled or loaded. Import it first, and import what needs a newer
-// Node only behind it. No imports and no recent syntax here: an old Node must be able to read it. package.json's `engines` says the same.
+// Refuses a Node that is too old, before anything is installed, compiled or loaded. Import this file first. It has no imports and no recent
+// syntax, so that an old Node can read it. The same version stands in package.json's `engines`.
 const LEAST = [20, 15];
 
 const [major, minor] = process.versions.node.split(".").map(Number);

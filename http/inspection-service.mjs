@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command (package.json's bin). It stands here uncompiled, so that `npx inspection-service` in a clone finds it before anything is built.
+// The command (package.json's bin). It is not compiled, so that `npx inspection-service` in a clone finds it before anything is built.
 import { existsSync } from "node:fs";
 import "./check-node.mjs";
 

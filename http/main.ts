@@ -5,8 +5,8 @@ import { OutputError } from "./commands/command-output.js";
 import { sayOnStandardError } from "./log/standard-error.js";
 
 /**
- * Errors whose message says all that the person who started the service needs; of others the stack is shown. By name: their classes stand in
- * modules that only the commands load that throw them.
+ * Errors whose message tells the caller everything; for any other error the stack is shown. By name, because their classes are in modules
+ * that only some commands load.
  */
 const EXPECTED: ReadonlySet<string> = new Set([
   "UsageError",
@@ -26,7 +26,7 @@ try {
 } catch (error) {
   const { name, message, stack } = error as Error;
   process.exitCode = 1;
-  // Who reads no more has what it wanted.
+  // A reader such as `head` has read enough: no error.
   const isQuiet = error instanceof OutputError && error.isReaderGone;
   if (!isQuiet) sayOnStandardError(`inspection-service: ${EXPECTED.has(name) ? message : stack}\n`);
 }

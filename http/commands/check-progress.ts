@@ -2,16 +2,16 @@ import { isatty } from "node:tty";
 import type { CheckProgress } from "../../storage/repair/check-store.js";
 import { writeOnStandardError } from "../log/standard-error.js";
 
-/** On a terminal the line is written anew so often; elsewhere a line of its own comes so often, the first one after as long. */
+/** How often progress is shown: on a terminal by rewriting one line, elsewhere as a new line each time. */
 const TERMINAL_MS = 200;
 const LINES_MS = 10_000;
 
-/** Not `process.stderr`: where its disk is full, that ends the process. */
+/** Not `process.stderr`, which ends the process if stderr is a file on a full disk. */
 const STANDARD_ERROR = { isTTY: isatty(2), write: writeOnStandardError };
 
 const ERASE_LINE = "\r\u001b[K";
 
-/** Tells on stderr how far a long check has come, so that stdout keeps what was found. */
+/** Shows the progress of a long check on stderr; stdout is for the findings. */
 export class CheckProgressLine {
   readonly #stream: { isTTY?: boolean; write(text: string): unknown };
   readonly #nowMs: () => number;
@@ -39,7 +39,7 @@ export class CheckProgressLine {
     this.#isShown = true;
   }
 
-  /** Clears the line, for what follows. */
+  /** Clears the line on a terminal. */
   end(): void {
     if (this.#isShown && this.#stream.isTTY) this.#stream.write(ERASE_LINE);
   }

@@ -10,13 +10,12 @@ import {
   KEYS_ADD_OPTIONS,
   KEYS_LIST_OPTIONS,
   KEYS_REMOVE_OPTIONS,
-  type OptionDeclarations,
-  type OptionValues,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { OutputError, print } from "./command-output.js";
+import type { OptionDeclarations, OptionValues } from "./option-kinds.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
 
 const KNOWN_NAMES = new Set(
@@ -26,7 +25,7 @@ const KNOWN_NAMES = new Set(
   ].flatMap((options) => Object.keys(options)),
 );
 
-/** Each loaded when it is asked for: `check` needs neither the servers nor the pool, whose modules take longer to load than a small store to read. */
+/** Each command loads its own modules: the servers and the pool, which `check` does not need, take longer to load than a small store takes to read. */
 const COMMANDS = {
   async serve() {
     requireDescriptors();
@@ -46,7 +45,7 @@ const COMMANDS = {
   removeProducer: async () => warning((await import("./producers-command.js")).removeProducer),
 };
 
-/** With the warnings on stderr, where the service has its log. */
+/** Prints the warnings on stderr first. `serve` and `demo` write theirs to the log instead. */
 function warning<Options, Outcome>(run: (options: Options) => Promise<Outcome>) {
   return (options: Options, warnings: readonly string[]): Promise<Outcome> => {
     for (const line of warnings) sayOnStandardError(`inspection-service: ${line}\n`);
@@ -54,40 +53,47 @@ function warning<Options, Outcome>(run: (options: Options) => Promise<Outcome>) 
   };
 }
 
-/** Loading the service takes some 80 of them at a time, serving some 40 beside files and connections. */
+/** Loading the service has some 80 files open at a time; serving has some 40, plus stored files and connections. */
 const LEAST_DESCRIPTORS = 128;
 
 function requireDescriptors(): void {
   const limit = descriptorLimit();
   if (limit === null || limit >= LEAST_DESCRIPTORS) return;
   throw new UsageError(
-    `this process may have ${limit} files and connections open at a time, and the service needs ${LEAST_DESCRIPTORS}: raise the limit ` +
-      "(ulimit -n, or LimitNOFILE= of the unit)",
+    `this process may have ${limit} files and connections open, but the service needs at least ${LEAST_DESCRIPTORS}: raise the limit ` +
+      "with ulimit -n, or with LimitNOFILE= in the systemd unit",
   );
 }
 
 /** The command line of decisions.md. An action resolves with the process's exit code. */
 export function commandLine(): Command {
   const program = new Command("inspection-service")
-    .description("Keeps, serves and pushes what the inspection cell produced.")
+    .description("Stores the results of an inspection cell, serves them over HTTP and sends them to webhooks.")
     .version(SERVICE_VERSION)
     .showHelpAfterError("(--help lists all options)")
-    // Subcommands take it over.
+    // Subcommands inherit it.
     .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError });
+  addServingCommands(program);
+  addStoreCommands(program);
+  addKeyCommands(program.command("keys").description("add, list and remove API keys"));
+  addProducerCommands(
+    program.command("producers").description("list and remove the producer names of a store that is not being served"),
+  );
+  return program;
+}
+
+function addServingCommands(program: Command): void {
   addCommand(
     program,
     "serve",
-    "serve the data directory over HTTP and take producers in",
+    "serve a data directory over HTTP and accept producers over the cell link",
     SERVE_OPTIONS,
     COMMANDS.serve,
   );
-  addCommand(
-    program,
-    "demo",
-    "serve, beside a cell that produces runs over the cell link",
-    DEMO_OPTIONS,
-    COMMANDS.demo,
-  );
+  addCommand(program, "demo", "serve, together with a demo cell that produces runs", DEMO_OPTIONS, COMMANDS.demo);
+}
+
+function addStoreCommands(program: Command): void {
   addCommand(
     program,
     "check",
@@ -96,8 +102,8 @@ export function commandLine(): Command {
     COMMANDS.check,
   ).addHelpText(
     "after",
-    "\nExit codes: 0 nothing durable is damaged or missing, 1 something is, or the store could not be checked at all, also for wrong use. " +
-      "What a crash leaves behind\n(a torn tail, files that nothing names) is listed and is no damage. Progress of a long check goes to stderr.",
+    "\nExit codes: 0 if nothing durable is damaged or missing; 1 if something is, if the store cannot be checked, or if an option is wrong.\n" +
+      "What a crash leaves behind (a torn tail, files that no record names) is listed, but is no damage. Progress of a long check goes to stderr.",
   );
   addCommand(
     program,
@@ -107,12 +113,20 @@ export function commandLine(): Command {
     COMMANDS.inspect,
   ).addHelpText(
     "after",
-    "\nExit codes: 0, or 1 when the record that was asked for is not there, or the disk does not give all that was. A record that cannot be" +
-      "\ndecoded has an `error`; damage to the log stands behind the records as findings, and behind them what the disk does not give.",
+    "\nExit codes: 0; or 1 if the requested record does not exist, or if the disk cannot read all of the log. A record that cannot be\n" +
+      "decoded has an `error`. Damage to the log is printed after the records, and what the disk cannot read after that.",
   );
-  addCommand(program, "export", "write a run of a store as plain files", EXPORT_OPTIONS, COMMANDS.exportRun);
-  const keys = program.command("keys").description("make, list and remove API keys");
-  addCommand(keys, "add", "make a key: it is printed once, and kept as a hash", KEYS_ADD_OPTIONS, COMMANDS.addKey);
+  addCommand(program, "export", "write one run of a store as plain files", EXPORT_OPTIONS, COMMANDS.exportRun);
+}
+
+function addKeyCommands(keys: Command): void {
+  addCommand(
+    keys,
+    "add",
+    "create a key; it is printed once, and only its hash is kept",
+    KEYS_ADD_OPTIONS,
+    COMMANDS.addKey,
+  );
   addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, COMMANDS.listKeys);
   addCommand(
     keys,
@@ -121,27 +135,26 @@ export function commandLine(): Command {
     KEYS_REMOVE_OPTIONS,
     COMMANDS.removeKey,
   );
-  const producers = program
-    .command("producers")
-    .description("list and remove producer names of a store that is not served");
+}
+
+function addProducerCommands(producers: Command): void {
   addCommand(
     producers,
     "list",
-    "print each name, its last number and when it was last used, longest unused first",
+    "print each name, its last sequence number and when it was last used, longest unused first",
     PRODUCERS_LIST_OPTIONS,
     COMMANDS.listProducers,
   );
   addCommand(
     producers,
     "remove",
-    "forget a name: what is stored stays, its numbers begin anew",
+    "forget a name; its results stay stored, and its sequence numbers start again",
     PRODUCERS_REMOVE_OPTIONS,
     COMMANDS.removeProducer,
   );
-  return program;
 }
 
-/** For commander, which ends the process by itself behind it. */
+/** For commander, which ends the process itself after the output. */
 function printOrExit(text: string): void {
   try {
     print(text);
@@ -161,7 +174,7 @@ function addCommand<Declarations extends OptionDeclarations>(
   load: () => Promise<(options: OptionValues<Declarations>, warnings: readonly string[]) => Promise<boolean | void>>,
 ): Command {
   const command = program.command(name).description(description);
-  // Names by the keys that commander gives them: --base-url comes as baseUrl.
+  // commander gives options in camel case: --base-url comes as baseUrl.
   const nameOfKey = new Map<string, string>();
   for (const [option, { placeholder, description: text, shownFallback }] of Object.entries(declarations)) {
     const notes = [environmentName(option), ...(shownFallback === undefined ? [] : [`default ${shownFallback}`])];

@@ -2,17 +2,17 @@ import { writeToDescriptorSync } from "../../storage/disk/file-system.js";
 import { escaped } from "../log/escaped-text.js";
 
 const STDOUT = 1;
-/** Between two looks whether a pipe's reader has taken something. */
+/** How often a full pipe is tried again. */
 const POLL_MS = 10;
 
-/** What a command had to say is lost. Its message is for the person who called the command. */
+/** A command's output is lost. The message is for the person who called the command. */
 export class OutputError extends Error {
   override name = "OutputError";
-  /** The reader has gone, as that of `| head` does when it has enough. */
+  /** The reader has gone, as `| head` does when it has read enough. */
   readonly isReaderGone: boolean;
 
   constructor(code: string) {
-    super(`stdout takes no more (${code}): what it was given is not whole`);
+    super(`stdout cannot be written (${code}): the output is incomplete`);
     this.isReaderGone = code === "EPIPE";
   }
 }

@@ -23,25 +23,27 @@ import { type ExportTarget, exportTarget } from "./export-target.js";
 import { UsageError } from "./resolve-options.js";
 
 const PIECE_BYTES = 1024 * 1024;
-/** Pieces of PLY and CSV that are made at a time: reads need not meet their ends. */
+/** Cache of generated PLY and CSV pieces: a read may end in the middle of a piece. */
 const MADE_BYTES = 32 * 1024 * 1024;
-/** Names in a folder, of all file systems in use. */
+/** Longest file name that all common file systems allow. */
 const MAXIMUM_NAME_BYTES = 255;
 
-/** What stands in the store cannot be exported as it was stored. Its message says what, and where the rest is. */
+/** The run cannot be exported as it was stored. The message says what is wrong, and where the files written so far are. */
 export class ExportError extends Error {
   override name = "ExportError";
 }
 
 /**
- * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and the bytes
- * of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
+ * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and every
+ * file of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
  *
- * False when the log has lost what may have been of the run, or the disk does not give it: then all that is left of it is written, with a file that says so.
+ * @returns false if the log has lost records that may belong to the run, or the disk cannot read them. Everything that is left is then
+ *   written, and `incomplete.json` says what may be missing.
+ * @throws UsageError, ExportError, StorageError, FileSystemError
  */
 export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<boolean> {
-  if (runId === null) throw new UsageError("--run is needed: the id of the run to export");
-  if (to === null) throw new UsageError("--to is needed: the folder to write");
+  if (runId === null) throw new UsageError("--run is required: the id of the run to export");
+  if (to === null) throw new UsageError("--to is required: the folder to write to");
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   try {
     const stored = await readRun({ dataDirectory, runId });
@@ -54,9 +56,9 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
     );
     const { run, loss } = stored;
     if (loss === null) return true;
-    const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} files of it cannot be made any more`;
+    const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} of its files can no longer be made`;
     sayOnStandardError(
-      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; ${target.path}/${LOSS_FILE} tells of it\n`,
+      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; see ${target.path}/${LOSS_FILE}\n`,
     );
     return false;
   } finally {
@@ -99,13 +101,14 @@ async function writeRun(
       try {
         bytes += await writeEntry(fileSystem, path, () => entryBody(run, entry, { open, made }));
       } catch (error) {
-        // Made of captures of which the log has lost a part: what has been made of them no longer fits.
+        // The log has lost a part of the captures that this file is made from: the stored sizes no longer fit.
         if (loss === null || error instanceof StorageError || error instanceof FileSystemError) throw error;
         if (await fileSystem.exists(path)) await fileSystem.unlink(path);
         leftOut.push(`${entry.name}: ${(error as Error).message}`);
         continue;
       }
-      if (names[at] !== entry.name) printLine(`files/${names[at]} is ${JSON.stringify(entry.name)}`);
+      if (names[at] !== entry.name)
+        printLine(`files/${names[at]} is ${JSON.stringify(entry.name)}, a name too long for a file`);
     }
     if (loss !== null)
       await writeAnswer(
@@ -114,11 +117,11 @@ async function writeRun(
       );
     await fileSystem.syncDirectory(`${folder}/files`);
     await fileSystem.syncDirectory(folder);
-    // Over an empty folder of this name it goes too; one that was filled meanwhile refuses it.
+    // An empty folder of this name is replaced; if it has been filled in the meantime, the rename fails.
     await fileSystem.rename(folder, target);
     await fileSystem.syncDirectory(parentOf(target));
   } catch (error) {
-    throw new ExportError(`${(error as Error).message}; what was written so far is in ${folder}`);
+    throw new ExportError(`${(error as Error).message}; the files written so far are in ${folder}`);
   } finally {
     reader.close();
   }
@@ -126,7 +129,7 @@ async function writeRun(
   return { files: kept.length - left, bytes, removed: entries.length - kept.length, leftOut: left };
 }
 
-/** Every stored byte of the run against its CRC, before anything is written: the parts that a format takes have none of their own. */
+/** Verifies every stored byte of the run before anything is written: CRCs cover whole batches, not the parts that a format reads. */
 async function refuseDamaged(fileSystem: FileSystem, dataDirectory: DataDirectory, run: RunState): Promise<void> {
   if (run.capturesRemovedAtUs !== null) return;
   const { frames, series } = run;
@@ -140,14 +143,14 @@ async function refuseDamaged(fileSystem: FileSystem, dataDirectory: DataDirector
   throw new ExportError(`captures/${path}, ${lengthBytes} bytes at ${offset}: ${damage.reason}; nothing was written`);
 }
 
-/** Names of the files to write: those of the manifest, but for one that is too long for a file system, which is then said. */
+/** Names of the files to write: those of the manifest, with `file-<n>` in place of a name that is too long for a file system. */
 function plainNames(entries: readonly { name: string; isPut: boolean }[]): string[] {
   const taken = new Set(entries.map(({ name }) => name));
   return entries.map(({ name, isPut }, at) => {
-    // Refused on the link already; here such a name would write outside of the folder.
+    // The cell link refuses such names; here one could write outside of the folder.
     const fault = isPut ? fileNameFault(name) : undefined;
     if (fault !== undefined)
-      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}, not ${fault}`);
+      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}; allowed is: ${fault}`);
     if (Buffer.byteLength(name) <= MAXIMUM_NAME_BYTES) return name;
     let plain = `file-${at + 1}`;
     while (taken.has(plain)) plain += "-";
@@ -156,7 +159,7 @@ function plainNames(entries: readonly { name: string; isPut: boolean }[]): strin
   });
 }
 
-/** Gives the count of its bytes. */
+/** @returns the size of the file in bytes */
 async function writeEntry(fileSystem: FileSystem, path: string, open: () => Promise<StreamBody>): Promise<number> {
   const body = await open();
   try {

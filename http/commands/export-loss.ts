@@ -3,12 +3,13 @@ import { isTerminal } from "../../core/run/run-state.js";
 import { describeLost } from "../../storage/recovery/recovery-report.js";
 import type { RunLoss } from "../../storage/view/run-loss.js";
 
-/** Beside the answers of a run of which the log may have lost something; of a whole one there is none. */
+/** Written beside the run's answers if the log may have lost a part of the run; a complete run has no such file. */
 export const LOSS_FILE = "incomplete.json";
 
 /**
- * An export's account of what it may lack. `leftOut`: files that could not be made, for people; `nameOf` a path: as it stands in the data
- * directory.
+ * The content of `incomplete.json`: what the export may lack.
+ * @param leftOut files that could not be made, each with the reason, for people
+ * @param nameOf gives a path relative to the data directory
  */
 export function lossAnswer(run: RunState, loss: RunLoss, leftOut: readonly string[], nameOf: (path: string) => string) {
   const { findings, unusable, unreadable } = loss;
@@ -34,7 +35,7 @@ export function lossAnswer(run: RunState, loss: RunLoss, leftOut: readonly strin
   };
 }
 
-/** One line. */
+/** What the export may lack, in one line for people. */
 export function lossMessage(
   run: RunState,
   { findings, unusable, unreadable }: RunLoss,
@@ -43,22 +44,22 @@ export function lossMessage(
   const [first] = findings;
   const places: string[] = [];
   if (first !== undefined) {
-    const more = findings.length > 1 ? `, and ${findings.length - 1} places more` : "";
+    const more = findings.length > 1 ? `, and ${findings.length - 1} more places` : "";
     places.push(`meta/${first.segment}, offset ${first.offset}: ${first.detail}${describeLost(first)}${more}`);
   } else if (unusable[0] !== undefined) {
     places.push(unusable[0]);
   }
   const [unread] = unreadable;
   if (unread !== undefined) {
-    const more = unreadable.length > 1 ? `, nor ${unreadable.length - 1} places more` : "";
-    places.push(`the disk does not give ${nameOf(unread.path)}, offset ${unread.offset}${more}`);
+    const more = unreadable.length > 1 ? `, and ${unreadable.length - 1} more places` : "";
+    places.push(`the disk cannot read ${nameOf(unread.path)}, offset ${unread.offset}${more}`);
   }
   const cause =
     findings.length + unusable.length > 0
-      ? "the log has lost records that can have been of it"
-      : "what cannot be read can have been of it, or tell that the log has lost records";
+      ? "the log has lost records that may belong to it"
+      : "the places that cannot be read may belong to it, or show that the log has lost records";
   const lacks = isTerminal(run.status)
-    ? "what was made or removed of it after its end, or became of its webhooks' deliveries, can be missing"
-    : `what came after can be missing, and its status (${run.status}) an earlier one`;
+    ? "later changes may be missing: files that were made or removed after its end, and the outcome of its webhook deliveries"
+    : `later changes may be missing, and its status (${run.status}) may be out of date`;
   return `run ${run.id} may be incomplete: ${cause} (${places.join("; ")}); ${lacks}`;
 }

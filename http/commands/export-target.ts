@@ -3,15 +3,15 @@ import { UsageError } from "./resolve-options.js";
 
 const INCOMPLETE = ".incomplete";
 
-/** The folder that an export is to become, and the one beside it that it is written into. */
+/** The folder that the export becomes, and the folder beside it in which it is first written. */
 export interface ExportTarget {
   path: string;
   incompletePath: string;
 }
 
 /**
- * The target that `--to` names, once it is sure that a folder written beside it can take its place: nothing is there, or an empty folder
- * that a rename replaces.
+ * The target that `--to` names, after checking that a folder written beside it can take its place: there is nothing, or an empty folder
+ * that a rename can replace.
  *
  * @throws UsageError
  */
@@ -22,20 +22,18 @@ export async function exportTarget(fileSystem: FileSystem, to: string): Promise<
   const leadsTo = linkOf(path);
   if (leadsTo !== null) {
     throw new UsageError(
-      `--to: ${path} is a symbolic link to ${leadsTo}: name a folder itself, or one that is not there yet`,
+      `--to: ${path} is a symbolic link to ${leadsTo}: name the folder itself, or one that does not exist yet`,
     );
   }
   const isThere = await isEmptyFolder(fileSystem, path);
   if (await fileSystem.exists(target.incompletePath)) {
-    throw new UsageError(
-      `--to: ${target.incompletePath} is there, what an earlier export left when it failed: remove it first`,
-    );
+    throw new UsageError(`--to: ${target.incompletePath} is left from an export that failed: remove it first`);
   }
   if (isThere) await assertReplaceable(fileSystem, target);
   return target;
 }
 
-/** What the symbolic link at the path says; null where none is. */
+/** The target of the symbolic link at the path; null if it is no link. */
 function linkOf(path: string): string | null {
   try {
     return linkTarget(path);
@@ -44,7 +42,7 @@ function linkOf(path: string): string | null {
   }
 }
 
-/** False when nothing is there. */
+/** False if the path does not exist. @throws UsageError if it is no folder, or not empty */
 async function isEmptyFolder(fileSystem: FileSystem, path: string): Promise<boolean> {
   try {
     if ((await fileSystem.readDirectory(path)).length === 0) return true;
@@ -55,11 +53,11 @@ async function isEmptyFolder(fileSystem: FileSystem, path: string): Promise<bool
   throw new UsageError(`--to: ${path} is not empty; nothing is overwritten`);
 }
 
-/** By doing it, with an empty folder: a mount point, for one, looks like any other folder. */
+/** Tries it with an empty folder: a mount point, for example, looks like any other folder but cannot be replaced. */
 async function assertReplaceable(fileSystem: FileSystem, { path, incompletePath }: ExportTarget): Promise<void> {
   const [target, current] = await Promise.all([fileSystem.statusOf(path), fileSystem.statusOf(".")]);
   if (target?.identity === current?.identity) {
-    throw new UsageError(`--to: ${path} is the folder that this command was started in: name one within it`);
+    throw new UsageError(`--to: ${path} is the current folder: name a folder inside it`);
   }
   let isMade = false;
   try {
@@ -68,6 +66,6 @@ async function assertReplaceable(fileSystem: FileSystem, { path, incompletePath 
   } catch (error) {
     if (isMade) await fileSystem.removeDirectory(incompletePath);
     const reason = (error as Error).message;
-    throw new UsageError(`--to: ${path} cannot be replaced (${reason}): name a folder that is not there yet`);
+    throw new UsageError(`--to: ${path} cannot be replaced (${reason}): name a folder that does not exist yet`);
   }
 }

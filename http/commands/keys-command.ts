@@ -4,7 +4,7 @@ import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./comma
 import { printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
-/** `keys add`: prints the key, the only time that it can be seen. */
+/** `keys add`: prints the key. It is never shown again. */
 export async function addKey({ file, scope, name }: KeysAddOptions): Promise<void> {
   const { key, stored } = createKey(scope, new Date().toISOString(), name);
   const path = needed(file, "file");
@@ -12,7 +12,7 @@ export async function addKey({ file, scope, name }: KeysAddOptions): Promise<voi
   try {
     printLine(key);
   } catch (error) {
-    // Nobody has seen it, nor ever will.
+    // Nobody has seen the key, so nobody can use it.
     await told(changeKeyFile(path, "mustExist", (keys) => keys.filter((one) => one.id !== stored.id)));
     throw error;
   }
@@ -39,11 +39,11 @@ export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> 
 }
 
 function needed(value: string | null, option: string): string {
-  if (value === null) throw new UsageError(`--${option} is needed`);
+  if (value === null) throw new UsageError(`--${option} is required`);
   return value;
 }
 
-/** What goes wrong with the file is for the person who named it. */
+/** Errors of the key file become usage errors: the caller named the file. */
 async function told<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -6,7 +6,7 @@ import type { ProducersListOptions, ProducersRemoveOptions } from "./command-opt
 import { printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
-/** `producers list`: one name a line, longest unused first. */
+/** `producers list`: one line for each name, longest unused first. */
 export async function listProducers({ data }: ProducersListOptions): Promise<void> {
   const { producers } = await withStore(data, []);
   for (const { name, committed, lastUsedUs } of producers) {
@@ -14,9 +14,9 @@ export async function listProducers({ data }: ProducersListOptions): Promise<voi
   }
 }
 
-/** `producers remove`: the name's numbers begin anew. */
+/** `producers remove`: the sequence numbers of the name start again. */
 export async function removeProducer({ data, name }: ProducersRemoveOptions): Promise<void> {
-  if (name === null) throw new UsageError("--name is needed");
+  if (name === null) throw new UsageError("--name is required");
   const { removed } = await withStore(data, [name]);
   if (removed.length === 0) throw new UsageError(`--name: ${data} has no producer ${name}`);
 }

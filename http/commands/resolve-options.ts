@@ -1,4 +1,4 @@
-import type { OptionDeclarations, OptionValues } from "./command-options.js";
+import type { OptionDeclarations, OptionValues } from "./option-kinds.js";
 
 /** Wrong use of the command line, the environment or the configuration file. Its message is for the person who started the service. */
 export class UsageError extends Error {
@@ -11,7 +11,7 @@ export interface OptionSources {
   environment: Readonly<Record<string, string | undefined>>;
   /** Reads and parses the configuration file. */
   readConfiguration(path: string): Promise<unknown>;
-  /** Names of the options of all commands: an environment variable is unknown when none has it. */
+  /** Names of the options of all commands: an environment variable for any of them is known. */
   knownNames: ReadonlySet<string>;
   /** Takes a line about what was ignored. */
   warn(line: string): void;
@@ -23,15 +23,15 @@ export function environmentName(option: string): string {
   return PREFIX + option.toUpperCase().replaceAll("-", "_");
 }
 
-/** What Docker links and Kubernetes set for a service called "inspection", in a variable that is ours too. */
+/** Docker links and Kubernetes set INSPECTION_PORT to such a value for a service called "inspection". */
 const LINK_VALUE = /^(?:tcp|udp|sctp):\/\//;
 const LINKED_OPTION = "port";
-/** Of variables that no option has: an orchestrator sets seven for each of its services. */
+/** How many unknown variables a warning names: an orchestrator sets seven for each of its services. */
 const NAMES_SHOWN = 10;
 
 /**
  * Each option from the first source that has it: command line, environment, configuration file, default.
- * @throws UsageError naming the option, where it stood and what is allowed
+ * @throws UsageError that names the option, where it was given and what is allowed
  */
 export async function resolveOptions<Declarations extends OptionDeclarations>(
   declarations: Declarations,
@@ -46,7 +46,7 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
     if (text === undefined || text === "") return undefined;
     if (name === LINKED_OPTION && LINK_VALUE.test(text)) {
       sources.warn(
-        `${variable} is ignored: ${JSON.stringify(text)} is what an orchestrator sets for a service of its own`,
+        `${variable} is ignored: ${JSON.stringify(text)} was set by Docker or Kubernetes for another service`,
       );
       return undefined;
     }
@@ -70,7 +70,7 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
   return values as OptionValues<Declarations>;
 }
 
-/** Other programs and orchestrators have variables that begin as ours do: none of them stops a start. */
+/** Other programs and orchestrators set variables with our prefix: they only cause a warning. */
 function warnOfUnknownVariables({ environment, knownNames, warn }: OptionSources): void {
   const known = new Set([...knownNames].map(environmentName));
   const unknown = Object.keys(environment)
@@ -79,7 +79,7 @@ function warnOfUnknownVariables({ environment, knownNames, warn }: OptionSources
   if (unknown.length === 0) return;
   const more = unknown.length > NAMES_SHOWN ? ` and ${unknown.length - NAMES_SHOWN} more` : "";
   warn(
-    `ignored, since no option has such a name: ${unknown.slice(0, NAMES_SHOWN).join(", ")}${more} (--help lists all)`,
+    `ignored environment variables, as no option has such a name: ${unknown.slice(0, NAMES_SHOWN).join(", ")}${more} (--help lists all options)`,
   );
 }
 
@@ -90,17 +90,17 @@ async function readConfiguration(
 ): Promise<Record<string, { text: string; where: string }>> {
   const content = await sources.readConfiguration(path);
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw new UsageError(`${path}: a configuration file must be a JSON object of options`);
+    throw new UsageError(`${path}: the configuration file must be a JSON object of options`);
   }
   const allowed = Object.keys(declarations).filter((name) => name !== "config");
   const configuration: Record<string, { text: string; where: string }> = {};
   for (const [name, value] of Object.entries(content)) {
     const where = `${path}, ${JSON.stringify(name)}`;
     if (!allowed.includes(name)) {
-      throw new UsageError(`${where}: no option of this command has this name; known are ${allowed.join(", ")}`);
+      throw new UsageError(`${where}: this command has no such option; it has ${allowed.join(", ")}`);
     }
     if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") {
-      throw new UsageError(`${where}: must be a string, a number or a boolean, as on the command line`);
+      throw new UsageError(`${where}: the value must be a string, a number or a boolean`);
     }
     configuration[name] = { text: String(value), where };
   }

@@ -23,33 +23,33 @@ import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
 import { UsageError } from "./resolve-options.js";
 
-/** How long requests may take to end once a stop is asked for: with the commits behind it all is over within 10 s (decisions.md). */
+/** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s (decisions.md). */
 const STOP_GRACE_MS = 7_000;
 
-/** What a command does around the service. */
+/** How `serve` and `demo` follow the service. */
 export interface ServingHooks {
-  /** Of the options, for the log. */
+  /** About the options; they are written to the log. */
   warnings: readonly string[];
   /** Takes a line for stdout. */
   say(line: string): void;
   /** Nobody reads stderr any more. */
   onLogGone?(): void;
-  /** Called when the options are known to fit together, before the store is opened by these. */
+  /** Called when the options have been checked, before the service opens the store. */
   beforeOpening?(recorder: RecorderOptions): Promise<void>;
-  /** Nothing is recorded any more, for so long that the process is to end (`--exit-after-failure`). Then `Service.stop` fails and says why. */
+  /** Recording failed so long ago that the process is to end (`--exit-after-failure`). `Service.stop` then fails and says why. */
   onGivenUp(): void;
 }
 
-/** Once nothing can be recorded any more: says so, lets reads go on for so long, then has the process end. */
+/** After recording has failed: says so in the log, lets reads go on for `exitAfterMs`, then has the process end. */
 async function endAfterFailure(service: Service, log: ServiceLog, exitAfterMs: number, end: () => void): Promise<void> {
   const cause = await service.recordingEnded;
   if (exitAfterMs === 0) return;
-  const message = `nothing is recorded any more: the service ends in ${exitAfterMs / 1000} s, for a supervisor to start it anew`;
+  const message = `recording has failed: the service ends in ${exitAfterMs / 1000} s, so that a supervisor restarts it`;
   log.fatal({ cause }, message);
-  // A service that is ended meanwhile need not wait for it.
+  // Unreferenced: a stop in the meantime need not wait for this timer.
   await setTimeout(exitAfterMs, undefined, { ref: false });
   end();
-  // A disk that does not answer must not keep it from ending.
+  // A disk that does not answer must not keep the process from ending.
   await setTimeout(2 * STOP_GRACE_MS, undefined, { ref: false });
   process.exit(1);
 }
@@ -61,14 +61,14 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   const keysPath = options["api-keys"];
   if (!options.open && keysPath === null && !isLoopback(options.host)) {
     throw new UsageError(
-      `--host ${options.host} can be reached from other machines: add --api-keys FILE (see keys add), or --open to serve whoever asks`,
+      `--host ${options.host} is reachable from other machines: add --api-keys FILE (see \`keys add\`), or --open to serve without authentication`,
     );
   }
   const keys = keysPath === null ? undefined : await readKeys(keysPath);
   letHeapsGrow();
-  // A file at the process's own limit (ulimit -f) is a write without room, EFBIG, which waits; the signal would end the process.
+  // A file at the process's size limit (ulimit -f) counts as a full disk (EFBIG): the write waits. Unhandled, the signal would end the process.
   process.on("SIGXFSZ", () => {});
-  // What the service makes is for its own account alone. Of the link's socket too, from the moment on that it can be connected to.
+  // Everything that the service creates is for its own account alone, the cell link's socket included, from its first moment on.
   process.umask(0o077);
   const recorder = await recorderOptions(options);
   const tls = tlsFiles(options);
@@ -104,7 +104,7 @@ export function untilSignal(): Promise<NodeJS.Signals> {
     });
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
-        // Nothing acknowledged is lost by it: that is on the disk already.
+        // Nothing acknowledged is lost: it is on the disk already.
         if (asked) process.exit(1);
         asked = true;
         resolve(signal);
@@ -113,7 +113,7 @@ export function untilSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** `serve`: until a signal asks it to end. It goes on where nobody reads what it says: a supervisor may close both streams. */
+/** `serve`: runs until a signal asks it to end. It also goes on when stdout and stderr are closed, as some supervisors do. */
 export async function serve(options: ServeOptions, warnings: readonly string[]): Promise<void> {
   let giveUp = (): void => {};
   const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
@@ -121,7 +121,7 @@ export async function serve(options: ServeOptions, warnings: readonly string[]):
   const service = await startServing(options, {
     warnings,
     say: standardOutput(() => {}),
-    // What is recorded from now on is not the demo's to remove.
+    // The demo must not remove what is recorded from now on.
     beforeOpening: () => unmarkStore(options.data),
     onGivenUp: giveUp,
   });
@@ -133,32 +133,37 @@ export function stopGracefully(service: Service): Promise<void> {
   return service.stop(STOP_GRACE_MS);
 }
 
-/** Only a warning: a volume of a container is often like this, and nobody else is in there. */
+/** Only a warning: the volume of a container often looks like this, with nobody else in it. */
 async function warnOfOtherWriters(folders: readonly string[], log: ServiceLog): Promise<void> {
   for (const folder of new Set(folders)) {
     const writers = await otherWritersOf(folder).catch(() => null);
     if (writers === null) continue;
-    log.warn({ folder }, `${writers} may write in a folder of the service, and so replace what is in it: chmod go-w`);
+    log.warn(
+      { folder },
+      `${writers} may write in a folder of the service and replace its files: run chmod go-w on the folder`,
+    );
   }
 }
 
 function environmentWarnings(): string[] {
   if (process.env.NODE_TLS_REJECT_UNAUTHORIZED !== "0") return [];
-  return ["NODE_TLS_REJECT_UNAUTHORIZED=0: webhooks go to receivers whatever certificate they show; use --webhook-ca"];
+  return [
+    "NODE_TLS_REJECT_UNAUTHORIZED=0: the certificates of webhook receivers are not verified; unset it and use --webhook-ca",
+  ];
 }
 
 function allowedHosts(options: ServeOptions): Promise<AllowedHosts> {
   return knownHosts({ host: options.host, baseUrl: options["base-url"], further: options["allowed-host"] });
 }
 
-/** What is asked for, or as many as there is room for. */
+/** The number asked for, but no more than the limit of open files allows. */
 function mostConnections(wanted: number | null, log: ServiceLog): number {
   const limit = descriptorLimit();
   const room = roomForConnections(limit);
   if (limit === null || wanted === null || wanted <= room) return wanted ?? room;
   log.warn(
     { max_connections: wanted, descriptors: limit },
-    `--max-connections: the limit of descriptors leaves ${room}`,
+    `--max-connections ${wanted} is more than the limit of open files allows: ${room} is used`,
   );
   return room;
 }
@@ -178,7 +183,7 @@ async function readKeys(path: string): Promise<ApiKeys> {
 function tlsFiles({ "tls-cert": certPath, "tls-key": keyPath }: ServeOptions): TlsFiles | undefined {
   if (certPath === null && keyPath === null) return undefined;
   if (certPath === null || keyPath === null) {
-    throw new UsageError("--tls-cert and --tls-key belong together: a certificate and its private key");
+    throw new UsageError("--tls-cert and --tls-key must be given together: a certificate and its private key");
   }
   return { certPath, keyPath };
 }
@@ -187,13 +192,13 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
   const tokenFile = options["cell-token-file"];
   const listen = options["cell-listen"];
   if (listen !== null && tokenFile === null) {
-    throw new UsageError("--cell-listen needs --cell-token-file: producers over TCP prove themselves with its token");
+    throw new UsageError("--cell-listen needs --cell-token-file: producers over TCP must send the token in that file");
   }
   const low = options["disk-low-bytes"];
   const critical = options["disk-critical-bytes"];
   if (low !== null && critical !== null && isMore(critical, low)) {
     throw new UsageError(
-      "--disk-critical-bytes is above --disk-low-bytes: captures must wait before everything else does",
+      "--disk-critical-bytes must not be above --disk-low-bytes: captures must wait before everything else does",
     );
   }
   return {
@@ -215,24 +220,24 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
   };
 }
 
-/** Of amounts that can be compared without knowing the disk. */
+/** Compares two amounts of the same kind; false for bytes against a share, as the disk's size is not known here. */
 function isMore(left: RoomAmount, right: RoomAmount): boolean {
   if ("bytes" in left) return "bytes" in right && left.bytes > right.bytes;
   return "share" in right && left.share > right.share;
 }
 
-/** In PEM; null where those that Node trusts by itself are all. */
+/** Authorities in PEM to trust for receivers; null: only those that Node trusts by default. */
 async function extraAuthorities(path: string | null): Promise<string | null> {
   if (path === null) return null;
   const added = await readCertificates(path);
-  // A list of authorities replaces those that Node trusts by itself: `rootCertificates`, and what this variable names.
+  // Node applies this variable only to its default authorities, which the given list replaces: so its file is added here.
   const byNode = process.env.NODE_EXTRA_CA_CERTS;
   if (byNode === undefined || byNode === "") return added;
   try {
-    // Behind the other: what is read of it ends where it is broken, of which Node has warned.
+    // Last, because OpenSSL stops reading at a damaged certificate. Node has warned of such a file.
     return `${added}\n${new TextDecoder().decode(await readWholeFile(nodeFileSystem, byNode))}`;
   } catch {
-    // Node has warned of it, and goes on without.
+    // Node has warned of the unreadable file and goes on without it.
     return added;
   }
 }
@@ -248,7 +253,7 @@ async function readCertificates(path: string): Promise<string> {
   return text;
 }
 
-/** The file's text without the line's end. */
+/** The file's text without surrounding white space. @throws UsageError */
 async function readToken(path: string): Promise<string> {
   let token: string;
   try {
@@ -256,8 +261,8 @@ async function readToken(path: string): Promise<string> {
   } catch (error) {
     throw new UsageError(`--cell-token-file: ${(error as Error).message}`);
   }
-  // A copy that broke off, or a crash, may leave zeros in place of what was written.
+  // An interrupted copy, or a crash, may leave zeros in place of the text.
   if (token === "" || /[\s\p{Cc}\ufffd]/u.test(token))
-    throw new UsageError(`--cell-token-file: ${path} must hold one word in UTF-8, the token`);
+    throw new UsageError(`--cell-token-file: ${path} must contain the token: one word in UTF-8`);
   return token;
 }

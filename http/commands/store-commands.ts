@@ -23,7 +23,7 @@ import type { CheckCommandOptions, InspectCommandOptions } from "./command-optio
 import { OutputError, printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
-/** `check`: verifies every byte of a store that is not being served. True when nothing durable is damaged or missing. */
+/** `check`: verifies every byte of a store that is not being served. @returns true if nothing durable is damaged or missing */
 export async function check(
   { data, json, "reset-clock": resetsClock }: CheckCommandOptions,
   progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
@@ -55,23 +55,30 @@ export async function check(
   }
 }
 
-/** @throws UsageError for another's store: the next start could not write what this account makes in it */
+/** @throws UsageError for a store of another account: the service could not write the files that this account creates in it */
 async function resetClockOf(dataDirectory: DataDirectory) {
   const owner = await ownerOf(dataDirectory.metaPath);
   if (process.geteuid !== undefined && process.geteuid() !== owner) {
-    throw new UsageError(`--reset-clock writes: run it as account ${owner}, whom ${dataDirectory.metaPath} belongs to`);
+    throw new UsageError(
+      `--reset-clock writes to the store: run it as account ${owner}, the owner of ${dataDirectory.metaPath}`,
+    );
   }
   const reset = await resetClock(nodeFileSystem, dataDirectory, wallClockUs());
-  if (reset === null) return { reset: false, message: "it was not ahead of the machine's, and stays as it is" };
+  if (reset === null) return { reset: false, message: "not changed, as it was not ahead of the machine's" };
   const [from, to] = [formatTimeUs(reset.fromUs), formatTimeUs(reset.toUs)];
-  return { reset: true, from, to, message: `taken back from ${from} to ${to}; clients whose mark is later start anew` };
+  return {
+    reset: true,
+    from,
+    to,
+    message: `set back from ${from} to ${to}; clients with a later mark must read everything again`,
+  };
 }
 
 const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {
   agrees: "agrees with the log",
   differs: "differs from the log",
   not_compared: "not compared with a damaged log",
-  of_no_use: "of no use",
+  of_no_use: "unusable",
 };
 
 function printCheck(
@@ -96,13 +103,13 @@ function printCheck(
 }
 
 /**
- * `inspect`: prints the records that are asked for as JSON lines, what is wrong with them, and what the disk does not give. False when there
- * is none, or it is not known whether these are all.
+ * `inspect`: prints the requested records as JSON lines, then the damage found, then what the disk cannot read.
+ * @returns false if there is no such record, or if unreadable places may hold more of them
  */
 export async function inspect(options: InspectCommandOptions): Promise<boolean> {
   const { data, limit } = options;
   if (options.offset !== null && options.segment === null) {
-    throw new UsageError("--offset needs --segment: the base of the segment in which it counts");
+    throw new UsageError("--offset needs --segment, the segment that it is an offset into");
   }
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
   if (options.snapshot) return await inspectSnapshot(dataDirectory);
@@ -126,27 +133,27 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
       },
     });
   } catch (error) {
-    // The reader has what it wanted.
+    // The reader of the output, `head` for example, has read enough.
     if (!(error instanceof OutputError && error.isReaderGone)) throw error;
   } finally {
     await dataDirectory.release();
   }
   const asksForOne = options.sequence !== null || options.segment !== null || options.run !== null;
   if (asksForOne && printed === 0) {
-    sayLine(findings === 0 ? "no such record" : "no such record: what was found instead is above");
+    sayLine(findings === 0 ? "no such record" : "no such record: the damage that was found is listed above");
     return false;
   }
   const hasAll = unreadable === 0 || (options.sequence !== null && printed > 0);
-  if (!hasAll) sayLine("the disk does not give all of the log: what it does not stands above, behind the rest");
+  if (!hasAll) sayLine("the disk cannot read all of the log: the places that it cannot read are listed last");
   return hasAll;
 }
 
-/** True as well of what tells which segments there are. */
+/** Whether a path concerns this segment: its own file, or a folder, without which segments may be unknown. */
 function isOfSegment(path: string, segment: number | null): boolean {
   return segment === null || !path.endsWith(".seg") || path.endsWith(`/${segmentName(segment)}`);
 }
 
-/** Prints what the head of the newest snapshot says; false when there is none. */
+/** Prints the head of the newest snapshot; false if there is none. */
 async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
   try {
     const head = await describeSnapshot(nodeFileSystem, dataDirectory.snapshotPath);
@@ -155,7 +162,7 @@ async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
     return head !== null;
   } catch (error) {
     if (!(error instanceof SnapshotError)) throw error;
-    sayLine(`the newest snapshot is of no use: ${error.message}`);
+    sayLine(`the newest snapshot is unusable: ${error.message}`);
     return false;
   } finally {
     await dataDirectory.release();
@@ -166,7 +173,7 @@ function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOpt
   return {
     selects: (record: LogRecord, location: RecordLocation, first: number): boolean => {
       if (record.sequence < from) return false;
-      // An opening state has the number of the record before it.
+      // An opening state repeats the number of the record before it.
       const isNumbered = record.type !== LOG_RECORD_TYPE.openingState;
       if (sequence !== null && !(isNumbered && first <= sequence && sequence <= record.sequence)) return false;
       if (segment !== null && location.segmentBase !== segment) return false;
@@ -222,7 +229,7 @@ function describe(record: LogRecord): unknown {
   if (!isKnownRecordType(type)) return null;
   const index = decodeIndex(type, record.index);
   const { origin } = index;
-  // Of a webhook only what is shown: the body has its secret.
+  // Only the public fields of a webhook: its body holds the secret.
   if (index.type === RECORD_TYPE.webhook) return { origin, ...index.shown };
   if (index.type === RECORD_TYPE.delivery) {
     return { origin, delivery: index.delivery, ...decodeDeliveryBody(record.body) };

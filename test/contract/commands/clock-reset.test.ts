@@ -45,7 +45,7 @@ t.test("check --reset-clock takes the clock back: later times are right, and not
   t.notMatch(plain.stdout, /^clock:/m);
   const reset = await runCommand(["check", "--data", dataDirectory, "--reset-clock"]);
   t.equal(reset.code, 0, reset.stdout);
-  t.match(reset.stdout, /^clock: taken back from 20\d\d-.* to 20\d\d-.*\n.*\nok\n$/);
+  t.match(reset.stdout, /^clock: set back from 20\d\d-.* to 20\d\d-.*\n.*\nok\n$/);
   const again = await runCommand(["check", "--data", dataDirectory, "--reset-clock", "--json"]);
   t.equal(again.code, 0);
   t.match(JSON.parse(again.stdout), { ok: true, clock: { reset: false } });
@@ -78,7 +78,7 @@ t.test(
     giveToOther(dataDirectory);
     const refused = await runCommand(["check", "--data", dataDirectory, "--reset-clock"]);
     t.equal(refused.code, 1);
-    t.match(refused.stderr, /--reset-clock writes: run it as account \d+/);
+    t.match(refused.stderr, /--reset-clock writes to the store: run it as account \d+/);
     t.equal(
       spawnSync("find", [dataDirectory, "-uid", "0"]).stdout.toString(),
       "",
@@ -86,6 +86,6 @@ t.test(
     );
     const reset = await runAsOther("dist/http/main.js", ["check", "--data", dataDirectory, "--reset-clock"]);
     t.equal(reset.code, 0, reset.stderr);
-    t.match(reset.stdout, /^clock: taken back/);
+    t.match(reset.stdout, /^clock: set back/);
   },
 );

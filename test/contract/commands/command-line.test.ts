@@ -77,16 +77,16 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
   writeFileSync(misspelt, '{"prot": 1}');
   const data = ["--data", join(folder, "data"), "--port", "0"];
   const cases: [args: string[], stderr: RegExp, environment?: Record<string, string>][] = [
-    [["serve", ...data, "--host", "0.0.0.0"], /--host 0\.0\.0\.0 can be reached.*--open/],
+    [["serve", ...data, "--host", "0.0.0.0"], /--host 0\.0\.0\.0 is reachable.*--open/],
     [["serve", ...data, "--host", "::"], /--open/],
     [["serve", ...data, "--host", "127.0.0.1.example.com"], /--open/],
     [["serve", "--port", "x"], /--port: "x" is not allowed; it must be an integer from 0 to 65535/],
     [["serve", ...data, "--front", "apache"], /--front: "apache" is not allowed; it must be one of auto, uws, node/],
-    [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key belong together/],
+    [["serve", ...data, "--tls-cert", notJson], /--tls-cert and --tls-key must be given together/],
     [["serve", ...data, "--api-keys", join(folder, "absent.json")], /--api-keys: .*ENOENT/],
     [["serve", ...data, "--api-keys", notJson], /--api-keys: .*not-json\.json is not JSON/],
     [["serve", ...data, "--cors-origin", "https://a/b"], /--cors-origin/],
-    [["keys", "add"], /--file is needed/],
+    [["keys", "add"], /--file is required/],
     [["keys", "list", "--file", join(folder, "absent.json")], /--file: .*ENOENT/],
     [["keys", "remove", "--file", notJson, "--id", "0123456789ab"], /is not JSON/],
     [["serve", ...data, "extra"], /too many arguments/],
@@ -95,10 +95,10 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["serve", ...data], /INSPECTION_DURABILITY: "half"/, { INSPECTION_DURABILITY: "half" }],
     [["serve", ...data, "--config", join(folder, "absent.json")], /--config: .*ENOENT/],
     [["serve", ...data, "--config", notJson], /is not JSON/],
-    [["serve", ...data, "--config", misspelt], /"prot": no option/],
+    [["serve", ...data, "--config", misspelt], /"prot": this command has no such option/],
     [["serve", ...data, "--cell-listen", "127.0.0.1:0"], /--cell-listen needs --cell-token-file/],
-    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", token], /must hold one word/],
-    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", zeros], /must hold one word/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", token], /must contain the token/],
+    [["serve", ...data, "--cell-listen", "127.0.0.1:0", "--cell-token-file", zeros], /must contain the token/],
     [["check", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--data", join(folder, "absent")], /holds no store/],
     [["inspect", "--from", "-1"], /--from/],
@@ -228,11 +228,14 @@ t.test("variables of others that begin as ours do stop nothing, and are named in
     .map((line) => JSON.parse(line))
     .filter(({ level }) => level === 40);
   const unknown =
-    /^ignored, since no option has such a name: INSPECTION_CONSOLE_PORT, .*INSPECTION_PROT, INSPECTION_SERVICE_HOST/;
+    /^ignored environment variables, as no option has such a name: INSPECTION_CONSOLE_PORT, .*INSPECTION_PROT, INSPECTION_SERVICE_HOST/;
   t.match(warnings, listOf({ msg: unknown }, { msg: /^NODE_TLS_REJECT_UNAUTHORIZED=0: / }));
   const listed = await runCommand(["inspect", "--data", service.dataDirectory], { "INSPECTION_\u001b[2J": "x" });
   t.equal(listed.code, 0);
-  t.match(listed.stderr, /^inspection-service: ignored, .*: INSPECTION_\\u001b\[2J \(--help lists all\)\n$/);
+  t.match(
+    listed.stderr,
+    /^inspection-service: ignored environment variables, .*: INSPECTION_\\u001b\[2J \(--help lists all options\)\n$/,
+  );
 });
 
 t.test("--open serves on every address", async (t) => {

@@ -92,7 +92,7 @@ function isSilent(t: Test, exported: Exported, what: string): void {
 /** It wrote what there is, exited 1, and said in one line and in a file which number is lost. */
 function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): void {
   t.equal(exported.code, 1, exported.stdout);
-  t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*incomplete\.json tells of it\n$/);
+  t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);
   t.match(exported.stderr, says);
   t.match(exported.stderr, new RegExp(`offset ${lost.offset}: .*, lost: ${lost.sequence} to ${lost.sequence}\\b`));
   t.same(exported.names, LOSSY);
@@ -138,7 +138,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
 
   t.test("its end", async (t) => {
     const exported = await exportWithout(data, ended.id, end);
-    tellsLoss(t, exported, end, /its status \(finalizing\) an earlier one/);
+    tellsLoss(t, exported, end, /its status \(finalizing\) may be out of date/);
     t.match(exported.stdout, /\(finalizing\): 7 files/);
     t.match(exported.json("run.json"), { status: "finalizing", completed_at: null });
     t.same(readFileSync(join(exported.to, "files", "report.pdf")), REPORT);
@@ -146,7 +146,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   t.test("an event of a running run", async (t) => {
     const two = wanted(ofRunning.find(({ content }) => content?.changes?.[0]?.entry?.eventType === "two"));
     const exported = await exportWithout(data, running.id, two);
-    tellsLoss(t, exported, two, /its status \(running\) an earlier one/);
+    tellsLoss(t, exported, two, /its status \(running\) may be out of date/);
     const types = exported.json("run.json").event_log.map((entry: { event_type: string }) => entry.event_type);
     t.same(types, ["one", "three"]);
   });
@@ -159,7 +159,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   });
   t.test("behind the end of a run", async (t) => {
     const record = deltaOf("run_started");
-    tellsLoss(t, await exportWithout(data, ended.id, record), record, /after its end.* can be missing/);
+    tellsLoss(t, await exportWithout(data, ended.id, record), record, /changes may be missing.* after its end/);
   });
   t.test("the beginning of a run that has not ended", async (t) => {
     const exported = await exportWithout(data, running.id, deltaOf("run_created"));
@@ -178,7 +178,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   t.test("lines of a frame: what no longer fits them is left out", async (t) => {
     const lines = deltaOf("frame_lines_stored");
     const exported = await exportWithout(data, running.id, lines);
-    tellsLoss(t, exported, lines, /; 2 files of it cannot be made any more;/);
+    tellsLoss(t, exported, lines, /; 2 of its files can no longer be made;/);
     t.match(exported.stdout, /: 5 files/);
     const names = readdirSync(join(exported.to, "files"));
     t.ok(names.includes(`frame-${running.frameId}.png`), "a picture is whole");
@@ -264,8 +264,8 @@ t.test(
       symlinkSync(join(data, file), join(data, file));
       const exported = await exportWithout(data, id, null);
       t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);
-      t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*incomplete\.json tells of it\n$/);
-      t.match(exported.stderr, new RegExp(`the disk does not give ${file}, offset 0`));
+      t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);
+      t.match(exported.stderr, new RegExp(`the disk cannot read ${file}, offset 0`));
       t.match(
         exported.json("incomplete.json").unreadable,
         listOf({ file, offset: 0, length_bytes: 0, detail: /ELOOP/ }),
@@ -273,7 +273,7 @@ t.test(
       t.match(exported.json("run.json"), { id, status: "running" });
       if (file.startsWith("meta/")) {
         const ended = await inspect();
-        t.match(ended, { code: 1, stderr: /^the disk does not give all of the log: [^\n]*\n$/ });
+        t.match(ended, { code: 1, stderr: /^the disk cannot read all of the log: [^\n]*\n$/ });
         const lines = linesOf(ended);
         t.same(lines.slice(0, records.length), records, "the records are printed as before");
         t.match(lines.at(-1), { kind: "unreadable", path: join(data, file) });
@@ -320,12 +320,12 @@ t.test("deliveries and the names of their webhooks", async (t) => {
     exported.json("run.json").webhook_deliveries.map(({ status }: { status: string }) => status);
   const started = wanted(records.find(({ content }) => content?.delivery?.runId === id));
   const lossy = await exportWithout(data, id, started);
-  tellsLoss(t, lossy, started, /became of its webhooks' deliveries/);
+  tellsLoss(t, lossy, started, /the outcome of its webhook deliveries/);
   t.same(statuses(lossy), ["pending", "delivered"], "the first one's outcome is lost, before the end of the run");
 
   const event = wanted(records.find((record) => kindOf(record) === "event_added"));
   const conservative = await exportWithout(data, id, event);
-  tellsLoss(t, conservative, event, /became of its webhooks' deliveries/);
+  tellsLoss(t, conservative, event, /the outcome of its webhook deliveries/);
 
   const hook = wanted(records.find(({ type }) => type === "webhook"));
   const unnamed = await exportWithout(data, id, hook);

@@ -104,8 +104,8 @@ t.test("export writes the interface's answers with relative links, and the bytes
   t.match(await runCommand(args(active.id, join(data, "out", "active"))), { code: 0, stdout: /\(running\): 7 files/ });
 
   const usage: [string[], RegExp][] = [
-    [["export", "--data", data, "--to", join(data, "x")], /--run is needed/],
-    [["export", "--data", data, "--run", whole.id], /--to is needed/],
+    [["export", "--data", data, "--to", join(data, "x")], /--run is required/],
+    [["export", "--data", data, "--run", whole.id], /--to is required/],
     [args("no-id", join(data, "x")), /--run: "no-id" is not allowed; it must be the id of a run/],
     [args(whole.frameId, join(data, "x")), /has no run/],
     [args(whole.id, join(to, "run.json")), /--to: .*ENOTDIR/],
@@ -148,11 +148,11 @@ t.test("damaged or missing bytes are not exported, and nothing that looks whole 
   writeFileSync(report, Buffer.alloc(intact.length));
   t.match(await runCommand(args), {
     code: 1,
-    stderr: /do not match their CRC; what was written so far is in .*out\.incomplete/,
+    stderr: /do not match their CRC; the files written so far are in .*out\.incomplete/,
   });
   t.notOk(existsSync(to));
   writeFileSync(report, intact);
-  t.match(await runCommand(args), { code: 1, stderr: /out\.incomplete is there.*remove it first/ });
+  t.match(await runCommand(args), { code: 1, stderr: /out\.incomplete is left.*remove it first/ });
   rmSync(`${to}.incomplete`, { recursive: true });
   appendFileSync(report, "what was never acknowledged");
   t.match(await runCommand(args), { code: 0, stderr: "" });
@@ -173,13 +173,9 @@ t.test("--to is replaced whole, or refused before anything is written", async (t
   const intoIt = (to: string, cwd = process.cwd()) =>
     runCommand(["export", "--data", data, "--run", run.id, "--to", to], {}, process.execPath, cwd);
   const refused: [string, string, RegExp][] = [
-    [
-      ".",
-      join(within, "empty"),
-      /^inspection-service: --to: \. is the folder that this command was started in: [^\n]*\n$/,
-    ],
-    ["./.", join(within, "empty"), /is the folder that this command was started in/],
-    [join(within, "empty"), join(within, "empty"), /is the folder that this command was started in/],
+    [".", join(within, "empty"), /^inspection-service: --to: \. is the current folder: [^\n]*\n$/],
+    ["./.", join(within, "empty"), /is the current folder/],
+    [join(within, "empty"), join(within, "empty"), /is the current folder/],
     [join(within, "link"), within, /^inspection-service: --to: \S*link is a symbolic link to empty: [^\n]*\n$/],
     [`${join(within, "link")}/`, within, /link is a symbolic link to empty/],
     [join(within, "dangling"), within, /dangling is a symbolic link to nowhere/],

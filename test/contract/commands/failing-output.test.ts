@@ -63,7 +63,7 @@ t.test("a command whose output is lost does not exit 0, and says so in a line", 
   for (const args of commands) {
     const { code, stderr } = await runWithout("full", args);
     t.equal(code, 1, args.join(" "));
-    t.match(stderr, /^inspection-service: stdout takes no more \(ENOSPC\)[^\n]*\n$/, args.join(" "));
+    t.match(stderr, /^inspection-service: stdout cannot be written \(ENOSPC\)[^\n]*\n$/, args.join(" "));
   }
   for (const args of [commands[0], commands[4], ["--help"]] as string[][]) {
     const { code, stderr } = await runWithout("gone", args);

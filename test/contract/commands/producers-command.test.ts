@@ -25,7 +25,7 @@ t.test("producers lists the names of a store and removes one, whose numbers then
   const listed = await runCommand(["producers", "list", ...data]);
   t.equal(listed.code, 0);
   t.match(listed.stdout, /^gone\.sensor 3 20\d\d-\S+Z\nrobot 1 20\d\d-\S+Z\n$/);
-  t.match(await runCommand(["producers", "remove", ...data]), { code: 1, stderr: /--name is needed/ });
+  t.match(await runCommand(["producers", "remove", ...data]), { code: 1, stderr: /--name is required/ });
   t.match(await runCommand(["producers", "remove", ...data, "--name", "other"]), {
     code: 1,
     stderr: /no producer other/,

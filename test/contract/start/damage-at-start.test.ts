@@ -106,7 +106,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   const damaged = await inspect("--segment", base, "--offset", place);
   t.match(damaged, {
     code: 1,
-    stderr: /what was found instead is above/,
+    stderr: /the damage that was found is listed above/,
     items: listOf({ kind: "finding", finding: { code: "record_damaged" } }),
   });
   const lost = (damaged.items[0] as unknown as { finding: { firstLost: number } }).finding.firstLost;

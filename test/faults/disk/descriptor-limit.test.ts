@@ -97,7 +97,7 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
 
 t.test("a limit that is too small for the service is refused at once", { skip: hasNoLimits }, async (t) => {
   const wanted =
-    /may have 64 files and connections open at a time, and the service needs 128: raise the limit \(ulimit -n/;
+    /may have 64 files and connections open, but the service needs at least 128: raise the limit with ulimit -n/;
   for (const command of ["serve", "demo"]) {
     await t.rejects(ServiceProcess.start({ args: [command], descriptorLimit: "64" }), wanted, command);
   }

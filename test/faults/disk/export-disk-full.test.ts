@@ -26,7 +26,7 @@ t.test(
     const disk = mountDisk(t, "2m");
     const args = ["export", "--data", service.dataDirectory, "--run", id, "--to"];
     const to = join(disk, "run");
-    for (const says of [/ENOSPC.*; what was written so far is in .*run\.incomplete$/, /run\.incomplete is there/]) {
+    for (const says of [/ENOSPC.*; the files written so far are in .*run\.incomplete$/, /run\.incomplete is left/]) {
       const { stderr, ...ended } = await runCommand([...args, to]);
       t.match(ended, { code: 1, stdout: "" });
       t.match(stderr, /^inspection-service: [^\n]*\n$/, "one line");

@@ -69,7 +69,10 @@ t.test("command line before environment before file before default", async (t) =
   }
   t.match(await resolve({ "retain-bytes": "2GiB" }), { "retain-bytes": 2 * 1024 ** 3 });
   for (const text of ["0", "0GiB", "-1", "1.5GiB", "5%", "99999999999TiB", ""]) {
-    await t.rejects(resolve({ "retain-bytes": text }), /--retain-bytes: .* must be off, or bytes from 1 on such as/);
+    await t.rejects(
+      resolve({ "retain-bytes": text }),
+      /--retain-bytes: .* must be off, or a size of at least 1 byte, such as/,
+    );
   }
   t.equal(environmentName("cell-token-file"), "INSPECTION_CELL_TOKEN_FILE");
 });
@@ -204,7 +207,7 @@ t.test("what others set in variables of our prefix is ignored with a line", asyn
 
 t.test("names that no option has are refused in the file", async (t) => {
   await t.rejects(resolve({ config: "f.json" }, {}, { prot: 1 }), {
-    message: /f.json, "prot": no option of this command.*port/,
+    message: /f.json, "prot": this command has no such option; it has .*port/,
   });
   await t.rejects(
     resolve({ config: "f.json" }, {}, { seed: 1 }),
