@@ -3,10 +3,10 @@ import { oneOf } from "../../core/json/described-schema.js";
 import { EVENT_MEANINGS } from "../../core/webhook/webhook.js";
 import { SERVICE_SIGNATURE_HEADER } from "../../core/webhook/webhook-signature.js";
 
-/** Headers as the OpenAPI document describes them: of answers, and of what is posted to webhooks. */
+/** A header as the OpenAPI document describes it: of an answer, or of a delivery to a webhook. */
 interface Header {
   readonly description: string;
-  /** Absent: the answer may be without it. */
+  /** Absent: the answer may lack it. */
   readonly required?: true;
   readonly schema: JsonSchema;
 }
@@ -15,22 +15,22 @@ export type Headers = Readonly<Record<string, Header>>;
 
 const TEXT = { type: "string" };
 
-/** Every answer has them. */
+/** Headers of every answer. */
 export const TRACE_HEADER: Headers = {
   "X-Trace-ID": {
     description:
-      "Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one.",
+      "Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one.",
     required: true,
     schema: { type: "string", pattern: "^[0-9a-f]{32}$" },
   },
 };
 
-/** Of an answer that is no download, and of the 304 in its place. */
+/** Headers of an answer that is no download, and of its 304. */
 export const TAG_HEADER: Headers = {
   ETag: {
     description:
-      "Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. " +
-      "It is weak (`W/`), as the bytes may come compressed.",
+      "Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. " +
+      "It is weak (`W/`), because the body may be compressed.",
     required: true,
     schema: TEXT,
   },
@@ -38,30 +38,34 @@ export const TAG_HEADER: Headers = {
 
 export const ENCODING_HEADER: Headers = {
   "Content-Encoding": {
-    description: "`gzip` where the request accepts it and the body is large enough to be worth it.",
+    description: "`gzip` if the request accepts it and the body is large enough.",
     schema: TEXT,
   },
 };
 
-/** Of every answer about a file. */
+/** Headers of every answer about a file. */
 export const VALIDATOR_HEADERS: Headers = {
   ETag: {
     description:
-      "Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: " +
-      "412 when the file is another by now.",
+      "Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as " +
+      "If-Match to get a 412 if the file has changed.",
     required: true,
     schema: TEXT,
   },
   "Last-Modified": { description: "When the file was made, to the second.", required: true, schema: TEXT },
-  "Accept-Ranges": { description: "`bytes`: a part can be asked for with Range.", required: true, schema: TEXT },
+  "Accept-Ranges": { description: "`bytes`: Range can ask for a part.", required: true, schema: TEXT },
 };
 
-/** Of an answer that brings bytes of a file. */
+/** Headers of an answer that carries bytes of a file. */
 export const DOWNLOAD_HEADERS: Headers = {
   ...VALIDATOR_HEADERS,
-  "Content-Length": { description: "Bytes that follow.", required: true, schema: { type: "integer", minimum: 0 } },
+  "Content-Length": {
+    description: "Size of the body in bytes.",
+    required: true,
+    schema: { type: "integer", minimum: 0 },
+  },
   "Content-Disposition": {
-    description: "`attachment` with the file's name, for saving it.",
+    description: "`attachment`, with the name to save the file under.",
     required: true,
     schema: TEXT,
   },
@@ -69,33 +73,33 @@ export const DOWNLOAD_HEADERS: Headers = {
 
 export const PART_HEADER: Headers = {
   "Content-Range": {
-    description: "Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0.",
+    description: "The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0.",
     required: true,
     schema: TEXT,
   },
 };
 
 export const ALLOW_HEADER: Headers = {
-  Allow: { description: "The methods that the path has.", required: true, schema: TEXT },
+  Allow: { description: "The methods that the path allows.", required: true, schema: TEXT },
 };
 
-/** What an error carries beside its envelope, by its status. */
+/** Headers of errors, by status. */
 export const ERROR_HEADERS: Readonly<Record<number, Headers>> = {
   401: { "WWW-Authenticate": { description: "`Bearer`.", required: true, schema: TEXT } },
   416: {
-    "Content-Range": { description: "How many bytes the file has: `bytes */<size>`.", required: true, schema: TEXT },
+    "Content-Range": { description: "The size of the file in bytes: `bytes */<size>`.", required: true, schema: TEXT },
   },
   503: {
     "Retry-After": {
-      description: "When to try again, in seconds. Absent where the service cannot tell.",
+      description: "After how many seconds to try again. Absent if the service cannot tell.",
       schema: { type: "integer", minimum: 0 },
     },
   },
 };
 
-const SIGNED = "Only where the webhook has a secret.";
+const SIGNED = "Sent only if the webhook has a secret.";
 
-/** Of every delivery, as header parameters. */
+/** Headers of every delivery, as header parameters. */
 export const DELIVERY_HEADERS: readonly JsonSchema[] = [
   header("X-Service-Event", true, oneOf(EVENT_MEANINGS, "The event's name, as `event_name` in the body.")),
   header("webhook-id", true, { ...TEXT, description: "The event's id, as `event_id` in the body." }),
@@ -103,20 +107,20 @@ export const DELIVERY_HEADERS: readonly JsonSchema[] = [
     type: "string",
     pattern: "^t=\\d+,v1=[0-9a-f]{64}$",
     description:
-      "`t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. " +
-      `Refuse a request whose \`t\` is more than 300 s from your own clock, in either direction. ${SIGNED}`,
+      "`t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. " +
+      `Reject a request whose \`t\` differs from your own clock by more than 300 s. ${SIGNED}`,
   }),
   header("webhook-timestamp", false, {
     type: "string",
     pattern: "^\\d+$",
-    description: `When the attempt was made, in Unix seconds; as Standard Webhooks has it. ${SIGNED}`,
+    description: `Time of the attempt in Unix seconds, as in Standard Webhooks. ${SIGNED}`,
   }),
   header("webhook-signature", false, {
     type: "string",
     pattern: "^v1,[A-Za-z0-9+/]+=*$",
     description:
-      "`v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows " +
-      `\`whsec_\` in the secret, base64-decoded; of another secret, its UTF-8 bytes. ${SIGNED}`,
+      "`v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with " +
+      `\`whsec_\`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. ${SIGNED}`,
   }),
   header("User-Agent", true, { ...TEXT, description: "`inspection-results-service/<release>`." }),
 ];

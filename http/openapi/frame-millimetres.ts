@@ -1,4 +1,4 @@
-/** How what is served of a frame becomes millimetres: for the document, which /docs renders. A test runs these very lines. */
+/** How to turn the files of a frame into millimetres, as the OpenAPI document shows it. A test runs these Python lines. */
 const NPY_LINES = `
 import io, json, numpy as np; from urllib.request import urlopen
 frame = json.load(urlopen(f"{base_url}/sensor/frames/{frame_id}"))
@@ -20,19 +20,19 @@ z_mm[samples == 0] = np.nan
 `;
 
 export const FRAME_GEOMETRY =
-  "Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm where raw is not among `invalid`, " +
-  "x_mm = x_origin_mm + column * x_pitch_mm, y_mm = y_origin_mm + line * y_pitch_mm. GET /sensor/frames/{frame_id}/file.npy shows it in numpy.";
+  "Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm, unless raw is one of `invalid`; " +
+  "x_mm = x_origin_mm + column * x_pitch_mm; y_mm = y_origin_mm + line * y_pitch_mm. The description of GET /sensor/frames/{frame_id}/file.npy shows it in numpy.";
 
 export const NPY_IN_MILLIMETRES =
-  `In millimetres, by the frame's \`geometry\`; \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
-  `\`\`\`python${NPY_LINES}\`\`\`\n\nIn \`z_mm\`, NaN is no measurement.`;
+  `This converts it to millimetres, using the frame's \`geometry\`. \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
+  `\`\`\`python${NPY_LINES}\`\`\`\n\nIn \`z_mm\`, NaN means no measurement.`;
 
 export const CLOUD_RESOLUTION =
-  "Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height " +
-  "became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may " +
-  "become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.";
+  "Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw " +
+  "height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may " +
+  "get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.";
 
 export const PNG_IN_MILLIMETRES =
-  "A sample of 0 is no measurement. The text chunks of the picture say what the others are. Where they have `z_scale_mm` and `z_offset_mm`, the " +
-  "samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Else 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded to the nearest; " +
-  `a picture without a measurement has neither. \`x_pitch_mm\` and \`y_pitch_mm\` stand there too.\n\n\`\`\`python${PNG_LINES}\`\`\``;
+  "A sample of 0 means no measurement. The text chunks of the picture say what the other samples mean. With `z_scale_mm` and `z_offset_mm`, the " +
+  "samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Without them, samples from 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded. " +
+  `A picture without any measurement has none of these. \`x_pitch_mm\` and \`y_pitch_mm\` are also text chunks.\n\n\`\`\`python${PNG_LINES}\`\`\``;

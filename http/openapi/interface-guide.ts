@@ -1,69 +1,70 @@
-/** What somebody reads first who has only the document: CommonMark, as OpenAPI takes it. */
+/** The introduction of the OpenAPI document, in CommonMark: for readers who have nothing else. */
 export const INTERFACE_GUIDE = `\
-What the inspection cell produced: programs, runs, quality reports, defects, files and captures. Runs are read here; the cell starts and
-cancels them. Webhooks push the same to other systems. What each field means, and its unit, stands under **Schema** beside each example.
+The results of the inspection cell: programs, runs, quality reports, defects, files and captures. Runs can only be read here: the cell
+starts and cancels them. Webhooks send the same results to other systems. **Schema**, beside each example, explains each field and its unit.
 
 ### Follow new and changed runs
 
 1. Read everything once: \`GET /runs\`, advancing \`offset\` by the entries received until you have \`total\`. Keep the runs by \`id\`.
 2. Your mark is the latest \`updated_at\` of the **first** page.
-3. From then on ask \`GET /runs?updated_since=<mark>\`: it lists what is new or has changed. Store each entry under its \`id\`. The next mark is
-   the latest \`updated_at\` of the first page. If that page is empty, keep the old mark.
+3. From then on ask \`GET /runs?updated_since=<mark>\`: it lists the runs that are new or have changed. Store each entry under its \`id\`. The
+   next mark is the latest \`updated_at\` of the first page. If that page is empty, keep the old mark.
 
-No two runs share an \`updated_at\`, so nothing is skipped. Webhooks tell you sooner; this also brings what they missed. Only where the cell's
-clock was once set wrong, entries may lie in the future: leave them out when you choose the mark.
+No two runs share an \`updated_at\`, so nothing is skipped. Webhooks tell you sooner, but can miss events: this does not. If the cell's clock was
+once set wrong, entries may lie in the future: ignore them when you choose the mark.
 
 ### Find what failed
 
-A run and a part can fail, and these are two different things.
+A run can fail, and a part can fail. These are two different things.
 
-- **The run failed**: it broke off, and nobody knows whether the part is good. \`GET /runs?status=failed\`; \`error_message\` says why.
+- **The run failed**: it stopped early, and nobody knows whether the part is good. \`GET /runs?status=failed\`; \`error_message\` says why.
 - **The part failed**: the run is \`completed\`, and at least one check failed. \`GET /runs?status=completed&quality_status=failed\`;
-  \`GET /runs/{run_id}/quality-report\` has every check.
+  \`GET /runs/{run_id}/quality-report\` shows every check.
 
 \`quality_status\` is the outcome of the inspection: \`passed\`, \`failed\`, \`indeterminate\` (no check failed, but one could not be evaluated),
-or null without a report: before the first check, without checks, and for a run that failed or was cancelled. Defects never change it.
+or null if there is no report: before the first check, for a run without checks, and for a run that failed or was cancelled. Defects never
+change it.
 
 ### Turn a frame into millimetres
 
-A run's frames are in \`results.frame_ids\`. \`GET /sensor/frames/{frame_id}\` says in \`geometry\` how to do it.
-\`GET /sensor/frames/{frame_id}/file.npy\` gives the raw heights, one row for each line, and its description shows the arithmetic in numpy.
+The ids of a run's frames are in \`results.frame_ids\`. \`GET /sensor/frames/{frame_id}\` gives the \`geometry\` to compute with, and
+\`GET /sensor/frames/{frame_id}/file.npy\` the raw heights, one row for each line. The description of the latter shows the arithmetic in numpy.
 
-- z = raw * \`height.scale_mm\` + \`height.offset_mm\`. A raw value among \`height.invalid\`, or NaN, is no measurement.
+- z = raw * \`height.scale_mm\` + \`height.offset_mm\`. A raw value listed in \`height.invalid\`, or NaN, means no measurement.
 - x = \`x_origin_mm\` + column * \`x_pitch_mm\`; y = \`y_origin_mm\` + line * \`y_pitch_mm\`; both count from 0.
 
-The PLY files are in millimetres already. The text chunks of the height map PNG say how its samples become millimetres.
+The PLY files are in millimetres already. The text chunks of the height map PNG say how to turn its samples into millimetres.
 
 ### Times, lengths, ids
 
-Times are UTC with six decimals and Z, so that they sort as text. Lengths are millimetres; only events have them in the cell's display units,
-and say which. Ids are UUIDv7: they sort as things were created. Fields may be added in any release: ignore what you do not know.
+Times are UTC with six decimals and Z, so they sort as text. Lengths are in millimetres; only events use the cell's display units, and name
+them. Ids are UUIDv7: they sort by time of creation. Any release may add fields: ignore those that you do not know.
 
 ### Webhooks
 
-\`POST /webhooks\` registers a receiver; what it gets is described under Webhooks, at the end of this page. Check the signature, answer 2xx quickly
-and work afterwards. An event can come twice: ignore an \`event_id\` that you had. Events can overtake each other: of each run keep the
-one with the newest \`updated_at\`, and ignore older ones. After an outage of yours, read on from your mark.
+\`POST /webhooks\` registers a receiver; the section Webhooks, at the end of this page, describes the events. In the receiver, check the
+signature, answer 2xx quickly, and do the work afterwards. An event can come twice: ignore an \`event_id\` that you have seen. Events can
+overtake each other: for each run keep the one with the newest \`updated_at\`, and ignore older ones. After an outage of the receiver, read on from your mark.
 
 ### Errors
 
-Every error is an \`ErrorResponse\`: programs decide by \`code\` and \`retryable\`, people read \`message\`, and \`params\` names the field that is wrong
-and what is allowed. Worth retrying are 503 (after \`Retry-After\` seconds, where it stands), 500, and the 404 \`format_not_available\` whose
-\`retryable\` is true: that format is still being made. Any other error stays until the request changes. A method that
-the path does not have gets 405; \`Allow\` lists the methods that it has. Quote the header \`X-Trace-ID\` when you report a fault: it is in the service's log.
+Every error is an \`ErrorResponse\`: programs decide by \`code\` and \`retryable\`, people read \`message\`, and \`params\` names the wrong field
+and what is allowed. Retry on 503 (after \`Retry-After\` seconds, if given), on 500, and on the 404 \`format_not_available\` if
+\`retryable\` is true: the format is still being made. Any other error stays until you change the request. A method that
+the path does not allow gets 405; the header \`Allow\` lists the allowed ones. Quote the header \`X-Trace-ID\` when you report a fault: the service's log has it.
 
 ### Access
 
-A service that is started with \`--api-keys\` wants \`Authorization: Bearer <key>\`. A key with the scope \`read\` may read; one with \`manage\` may
-also register, change, delete, test and retry webhooks. Each operation says which it needs. Without \`--api-keys\` no key is asked for.
+A service started with \`--api-keys\` requires \`Authorization: Bearer <key>\`. A key with the scope \`read\` may read; one with \`manage\` may
+also register, change, delete, test and retry webhooks. Each operation says which scope it needs. Without \`--api-keys\` no key is needed.
 `;
 
-/** The groups of operations, in the order they are shown. */
+/** The groups of operations, in the order in which /docs shows them. */
 export const TAGS = [
   { name: "runs", description: "Programs executed against parts, and what they found." },
   { name: "programs", description: "Inspection definitions, made of steps." },
-  { name: "files", description: "Files of runs: what was uploaded, and what was made of captures." },
+  { name: "files", description: "Files of runs: uploaded ones, and those made from captures." },
   { name: "frames", description: "Captures of the sensors, as raw data, point clouds and pictures." },
-  { name: "webhooks", description: "Receivers of events, and what became of the deliveries to them." },
+  { name: "webhooks", description: "Receivers of events, and the deliveries to them." },
   { name: "system", description: "The service itself." },
 ] as const;

@@ -21,7 +21,7 @@ import { REQUEST_EXAMPLES } from "./request-examples.js";
 import { ERROR_EXAMPLE, EVENT_EXAMPLES, RESPONSE_EXAMPLES } from "./response-examples.js";
 import { RESPONSE_SCHEMAS, schemaRef } from "./response-schemas.js";
 
-/** What any route can answer beside its own errors. */
+/** Errors that any route can answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   "bad_request",
   "length_required",
@@ -37,17 +37,17 @@ const SECURITY_SCHEME = "apiKey";
 const BEARER = {
   type: "http",
   scheme: "bearer",
-  description: "A key made by `inspection-service keys add`; needed where the service is started with --api-keys.",
+  description: "A key made by `inspection-service keys add`. Needed if the service was started with --api-keys.",
 };
 
-/** What an operation says of the key it needs. */
+/** What an operation says about the key that it needs. */
 const SCOPE_TEXTS: Record<Route["scope"], string> = {
   none: "Needs no API key.",
   read: "Scope of the API key: `read`, or `manage`.",
   manage: "Scope of the API key: `manage`.",
 };
 
-/** Errors that a route can answer: those it declares, its parameters' and those of every route. */
+/** All errors that a route can answer: those it declares, those of its parameters, and those of every route. */
 export function errorsOf(route: Route): ErrorCode[] {
   const errors = new Set<ErrorCode>(route.errors);
   const pathParameters = Object.values(route.pathParameters);
@@ -67,7 +67,7 @@ export function errorsOf(route: Route): ErrorCode[] {
   return [...errors];
 }
 
-/** Whether what it answers is a file, with ranges. */
+/** Whether the route answers with a file, and so takes ranges. */
 function isDownload({ responses }: Route): boolean {
   const ok = responses[200];
   return ok?.contentType !== undefined && ok.schema.format === "binary";
@@ -77,7 +77,7 @@ function isDownload({ responses }: Route): boolean {
 export function openApiDocument(
   routes: readonly Route[],
   serviceVersion: string,
-  /** What links start with; undefined: where the document comes from. */
+  /** What links start with; undefined: the address that the document came from. */
   baseUrl: string | undefined,
 ): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -101,20 +101,20 @@ export function openApiDocument(
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
       schemas: { ...RESPONSE_SCHEMAS, ErrorResponse: ERROR_SCHEMA, ...bodySchemas(routes) },
-      // No operation lists it: every path answers it for a method that it does not have.
+      // Listed by no operation: every path answers it for any other method.
       responses: { MethodNotAllowed: errorResponse(["method_not_allowed"], ALLOW_HEADER) },
     },
   };
 }
 
-/** What the service posts to the webhooks that subscribe to the event. */
+/** The request that the service posts to webhooks for this event. */
 function eventOperation(name: EventName, schema: JsonSchema): JsonSchema {
   return {
     post: {
       operationId: `on${name}`,
       summary:
         name === "WebhookTest"
-          ? "Posted to one webhook when it is tested. Subscribing to it changes nothing."
+          ? "Posted to one webhook when it is tested. Subscribing to it has no effect."
           : `Posted to every webhook that subscribes to ${name}: ${EVENT_MEANINGS[name]}`,
       parameters: DELIVERY_HEADERS,
       requestBody: {
@@ -123,7 +123,7 @@ function eventOperation(name: EventName, schema: JsonSchema): JsonSchema {
         required: true,
         content: { [JSON_CONTENT_TYPE]: { schema, example: EVENT_EXAMPLES[name] } },
       },
-      responses: { "2XX": { description: "The receiver has taken it; anything else is a failed attempt." } },
+      responses: { "2XX": { description: "The receiver accepted the event. Any other answer is a failed attempt." } },
     },
   };
 }
@@ -143,7 +143,7 @@ function operation(route: Route): JsonSchema {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    // The empty alternative: a service without --api-keys asks for none.
+    // The empty alternative stands for a service without --api-keys.
     ...(route.scope !== "none" && { security: [{ [SECURITY_SCHEME]: [route.scope] }, {}] }),
     description: [route.description, SCOPE_TEXTS[route.scope]].filter((part) => part !== undefined).join("\n\n"),
     parameters: [
@@ -155,7 +155,7 @@ function operation(route: Route): JsonSchema {
         schema,
       })),
       ...Object.entries(route.query).map(([name, { description, ...schema }]) => {
-        // Of the reader of the value, not of the schema.
+        // Not a keyword of JSON Schema: the parser of the value uses it.
         if ("isUpperBound" in schema) delete schema.isUpperBound;
         return { name, in: "query", required: false, description, schema };
       }),
@@ -204,16 +204,15 @@ function contentOf(declared: ResponseDeclaration, example: unknown): JsonSchema 
   return { content: { [contentType]: { schema, ...(example !== undefined && { example }) } } };
 }
 
-/** What a GET answers under its conditions, in place of a 200 or as one. */
+/** The answers to a conditional GET, besides the plain 200. */
 function conditionalResponses(ok: JsonSchema, isFile: boolean): Record<string, JsonSchema> {
-  const unchanged =
-    "The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names.";
+  const unchanged = "Nothing has changed since the version that If-None-Match or If-Modified-Since names.";
   if (!isFile) {
     const headers = { ...TRACE_HEADER, ...TAG_HEADER };
     return {
       200: { ...ok, headers: { ...headers, ...ENCODING_HEADER } },
       304: {
-        description: "The client has it already: nothing has changed since what its If-None-Match names.",
+        description: "Nothing has changed since the version that If-None-Match names.",
         headers,
       },
     };
@@ -223,14 +222,14 @@ function conditionalResponses(ok: JsonSchema, isFile: boolean): Record<string, J
     200: { ...ok, headers },
     206: {
       ...ok,
-      description: "The one range of bytes that the request's Range asks for.",
+      description: "The range of bytes that Range asks for.",
       headers: { ...headers, ...PART_HEADER },
     },
     304: { description: unchanged, headers: { ...TRACE_HEADER, ...VALIDATOR_HEADERS } },
   };
 }
 
-/** @param declared what the route itself answers with the same status: the body's shape tells the two apart */
+/** @param declared the route's own answer with the same status, if any; clients tell the two apart by the shape of the body */
 function errorResponse(codes: readonly ErrorCode[], further: Headers = {}, declared?: ResponseDeclaration): JsonSchema {
   const texts = codes.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].summary}`);
   let schema = schemaRef("ErrorResponse");

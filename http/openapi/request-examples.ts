@@ -1,6 +1,6 @@
 import type { WebhookRequestBody } from "../../core/webhook/webhook-request.js";
 
-/** Bodies of requests, by operation: test/http/openapi/interface-document.test.ts sends them, and has the answers that stand as examples. */
+/** Example bodies of requests, by operation. test/http/openapi/interface-document.test.ts sends them; the answers are the response examples. */
 export const REQUEST_EXAMPLES: Readonly<Record<string, WebhookRequestBody>> = {
   createWebhook: {
     name: "Line display",

@@ -18,7 +18,7 @@ export const RESPONSE_SCHEMAS = {
   ...ERROR_SCHEMAS,
 } satisfies Record<string, JsonSchema>;
 
-/** An answer of this shape. */
+/** A reference to the schema of this name. */
 export function schemaRef(name: keyof typeof RESPONSE_SCHEMAS): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }

@@ -4,7 +4,7 @@ import { ERROR_CATALOGUE } from "../../../core/service-errors.js";
 const CODE_MEANINGS = Object.fromEntries(
   Object.entries(ERROR_CATALOGUE).map(([code, { status, summary, retryable }]) => [
     code,
-    `${status}. ${summary}${retryable ? " Worth retrying, unless `retryable` says otherwise." : ""}`,
+    `${status}. ${summary}${retryable ? " Retry it, unless `retryable` is false." : ""}`,
   ]),
 );
 
@@ -17,41 +17,41 @@ const PLACE_MEANINGS = {
 
 const FIELD = {
   field: text(
-    "The parameter, header or body field that is wrong; a field within the body as a JSON Pointer without its leading slash.",
+    "The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash.",
   ),
   value: {
     type: ["string", "number", "boolean", "null", "array"],
     items: { type: "string" },
-    description: "What came, shortened. Null when nothing came, and for a secret.",
+    description: "The value that was sent, shortened. Null if nothing was sent, and for a secret.",
   },
   allowed: text("What is allowed instead, for people."),
 };
 
-/** What `params` can name, by the code; a code has only some of them. */
+/** The fields that `params` can have; each code has only some of them. */
 const PARAMS = {
   ...FIELD,
-  in: oneOf(PLACE_MEANINGS, "Where the field stood."),
+  in: oneOf(PLACE_MEANINGS, "Where the field was sent."),
   faults: list(
     object(FIELD, {}, "One field that is wrong."),
-    "Every field of the body that is wrong, when there are several: the first 20.",
+    "Every wrong field of the body, if there are several; at most 20.",
   ),
-  position: integer("Of JSON that cannot be read: where, in characters from the start."),
-  path: text("Of an unknown path: the path."),
-  method: text("Of a method that the path does not have: the method."),
-  allow: list({ type: "string" }, "The methods that the path has."),
+  position: integer("For malformed JSON: the position of the error, in characters from the start."),
+  path: text("For an unknown path: the path."),
+  method: text("For a method that the path does not allow: the method."),
+  allow: list({ type: "string" }, "The methods that the path allows."),
   run_id: uuid("The run that lacks the format."),
   step_index: ordinal("The step that lacks it, counted from 1."),
   frame_id: uuid("The frame that lacks the format."),
   format: text("The format that is not available."),
   available_formats: list({ type: "string" }, "Formats that are available now."),
-  size_in_bytes: integer("Of a range outside the file: the file's size in bytes."),
+  size_in_bytes: integer("For a range outside the file: the size of the file in bytes."),
   webhook_id: uuid("The webhook that was deleted."),
-  scope: text("What the API key allows."),
-  needed: text("What the operation needs."),
-  retry_after_seconds: integer("When to try again, in seconds; the same as the header Retry-After."),
-  deadline_ms: integer("How long the service tried, in milliseconds."),
-  held_bytes: integer("Memory that answers take up that other clients have not read yet, in bytes."),
-  cause: text("Of stored data that cannot be read: what is wrong with it. Further fields say where."),
+  scope: text("The scope of the API key."),
+  needed: text("The scope that the operation needs."),
+  retry_after_seconds: integer("After how many seconds to try again; the same as the header Retry-After."),
+  deadline_ms: integer("Time limit for the answer, in milliseconds."),
+  held_bytes: integer("Memory taken up by answers that other clients have not read yet, in bytes."),
+  cause: text("For stored data that cannot be read: what is wrong with it. Further fields say where."),
 };
 
 export const ERROR_SCHEMAS = {
@@ -61,7 +61,7 @@ export const ERROR_SCHEMAS = {
       message: text("What is wrong, for people. Its wording may change."),
       params: {
         type: "object",
-        description: "What the error is about. Which fields there are depends on the code.",
+        description: "Details of the error. The code decides which fields there are.",
         properties: PARAMS,
         additionalProperties: true,
       },
@@ -70,7 +70,7 @@ export const ERROR_SCHEMAS = {
         pattern: "^[0-9a-f]{32}$",
         description: "Names the request in the service's log; the same as the header X-Trace-ID.",
       },
-      retryable: flag("Whether the same request can succeed later without a change of its own."),
+      retryable: flag("Whether the same request, unchanged, can succeed later."),
     },
     {},
     "The envelope of every error.",

@@ -18,7 +18,7 @@ export const QUALITY_SCHEMAS = {
     CHECK_REQUIRED,
     {
       ...CHECK_NUMBERS,
-      canonical_units: oneOf(CANONICAL_UNIT_MEANINGS, "Unit of the numbers. It is always there."),
+      canonical_units: oneOf(CANONICAL_UNIT_MEANINGS, "Unit of the numbers. Always present."),
       ...CHECK_TEXTS,
     },
     "One check of the part. A field that its producer did not give is absent.",
@@ -33,9 +33,12 @@ export const QUALITY_SCHEMAS = {
     {
       status: oneOf(REPORT_STATUS_MEANINGS, "Outcome of the inspection: whether the part is good."),
       final: flag(
-        "False while the run can still add checks or fail; true once it is completed: the report changes no more.",
+        "False while the run can still add checks or fail. True once the run is completed: the report never changes again.",
       ),
-      checks: listOf("QualityCheckModel", "Every check so far, in the order they were reported; at least one."),
+      checks: listOf(
+        "QualityCheckModel",
+        "Every check so far, in the order in which they were reported; at least one.",
+      ),
     },
     {
       defects: DEFECTS,
@@ -52,7 +55,7 @@ export const QUALITY_SCHEMAS = {
       quality_report: nullable(
         ref(
           "QualityReportModel",
-          "The report as it stands. It is fixed when the run is completed; until then checks may still come.",
+          "The report so far. It is final when the run is completed; until then checks may be added.",
         ),
         "until the first check, for a run without checks, and for one that failed or was cancelled",
       ),

@@ -19,36 +19,41 @@ import { STEP_TYPE } from "./program-schemas.js";
 
 const { program_id, quality_status, created_at, ...optional } = RUN_PROPERTIES;
 
-/** What details and list entries have in common. */
+/** Fields that details and list entries have in common. */
 const REQUIRED = {
-  id: uuid("Id of the run. Ids sort as the runs were created."),
+  id: uuid("Id of the run. Ids sort by creation."),
   program_id,
   status: oneOf(
     RUN_STATUS_MEANINGS,
-    "State of the run: `completed`, `failed` and `cancelled` are terminal. It says nothing about the part.",
+    "State of the run; `completed`, `failed` and `cancelled` are final. It says nothing about the part.",
   ),
   quality_status,
   progress: ref("RunProgressResponse", "How far the run has come."),
   created_at,
   updated_at: time(
-    "When the run last changed: its state, results, files or event log, but not its deliveries. No two runs ever have the same time. " +
-      "It is the mark for `updated_since`.",
+    "When the run last changed: its state, results, files or event log, but not its deliveries. No two runs have the same time. " +
+      "Use it as the mark for `updated_since`.",
   ),
 };
 
 const OPTIONAL = {
   ...optional,
-  metadata: freeForm("Whatever the cell said of the run when it created it. Empty when it said nothing."),
-  links: nullable(ref("RunLinks", "Where its own things are.")),
+  metadata: freeForm("Anything that the cell said about the run when it created it. Empty if it said nothing."),
+  links: nullable(ref("RunLinks", "Links of the run.")),
 };
 
 export const RUN_SCHEMAS = {
   RunProgressResponse: object(
     {
-      total_steps: count("Steps of the run."),
-      completed_steps: count("Steps that are over: completed, failed and skipped ones."),
+      total_steps: count("Number of steps of the run."),
+      completed_steps: count("Number of steps that are over: completed, failed and skipped ones."),
     },
-    { current_step: nullable(integer("The step that runs, counted from 1; of several, the first."), "when none runs") },
+    {
+      current_step: nullable(
+        integer("Number of the running step, counted from 1; if several run, the first of them."),
+        "when none runs",
+      ),
+    },
     "How far a run has come.",
   ),
   StepStatusResponse: object(
@@ -62,8 +67,8 @@ export const RUN_SCHEMAS = {
       started_at: nullable(time("When the step began."), "before it began, and for a step that never did"),
       completed_at: nullable(time("When the step ended."), "before it ended, and for a step that never began"),
       result: nullable(
-        freeForm("What the step brought; a capture_frame step has the id of its frame in `frame_id`."),
-        "when it brought nothing",
+        freeForm("Result of the step. A capture_frame step has the id of its frame in `frame_id`."),
+        "when there is none",
       ),
       error: nullable(text("Why the step failed, for people."), "for every other step, and where no reason was given"),
     },
@@ -74,20 +79,23 @@ export const RUN_SCHEMAS = {
       completed: listOf("StepStatusResponse", "Steps that are over: completed, failed and skipped ones, in order."),
       pending: listOf(
         "StepStatusResponse",
-        "All other steps, in order: those that are to come, those cancelled with their run, and any step that runs beside the first.",
+        "All other steps, in order: those still to come, those cancelled with their run, and any step that runs beside the first.",
       ),
     },
     {
-      in_progress: nullable(ref("StepStatusResponse", "The step that runs; of several, the first."), "when none runs"),
+      in_progress: nullable(
+        ref("StepStatusResponse", "The running step; if several run, the first of them."),
+        "when none runs",
+      ),
     },
     "The steps of a run, each in one of three places.",
   ),
   RunEventLogEntry: object(
     {
-      timestamp: time("When it happened: as the cell says, or else when the service recorded it."),
+      timestamp: time("When it happened, as the cell says; or else when the service recorded it."),
       event_type: text(
         "What happened. The service itself writes `finalize_timeout`, `orphan_timeout`, `artefact_failed` and `webhook_delivery_failed`; " +
-          "the cell writes what it likes.",
+          "the cell writes its own types.",
       ),
       data: freeForm("Details, which depend on the event type."),
     },
@@ -97,16 +105,16 @@ export const RUN_SCHEMAS = {
   RunLinks: object(
     { self: ref("Link", "This run."), program: ref("Link", "The run's program. 404 once it is deleted.") },
     {
-      cancel: nullable(ref("Link", "Where the run can be cancelled."), "always: this interface only observes runs"),
-      websocket: nullable(ref("Link", "Where the run's progress can be followed live."), "in this release"),
+      cancel: nullable(ref("Link", "Where to cancel the run."), "always: this interface only observes runs"),
+      websocket: nullable(ref("Link", "Where to follow the run's progress live."), "in this release"),
     },
-    "Where a run's own things are.",
+    "Links of a run.",
   ),
   ProgramRunResponse: object(
     REQUIRED,
     {
       trace_id: nullable(
-        text("Trace id that the cell gave the run, for finding it in the cell's own logs."),
+        text("Trace id that the cell gave the run, to find it in the cell's own logs."),
         "when there is none",
       ),
       ...OPTIONAL,
@@ -114,22 +122,25 @@ export const RUN_SCHEMAS = {
       results: {
         type: ["object", "null"],
         description:
-          "What the run brought, beside its report: free-form, but for `frame_ids`. Never null in this release.",
+          "Results of the run besides its report: free-form, except for `frame_ids`. Never null in this release.",
         properties: {
           frame_ids: list(
             uuid("Id of a frame."),
-            "Every captured frame, in the order in which they became whole. Frames that were still open when the run ended come last.",
+            "Every captured frame, in the order in which they were completed. Frames that were still open when the run ended come last.",
           ),
         },
         additionalProperties: true,
       },
       event_log: nullable(listOf("RunEventLogEntry", "What happened in the run, in the order it was recorded.")),
       webhook_deliveries: nullable(
-        listOf("WebhookDeliverySummary", "Deliveries of the run's events to webhooks, in the order they began."),
+        listOf(
+          "WebhookDeliverySummary",
+          "Deliveries of the run's events to webhooks, in the order in which they began.",
+        ),
       ),
-      webhook_delivery: nullable(ref("WebhookDeliveryRollup", "What became of these deliveries, counted.")),
+      webhook_delivery: nullable(ref("WebhookDeliveryRollup", "Outcome of these deliveries, counted.")),
       files: nullable(
-        listOf("FileMetadata", "The run's files, oldest first, also those whose bytes retention removed."),
+        listOf("FileMetadata", "The run's files, oldest first, including those whose bytes retention removed."),
       ),
     },
     "One run in full.",
@@ -147,6 +158,6 @@ export const RUN_SCHEMAS = {
   ActiveRunResponse: object(
     { active: flag("Whether a run is running or finalizing.") },
     { run: nullable(ref("ProgramRunResponse", "The newest such run."), "when there is none") },
-    "The run that is being carried out, if any.",
+    "The active run, if any.",
   ),
 };

@@ -6,10 +6,10 @@ export const SYSTEM_SCHEMAS = {
     { status: oneOf(COMPONENT_STATUS_MEANINGS, "State of the component.") },
     {
       id: nullable(
-        text("Which one it is, where there are several of a kind, such as robots and sensors."),
+        text("Which one it is, if there are several of a kind, such as robots and sensors."),
         "for a single one",
       ),
-      detail: nullable(text("What is wrong with it, or other words for people."), "when there is none"),
+      detail: nullable(text("What is wrong with it, or another note for people."), "when there is none"),
       enabled: nullable(flag("For a robot: whether its motion is enabled."), "where that does not apply"),
     },
     "One component of the cell or of the service.",

@@ -19,19 +19,19 @@ import { listOf } from "./component-reference.js";
 
 const DELIVERY_ID = uuid("Id of the delivery.");
 const NO_ANSWER = "when no answer came";
-const NO_ERROR = "when the receiver took the event";
+const NO_ERROR = "when the receiver accepted the event";
 
-/** What a run's list of deliveries and a webhook's own have in common. */
+/** Fields of a delivery in the list of a run and in that of a webhook. */
 const DELIVERY_SUMMARY = {
   id: DELIVERY_ID,
   webhook_id: uuid("The webhook that the event is posted to."),
   event_name: oneOf(EVENT_MEANINGS, "Which event it is."),
-  status: oneOf(DELIVERY_STATUS_MEANINGS, "What became of the delivery."),
+  status: oneOf(DELIVERY_STATUS_MEANINGS, "State of the delivery."),
   on_failure_mode: oneOf(
     ON_FAILURE_MODE_MEANINGS,
-    "What a failure leaves behind: the webhook's setting when the event was emitted.",
+    "What a failure leads to: the webhook's setting when the event was emitted.",
   ),
-  attempts: count("Attempts made so far, manual retries among them."),
+  attempts: count("Number of attempts so far, including manual retries."),
 };
 
 const LAST_ERROR = nullable(
@@ -47,11 +47,11 @@ const DELIVERY = {
     "when the latest attempt got none",
   ),
   last_error: LAST_ERROR,
-  next_retry_at: nullable(time("When the next attempt begins."), "except in the pause between two attempts"),
-  delivered_at: nullable(time("When the receiver took the event."), "until then"),
-  payload: freeForm("The body that is posted, the same in every attempt: an event as described under Webhooks."),
+  next_retry_at: nullable(time("When the next attempt begins."), "except while it waits for the next attempt"),
+  delivered_at: nullable(time("When the receiver accepted the event."), "until then"),
+  payload: freeForm("The body that is posted, the same in every attempt: an event, as described under Webhooks."),
   created_at: time(
-    "When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.",
+    "When the delivery was recorded. No two deliveries of a webhook have the same time. Use it as the mark for `before`.",
   ),
   updated_at: time("When the delivery last changed."),
 };
@@ -59,16 +59,16 @@ const DELIVERY = {
 export const WEBHOOK_SCHEMAS = {
   WebhookDeliveryRollup: object(
     {
-      delivered: count("Deliveries that the receivers took."),
+      delivered: count("Deliveries that the receivers accepted."),
       failed: count("Deliveries that failed."),
       pending: count("Deliveries that are under way."),
-      all_ok: flag("True if nothing failed and nothing is pending; also when there are no deliveries."),
+      all_ok: flag("True if no delivery has failed and none is pending; also if there are none."),
     },
     {},
-    "What became of the deliveries of a run's events, counted.",
+    "Outcome of the deliveries of a run's events, counted.",
   ),
   WebhookDeliverySummary: object(
-    { ...DELIVERY_SUMMARY, webhook_name: text("The webhook's present name; the last one if it was deleted.") },
+    { ...DELIVERY_SUMMARY, webhook_name: text("The current name of the webhook, or its last one if it was deleted.") },
     { last_error: LAST_ERROR },
     "One delivery of a run's event.",
   ),
@@ -88,24 +88,24 @@ export const WEBHOOK_SCHEMAS = {
   WebhookDeliveryResponseList: listOf("WebhookDeliveryResponse", "Deliveries to a webhook, newest first."),
   WebhookDeliveryAttemptResponse: object(
     {
-      attempt_number: ordinal("Number of the attempt, counted from 1, manual retries among them."),
+      attempt_number: ordinal("Number of the attempt, counted from 1, including manual retries."),
       started_at: time("When the attempt began."),
       completed_at: nullable(time("When it ended.")),
       status_code: nullable(integer("HTTP status of the receiver's answer."), NO_ANSWER),
       response_body: nullable(
-        text(`Body of the receiver's answer, as text: at most ${LIMITS.answerBodyBytes} bytes of it.`),
+        text(`Body of the receiver's answer, as text; the first ${LIMITS.answerBodyBytes} bytes at most.`),
         NO_ANSWER,
       ),
       response_headers: nullable(
         {
           type: "object",
           additionalProperties: { type: "string" },
-          description: `Headers of the receiver's answer, names in lower case: at most ${LIMITS.answerHeaderBytes} bytes of them.`,
+          description: `Headers of the receiver's answer, names in lower case; ${LIMITS.answerHeaderBytes} bytes at most.`,
         },
         NO_ANSWER,
       ),
       response_truncated: flag(
-        "Whether body or headers were longer than what is kept, or the body broke off. False where no answer came.",
+        "Whether body or headers were longer than what is kept, or the body was cut off. False if no answer came.",
       ),
       error: nullable(text("Why the attempt failed, for people."), NO_ERROR),
     },
@@ -117,7 +117,7 @@ export const WEBHOOK_SCHEMAS = {
       ...DELIVERY,
       attempt_history: listOf(
         "WebhookDeliveryAttemptResponse",
-        `The latest attempts, newest first. ${LIMITS.attemptsPerDelivery} of them are kept.`,
+        `The latest ${LIMITS.attemptsPerDelivery} attempts, newest first.`,
       ),
     },
     {},
@@ -125,12 +125,12 @@ export const WEBHOOK_SCHEMAS = {
   ),
   TestWebhookResponse: object(
     {
-      delivered: flag("Whether the receiver took the test event."),
-      status_code: nullable(integer("HTTP status of its answer."), NO_ANSWER),
-      error: nullable(text("Why it did not take it, for people."), NO_ERROR),
-      delivery_id: uuid("The test's delivery, which stays readable."),
+      delivered: flag("Whether the receiver accepted the test event."),
+      status_code: nullable(integer("HTTP status of the answer."), NO_ANSWER),
+      error: nullable(text("Why the receiver did not accept it, for people."), NO_ERROR),
+      delivery_id: uuid("Id of the test's delivery, which stays readable."),
     },
     {},
-    "What became of a test.",
+    "Outcome of a test.",
   ),
 };
