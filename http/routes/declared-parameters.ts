@@ -6,7 +6,7 @@ import type { RESPONSE_SCHEMAS } from "../openapi/response-schemas.js";
 import { schemaRef } from "../openapi/response-schemas.js";
 import type { PathParameter, ResponseDeclaration } from "../requests/route.js";
 
-/** Parameters that several routes declare. */
+/** The id of a thing as a path parameter. @param notFound the error for an unknown id */
 function idParameter(what: string, notFound: ErrorCode): PathParameter {
   return {
     description: `Id of the ${what}, in upper or lower case.`,
@@ -23,7 +23,7 @@ export const WEBHOOK_ID = idParameter("webhook", "webhook_not_found");
 export const DELIVERY_ID = idParameter("delivery", "delivery_not_found");
 
 export const STEP_INDEX: PathParameter = {
-  description: "Index of the step in its run, from 1.",
+  description: "Number of the step in its run, counted from 1.",
   schema: { type: "integer", minimum: 1 },
   kind: "integer",
   notFound: "step_not_found",
@@ -33,20 +33,19 @@ export const SERIAL_NUMBER = { type: "string", description: "Only runs of the pa
 
 export const QUALITY_STATUS = oneOf(
   { ...REPORT_STATUS_MEANINGS, [NO_REPORT]: "there is no report: `quality_status` is null." },
-  "Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.",
+  "Only runs with this `quality_status`. Any other value is no error: the list is empty, as no run has it.",
 );
 
 export const UPDATED_SINCE = {
   type: "string",
   format: "date-time",
   description:
-    "Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, " +
-    "the next mark is the latest updated_at of its first page.",
+    "Only runs updated after this time. For an incremental sync, pass the latest updated_at of the first page of the previous sync.",
 } as const;
 
-/** `limit` of a list; the bounds are those of core/limits.ts. */
+/** The `limit` of a list. @param page its bounds, from core/limits.ts */
 export function limitParameter<const Page extends { default: number; minimum: number; maximum: number }>(page: Page) {
-  return { type: "integer", ...page, description: "Most entries of a page." } as const;
+  return { type: "integer", ...page, description: "Maximum number of entries in a page." } as const;
 }
 
 export const OFFSET = {
@@ -54,7 +53,7 @@ export const OFFSET = {
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
   default: 0,
-  description: "Entries to leave out from the newest on.",
+  description: "Number of entries to skip, starting with the newest.",
 } as const;
 
 export function jsonResponse(name: keyof typeof RESPONSE_SCHEMAS, description: string): ResponseDeclaration {

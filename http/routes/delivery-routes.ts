@@ -6,7 +6,7 @@ import { unwanted } from "../documents/shared-work.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type Route } from "../requests/route.js";
 import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
-import { type Request, WEBHOOK_TAG, webhookNotFound } from "./webhook-routes.js";
+import { WEBHOOK_TAG, type WriteWebhook, webhookNotFound } from "./webhook-routes.js";
 
 const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
 
@@ -18,82 +18,91 @@ function deliveryNotFound(id: string): ServiceError {
   });
 }
 
-export function deliveryRoutes(view: View, request: Request): Route[] {
-  const detailReply = async (id: string): Promise<Reply> => {
-    const content = await view.delivery(id);
-    if (content === undefined) throw deliveryNotFound(id);
-    return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
-  };
-  return [
-    defineRoute({
-      method: "GET",
-      path: "/webhooks/{webhook_id}/deliveries",
-      operationId: "listWebhookDeliveries",
-      tag: WEBHOOK_TAG,
-      summary: "Lists the deliveries to a webhook, deleted or not, newest first.",
-      description:
-        "Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; " +
-        "behind the oldest delivery it is empty.",
-      pathParameters: { webhook_id: WEBHOOK_ID },
-      query: {
-        limit: limitParameter(LIMITS.deliveriesPage),
-        before: {
-          type: "string",
-          format: "date-time",
-          description: "Only deliveries created before this time: for the next page, the oldest created_at seen.",
-          isUpperBound: true,
-        },
+export function deliveryRoutes(view: View, write: WriteWebhook): Route[] {
+  return [deliveryListRoute(view), deliveryRoute(view), retryRoute(view, write)];
+}
+
+function deliveryListRoute(view: View): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/webhooks/{webhook_id}/deliveries",
+    operationId: "listWebhookDeliveries",
+    tag: WEBHOOK_TAG,
+    summary: "Lists the deliveries to a webhook, newest first. Also works for a deleted webhook.",
+    description:
+      "Deliveries include their payloads. A page has at most 32 MiB: it may have fewer items than its limit, but at least one. " +
+      "After the oldest delivery, the page is empty.",
+    pathParameters: { webhook_id: WEBHOOK_ID },
+    query: {
+      limit: limitParameter(LIMITS.deliveriesPage),
+      before: {
+        type: "string",
+        format: "date-time",
+        description:
+          "Only deliveries created before this time. For the next page, pass the oldest created_at of this page.",
+        isUpperBound: true,
       },
-      responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
-      errors: [],
-      scope: "read",
-      async handle(asked) {
-        const { params, query } = asked;
-        const id = params.webhook_id as string;
-        if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
-        const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
-        const gone = asked.gone();
-        const throwIfCancelled = (): void => {
-          if (gone.aborted) throw unwanted();
-        };
-        const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfCancelled);
-        const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
-        return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/webhook-deliveries/{delivery_id}",
-      operationId: "getWebhookDelivery",
-      tag: WEBHOOK_TAG,
-      summary: "One delivery with its attempts, most recent first.",
-      pathParameters: { delivery_id: DELIVERY_ID },
-      query: {},
-      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
-      errors: [],
-      scope: "read",
-      handle: ({ params }) => detailReply(params.delivery_id as string),
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/webhook-deliveries/{delivery_id}/retry",
-      operationId: "retryWebhookDelivery",
-      tag: WEBHOOK_TAG,
-      summary: "Makes one attempt now, with the same event; a delivered delivery comes back unchanged.",
-      pathParameters: { delivery_id: DELIVERY_ID },
-      query: {},
-      responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
-      errors: ["webhook_deleted"],
-      scope: "manage",
-      async handle(asked) {
-        const deliveryId = asked.params.delivery_id as string;
-        const row = view.deliveryRow(deliveryId);
-        if (row === undefined) throw deliveryNotFound(deliveryId);
-        // Nothing comes behind that state.
-        if (row.status !== "delivered")
-          await request({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
-        return detailReply(deliveryId);
-      },
-    }),
-  ];
+    },
+    responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
+    errors: [],
+    scope: "read",
+    async handle(asked) {
+      const { params, query } = asked;
+      const id = params.webhook_id as string;
+      if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
+      const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
+      const gone = asked.gone();
+      const throwIfCancelled = (): void => {
+        if (gone.aborted) throw unwanted();
+      };
+      const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfCancelled);
+      const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
+      return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
+    },
+  });
+}
+
+function deliveryRoute(view: View): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/webhook-deliveries/{delivery_id}",
+    operationId: "getWebhookDelivery",
+    tag: WEBHOOK_TAG,
+    summary: "One delivery with its attempts, newest first.",
+    pathParameters: { delivery_id: DELIVERY_ID },
+    query: {},
+    responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
+    errors: [],
+    scope: "read",
+    handle: ({ params }) => detailReply(view, params.delivery_id as string),
+  });
+}
+
+function retryRoute(view: View, write: WriteWebhook): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/webhook-deliveries/{delivery_id}/retry",
+    operationId: "retryWebhookDelivery",
+    tag: WEBHOOK_TAG,
+    summary: "Makes one attempt now, with the same event. A delivery that succeeded before is returned unchanged.",
+    pathParameters: { delivery_id: DELIVERY_ID },
+    query: {},
+    responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
+    errors: ["webhook_deleted"],
+    scope: "manage",
+    async handle(asked) {
+      const deliveryId = asked.params.delivery_id as string;
+      const row = view.deliveryRow(deliveryId);
+      if (row === undefined) throw deliveryNotFound(deliveryId);
+      // A delivered delivery never changes again.
+      if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
+      return detailReply(view, deliveryId);
+    },
+  });
+}
+
+async function detailReply(view: View, id: string): Promise<Reply> {
+  const content = await view.delivery(id);
+  if (content === undefined) throw deliveryNotFound(id);
+  return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
 }

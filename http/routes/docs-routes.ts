@@ -3,7 +3,7 @@ import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js
 import { type Reply, wholeReply } from "../replies/reply.js";
 import { defineRoute, type Route } from "../requests/route.js";
 
-/** Files of swagger-ui that the page needs, which the build puts beside this module (.ci/build.mjs); nothing comes from elsewhere. */
+/** Files of swagger-ui that the page needs. The build copies them (.ci/build.mjs), so that the page works without internet. */
 const ASSETS = {
   "swagger-ui.css": "text/css; charset=utf-8",
   "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
@@ -27,18 +27,18 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// Without validatorUrl the page would ask a public service to check the document. By default only the names of properties are shown: here their
-// descriptions are too, however deep they lie.
+// validatorUrl: null, because swagger-ui would otherwise send the document to a public service. The depth makes it show the descriptions of
+// nested properties, not only their names.
 const START = `SwaggerUIBundle({ url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, defaultModelExpandDepth: 12, validatorUrl: null });
 `;
 
-/** Only what the service itself serves is loaded; swagger-ui sets styles in place and has images as data. */
+/** The page may load files of the service only. swagger-ui needs inline styles and images as data URLs. */
 const POLICY = [
   "Content-Security-Policy",
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
 ] as const;
 
-/** GET /docs: a page that renders /openapi.json in the browser, by swagger-ui, without internet. */
+/** GET /docs: a page that shows /openapi.json in the browser with swagger-ui, without internet. */
 export function docsRoutes(): Route[] {
   const kept = new Map<string, Reply>();
   const asset = async (name: keyof typeof ASSETS): Promise<Reply> => {
@@ -68,7 +68,7 @@ function fileRoute(path: string, contentType: string, handle: () => Reply | Prom
     path,
     operationId: "getDocs",
     tag: "system",
-    summary: "This interface for people: a page that renders /openapi.json without internet.",
+    summary: "This interface for people: a page that shows /openapi.json. It needs no internet.",
     pathParameters: {},
     query: {},
     responses: { 200: { description: "The file.", contentType, schema: { type: "string" } } },

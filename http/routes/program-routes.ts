@@ -22,7 +22,7 @@ export function programRoutes(view: View): Route[] {
         limit: limitParameter(LIMITS.programsPage),
         offset: OFFSET,
       },
-      responses: { 200: jsonResponse("ProgramListResponse", "The page, and the total of what matches.") },
+      responses: { 200: jsonResponse("ProgramListResponse", "The page, and the total number of matches.") },
       errors: [],
       scope: "read",
       handle({ query, baseUrl }) {

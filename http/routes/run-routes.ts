@@ -33,163 +33,186 @@ export async function runAnswer(large: LargeDocuments, kind: RunDocumentKind, re
   return foundDocument(id, await large.json(kind, id, request.baseUrl, request));
 }
 
+export function runRoutes(view: View, documents: RunDocuments, large: LargeDocuments, pages: RunPages): Route[] {
+  return [
+    runListRoute(pages),
+    activeRunRoute(view, documents, large),
+    runRoute(documents),
+    programRunListRoute(view, pages),
+    qualityReportRoute(large),
+    defectsRoute(large),
+  ];
+}
+
+function runListRoute(pages: RunPages): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/runs",
+    operationId: "listRuns",
+    tag: TAG,
+    summary: "Lists runs, newest first.",
+    pathParameters: {},
+    query: {
+      program_id: {
+        type: "string",
+        format: "uuid",
+        description: "Only runs of the program with this id, in upper or lower case.",
+      },
+      status: oneOf(
+        RUN_STATUS_MEANINGS,
+        "Only runs in this state. Any other value is no error: the list is empty, as no run has it.",
+      ),
+      quality_status: QUALITY_STATUS,
+      serial_number: SERIAL_NUMBER,
+      updated_since: UPDATED_SINCE,
+      limit: limitParameter(LIMITS.runsPage),
+      offset: OFFSET,
+    },
+    responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
+    errors: [],
+    scope: "read",
+    handle: (request) =>
+      pages.get(
+        {
+          programId: request.query.program_id,
+          status: request.query.status,
+          qualityStatus: request.query.quality_status,
+          serialNumber: request.query.serial_number,
+          updatedSinceUs: request.query.updated_since,
+          limit: request.query.limit,
+          offset: request.query.offset,
+        },
+        request.baseUrl,
+        request,
+      ),
+  });
+}
+
 const ACTIVE_START = Buffer.from('{"active":true,"run":');
 const ACTIVE_END = Buffer.from("}");
 
-export function runRoutes(view: View, documents: RunDocuments, large: LargeDocuments, pages: RunPages): Route[] {
-  /** The run's document in the answer of /runs/active, once for all who ask until it changes. */
-  const activeOf = new WeakMap<Reply, Reply>();
+function activeRunRoute(view: View, documents: RunDocuments, large: LargeDocuments): Route {
+  /** The answer for a run's document: the same for all clients until the document changes. */
+  const answers = new WeakMap<Reply, Reply>();
   async function activeDocument(id: string, request: HandlerRequest): Promise<Reply | undefined> {
     if (large.has(id)) return large.get("active", id, request.baseUrl, request);
     const document = await documents.get(id, request.baseUrl, request);
     if (document === undefined) return undefined;
-    let active = activeOf.get(document);
-    if (active === undefined) {
-      active = jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]), true);
-      activeOf.set(document, active);
+    let answer = answers.get(document);
+    if (answer === undefined) {
+      answer = jsonBytesReply(Buffer.concat([ACTIVE_START, document.body as Uint8Array, ACTIVE_END]), true);
+      answers.set(document, answer);
     }
-    return active;
+    return answer;
   }
+  return defineRoute({
+    method: "GET",
+    path: "/runs/active",
+    operationId: "getActiveRun",
+    tag: TAG,
+    summary: "The newest run that is running or finalizing, if any.",
+    pathParameters: {},
+    query: {},
+    responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
+    errors: [],
+    scope: "read",
+    async handle(request) {
+      const run = view.activeRun();
+      const document = run === undefined ? undefined : await activeDocument(run.id, request);
+      return document ?? jsonReply({ active: false, run: null });
+    },
+  });
+}
 
-  return [
-    defineRoute({
-      method: "GET",
-      path: "/runs",
-      operationId: "listRuns",
-      tag: TAG,
-      summary: "Lists runs, newest first.",
-      pathParameters: {},
-      query: {
-        program_id: {
-          type: "string",
-          format: "uuid",
-          description: "Only runs of this program; its id in upper or lower case.",
+function runRoute(documents: RunDocuments): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/runs/{run_id}",
+    operationId: "getRun",
+    tag: TAG,
+    summary: "One run with its steps, event log, files and webhook deliveries.",
+    pathParameters: { run_id: RUN_ID },
+    query: {},
+    responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
+    errors: [],
+    scope: "read",
+    handle(request) {
+      const id = request.params.run_id as string;
+      const document = documents.get(id, request.baseUrl, request);
+      if (document instanceof Promise) return document.then((made) => foundDocument(id, made));
+      return foundDocument(id, document);
+    },
+  });
+}
+
+function programRunListRoute(view: View, pages: RunPages): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/programs/{program_id}/runs",
+    operationId: "listProgramRuns",
+    tag: TAG,
+    summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
+    pathParameters: { program_id: PROGRAM_ID },
+    query: {
+      quality_status: QUALITY_STATUS,
+      serial_number: SERIAL_NUMBER,
+      updated_since: UPDATED_SINCE,
+      limit: limitParameter(LIMITS.programRunsPage),
+      offset: OFFSET,
+    },
+    responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
+    errors: [],
+    scope: "read",
+    handle(request) {
+      const { query } = request;
+      const id = request.params.program_id as string;
+      if (!view.programEverExisted(id)) throw programNotFound(id);
+      return pages.get(
+        {
+          programId: id,
+          qualityStatus: query.quality_status,
+          serialNumber: query.serial_number,
+          updatedSinceUs: query.updated_since,
+          limit: query.limit,
+          offset: query.offset,
         },
-        status: oneOf(
-          RUN_STATUS_MEANINGS,
-          "Only runs in this state. Another value is no error: no run has it, so the list is empty.",
-        ),
-        quality_status: QUALITY_STATUS,
-        serial_number: SERIAL_NUMBER,
-        updated_since: UPDATED_SINCE,
-        limit: limitParameter(LIMITS.runsPage),
-        offset: OFFSET,
-      },
-      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
-      errors: [],
-      scope: "read",
-      handle: (request) =>
-        pages.get(
-          {
-            programId: request.query.program_id,
-            status: request.query.status,
-            qualityStatus: request.query.quality_status,
-            serialNumber: request.query.serial_number,
-            updatedSinceUs: request.query.updated_since,
-            limit: request.query.limit,
-            offset: request.query.offset,
-          },
-          request.baseUrl,
-          request,
-        ),
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/runs/active",
-      operationId: "getActiveRun",
-      tag: TAG,
-      summary: "The newest run that is running or finalizing, if any.",
-      pathParameters: {},
-      query: {},
-      responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
-      errors: [],
-      scope: "read",
-      async handle(request) {
-        const run = view.activeRun();
-        const document = run === undefined ? undefined : await activeDocument(run.id, request);
-        return document ?? jsonReply({ active: false, run: null });
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/runs/{run_id}",
-      operationId: "getRun",
-      tag: TAG,
-      summary: "One run with its steps, event log, files and webhook deliveries.",
-      pathParameters: { run_id: RUN_ID },
-      query: {},
-      responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
-      errors: [],
-      scope: "read",
-      handle(request) {
-        const id = request.params.run_id as string;
-        const document = documents.get(id, request.baseUrl, request);
-        if (document instanceof Promise) return document.then((made) => foundDocument(id, made));
-        return foundDocument(id, document);
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/programs/{program_id}/runs",
-      operationId: "listProgramRuns",
-      tag: TAG,
-      summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
-      pathParameters: { program_id: PROGRAM_ID },
-      query: {
-        quality_status: QUALITY_STATUS,
-        serial_number: SERIAL_NUMBER,
-        updated_since: UPDATED_SINCE,
-        limit: limitParameter(LIMITS.programRunsPage),
-        offset: OFFSET,
-      },
-      responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total of what matches.") },
-      errors: [],
-      scope: "read",
-      handle(request) {
-        const { query } = request;
-        const id = request.params.program_id as string;
-        if (!view.programEverExisted(id)) throw programNotFound(id);
-        return pages.get(
-          {
-            programId: id,
-            qualityStatus: query.quality_status,
-            serialNumber: query.serial_number,
-            updatedSinceUs: query.updated_since,
-            limit: query.limit,
-            offset: query.offset,
-          },
-          request.baseUrl,
-          request,
-        );
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/runs/{run_id}/quality-report",
-      operationId: "getQualityReport",
-      tag: TAG,
-      summary: "The QC outcome with every check; lengths are millimetres. Null until checks exist.",
-      pathParameters: { run_id: RUN_ID },
-      query: {},
-      responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
-      errors: [],
-      scope: "read",
-      handle: (request) => runAnswer(large, "quality-report", request),
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/runs/{run_id}/defects",
-      operationId: "getDefects",
-      tag: TAG,
-      summary: "Informational findings; they never change the QC outcome.",
-      pathParameters: { run_id: RUN_ID },
-      query: {},
-      responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
-      errors: [],
-      scope: "read",
-      handle: (request) => runAnswer(large, "defects", request),
-    }),
-  ];
+        request.baseUrl,
+        request,
+      );
+    },
+  });
+}
+
+function qualityReportRoute(large: LargeDocuments): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/runs/{run_id}/quality-report",
+    operationId: "getQualityReport",
+    tag: TAG,
+    summary: "The quality report with every check; lengths are in millimetres. Null until there are checks.",
+    pathParameters: { run_id: RUN_ID },
+    query: {},
+    responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
+    errors: [],
+    scope: "read",
+    handle: (request) => runAnswer(large, "quality-report", request),
+  });
+}
+
+function defectsRoute(large: LargeDocuments): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/runs/{run_id}/defects",
+    operationId: "getDefects",
+    tag: TAG,
+    summary: "The defects of the run. They are informational and never change the quality report.",
+    pathParameters: { run_id: RUN_ID },
+    query: {},
+    responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
+    errors: [],
+    scope: "read",
+    handle: (request) => runAnswer(large, "defects", request),
+  });
 }
 
 function foundDocument(id: string, document: Reply | undefined): Reply {

@@ -1,7 +1,7 @@
 import type { ComponentRow } from "../../core/health.js";
 import type { AddressPolicy } from "../../core/webhook/address-policy.js";
 import type { View } from "../../storage/view/view.js";
-import type { WebhookRequest } from "../../workers/webhooks/deliveries/webhook-requests.js";
+import type { WebhookRequest } from "../../workers/webhooks/webhook-requests.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
@@ -18,10 +18,10 @@ import { runRoutes } from "./run-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 import { webhookRoutes } from "./webhook-routes.js";
 
-/** Ended runs' documents: some ten thousand of a few kilobytes. */
+/** Cache of ended runs' documents: some ten thousand of a few kilobytes each. */
 const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Pages of lists between two changes: some eight hundred of 50 entries. */
+/** Cache of list pages between two changes: some eight hundred pages of 50 entries. */
 const RUN_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
 
 export interface ServiceRouteOptions {
@@ -29,14 +29,14 @@ export interface ServiceRouteOptions {
   openStoredSlices: OpenStoredSlices;
   madeFiles: MadeFiles;
   large: LargeDocuments;
-  /** In which this thread does long work. */
+  /** Lets long work of this thread give way to other requests. */
   slices: ThreadSlices;
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl?: string | undefined;
-  /** A write about webhooks: resolves when it is committed and the view has it. */
+  /** A write about webhooks: resolves when it is committed and the view shows it. */
   request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
   /** Which addresses webhooks may be delivered to at a port. */
   receiverPolicy(this: void, port: number): AddressPolicy;

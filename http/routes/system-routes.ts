@@ -8,7 +8,7 @@ import { jsonResponse } from "./declared-parameters.js";
 
 const TAG = "system";
 
-/** @param health the rows of all components, the service's own among them */
+/** @param health gives the rows of all components: those of the cell and of the service */
 export function systemRoutes(health: () => readonly ComponentRow[], serviceVersion: string): Route[] {
   return [
     defineRoute({
@@ -16,7 +16,7 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       path: "/health",
       operationId: "getHealth",
       tag: TAG,
-      summary: "The state of the service and of what producers report, component by component.",
+      summary: "The health of the service and of the cell, component by component.",
       pathParameters: {},
       query: {},
       responses: {
@@ -49,10 +49,10 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       path: "/livez",
       operationId: "getLiveness",
       tag: TAG,
-      summary: "Answers while the process serves requests; for a supervisor's restart decision, unlike /health.",
+      summary: "Answers as long as the process serves requests. A supervisor should restart by this, not by /health.",
       pathParameters: {},
       query: {},
-      responses: { 200: jsonResponse("LivenessResponse", "The process lives.") },
+      responses: { 200: jsonResponse("LivenessResponse", "The process is alive.") },
       errors: [],
       scope: "none",
       handle: () => jsonReply({ status: "alive" }),
@@ -76,7 +76,7 @@ export function metricsRoute(metrics: Metrics): Route {
   });
 }
 
-/** The document over `routes` and over its own route. @param baseUrl of links; undefined: the request's Host */
+/** GET /openapi.json: describes `routes` and itself. @param baseUrl of links; undefined: the request's Host */
 export function openApiRoute(routes: readonly Route[], serviceVersion: string, baseUrl: string | undefined): Route {
   let document: Reply | undefined;
   const route: Route = defineRoute({
@@ -84,7 +84,7 @@ export function openApiRoute(routes: readonly Route[], serviceVersion: string, b
     path: "/openapi.json",
     operationId: "getOpenApi",
     tag: TAG,
-    summary: "This interface as an OpenAPI 3.1 document, made from the route declarations that serve it.",
+    summary: "This interface as an OpenAPI 3.1 document, generated from the declarations of the routes.",
     pathParameters: {},
     query: {},
     responses: {

@@ -10,7 +10,7 @@ import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files
 import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { serviceRoutes } from "../../../http/routes/service-routes.js";
-import type { Request } from "../../../http/routes/webhook-routes.js";
+import type { WriteWebhook } from "../../../http/routes/webhook-routes.js";
 import { startFront } from "../../../http/server/choose-server.js";
 import type { FrontChoice } from "../../../http/server/server-name.js";
 import type { HttpServer } from "../../../http/server/server-options.js";
@@ -61,7 +61,7 @@ export class RecordedCell {
   /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
   make: MakeArtefact;
   /** What takes writes by HTTP. */
-  request: Request = () => Promise.reject(new Error("there is no recorder"));
+  request: WriteWebhook = () => Promise.reject(new Error("there is no recorder"));
   readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];

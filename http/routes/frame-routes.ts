@@ -1,0 +1,195 @@
+import { canFormatCome } from "../../core/capture/artefact.js";
+import type { FrameState } from "../../core/capture/capture.js";
+import { frameFilesResponse, frameResponse } from "../../core/capture/frame-response.js";
+import { FORMAT_TYPES, FRAME_FORMATS, type FrameFormat, frameFileName } from "../../core/run/manifest.js";
+import { availableFormats, formatBytes, formatCreatedAtUs } from "../../core/run/run-files.js";
+import type { RunState } from "../../core/run/run-state.js";
+import { ServiceError } from "../../core/service-errors.js";
+import type { View } from "../../storage/view/view.js";
+import type { DownloadEntry } from "../downloads/entry-body.js";
+import { CLOUD_RESOLUTION, NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "../openapi/frame-millimetres.js";
+import { jsonReply, type Reply } from "../replies/reply.js";
+import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
+import { binaryResponse, FRAME_ID, jsonResponse } from "./declared-parameters.js";
+import { type RunDownloads, retriedIfMissing } from "./run-downloads.js";
+
+const TAG = "frames";
+
+interface FormatRoute {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Description of the 200. */
+  readonly response: string;
+}
+
+const FORMAT_ROUTES: Readonly<Record<FrameFormat, FormatRoute>> = {
+  npy: {
+    operationId: "downloadFrameNpy",
+    summary: "The raw height plane as an NPY array of shape (lines, width), with unchanged values.",
+    description: NPY_IN_MILLIMETRES,
+    response: "The array in NPY format 1.0.",
+  },
+  ply: {
+    operationId: "downloadFramePly",
+    summary: "The point cloud without statistical outliers.",
+    description: CLOUD_RESOLUTION,
+    response: "Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance.",
+  },
+  "raw.ply": {
+    operationId: "downloadFrameRawPly",
+    summary: "The point cloud of all measured points.",
+    description: CLOUD_RESOLUTION,
+    response: "Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance.",
+  },
+  png: {
+    operationId: "downloadFramePng",
+    summary: "The height map as a picture; its text chunks say how to turn samples into millimetres.",
+    description: PNG_IN_MILLIMETRES,
+    response: "16-bit greyscale PNG; 0 means no measurement.",
+  },
+  "luminance.png": {
+    operationId: "downloadFrameLuminance",
+    summary: "The luminance as a picture.",
+    response: "8-bit greyscale PNG.",
+  },
+};
+
+/** A frame, and the run that it belongs to. */
+interface FrameOfRun {
+  run: RunState;
+  frame: FrameState;
+}
+
+/** @throws ServiceError frame_not_found */
+type RequireFrame = (request: HandlerRequest) => Promise<FrameOfRun>;
+
+export function frameRoutes(view: View, downloads: RunDownloads): Route[] {
+  const requireFrame: RequireFrame = async (request) => {
+    const id = request.params.frame_id as string;
+    const runId = view.runOfFrame(id);
+    const run = runId === undefined ? undefined : await downloads.run(runId, request);
+    const frame = run?.frames.find((one) => one.id === id);
+    if (run === undefined || frame === undefined) throw frameNotFound(id);
+    return { run, frame };
+  };
+  return [
+    frameRoute(requireFrame),
+    frameFilesRoute(requireFrame),
+    ...FRAME_FORMATS.map((format) => formatRoute(format, requireFrame, downloads)),
+    unknownFormatRoute(requireFrame),
+  ];
+}
+
+function frameNotFound(id: string): ServiceError {
+  return new ServiceError("frame_not_found", "no captured frame has this id", {
+    field: "frame_id",
+    in: "path",
+    value: id,
+  });
+}
+
+function frameRoute(requireFrame: RequireFrame): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/sensor/frames/{frame_id}",
+    operationId: "getFrame",
+    tag: TAG,
+    summary: "One captured frame.",
+    pathParameters: { frame_id: FRAME_ID },
+    query: {},
+    responses: { 200: jsonResponse("CapturedFrameResponse", "The frame.") },
+    errors: [],
+    scope: "read",
+    async handle(request) {
+      const { run, frame } = await requireFrame(request);
+      return jsonReply(frameResponse(run, frame));
+    },
+  });
+}
+
+function frameFilesRoute(requireFrame: RequireFrame): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/sensor/frames/{frame_id}/files",
+    operationId: "listFrameFiles",
+    tag: TAG,
+    summary: "The formats in which the frame is available. They appear as processing completes.",
+    pathParameters: { frame_id: FRAME_ID },
+    query: {},
+    responses: { 200: jsonResponse("FrameFileInfo", "The available formats.") },
+    errors: [],
+    scope: "read",
+    async handle(request) {
+      const { run, frame } = await requireFrame(request);
+      return jsonReply(frameFilesResponse(run, frame, request.baseUrl));
+    },
+  });
+}
+
+function formatRoute(format: FrameFormat, requireFrame: RequireFrame, downloads: RunDownloads): Route {
+  const { contentType } = FORMAT_TYPES[format];
+  const formatReply = async (request: HandlerRequest): Promise<Reply> => {
+    const { run, frame } = await requireFrame(request);
+    if (!availableFormats(run, frame).includes(format)) throw formatNotAvailable(run, frame, format);
+    const entry: DownloadEntry = {
+      name: frameFileName(frame.id, format),
+      sizeBytes: formatBytes(frame, format),
+      createdAtUs: formatCreatedAtUs(frame, format),
+      source: { kind: "frame", frame, format },
+    };
+    return downloads.reply(run, entry, contentType);
+  };
+  const { response, ...described } = FORMAT_ROUTES[format];
+  return defineRoute({
+    method: "GET",
+    path: `/sensor/frames/{frame_id}/file.${format}`,
+    ...described,
+    tag: TAG,
+    pathParameters: { frame_id: FRAME_ID },
+    query: {},
+    responses: { 200: binaryResponse(contentType, response) },
+    errors: ["format_not_available"],
+    scope: "read",
+    handle: (request) => retriedIfMissing(() => formatReply(request)),
+  });
+}
+
+/** Answers a request for any other file of a frame: for an unknown format, it names the formats that there are. */
+function unknownFormatRoute(requireFrame: RequireFrame): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/sensor/frames/{frame_id}/{file}",
+    operationId: "downloadFrameFile",
+    tag: TAG,
+    summary: "Names the formats of this frame when an unknown one is requested.",
+    pathParameters: {
+      frame_id: FRAME_ID,
+      file: { description: "Any other name.", schema: { type: "string" }, notFound: "route_not_found" },
+    },
+    query: {},
+    responses: {},
+    errors: ["format_not_available"],
+    scope: "read",
+    isUndocumented: true,
+    async handle(request) {
+      const { frame_id: frameId, file } = request.params as { frame_id: string; file: string };
+      if (!file.startsWith("file.")) {
+        const path = `/sensor/frames/${frameId}/${file}`.slice(0, 2048);
+        throw new ServiceError("route_not_found", "the interface has no such path", { path });
+      }
+      const { run, frame } = await requireFrame(request);
+      throw formatNotAvailable(run, frame, file.slice("file.".length));
+    },
+  });
+}
+
+function formatNotAvailable(run: RunState, frame: FrameState, format: string): ServiceError {
+  const retryable = canFormatCome(run, frame, format);
+  return new ServiceError(
+    "format_not_available",
+    retryable ? "the frame does not have this format yet" : "the frame does not have this format",
+    { frame_id: frame.id, format, available_formats: availableFormats(run, frame) },
+    { retryable },
+  );
+}
