@@ -3,16 +3,16 @@ import { hostname } from "node:os";
 import { ServiceError } from "../../core/service-errors.js";
 import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
 
-const ALLOWED = "an address, localhost, this machine's name, the host of --base-url, or one of --allowed-host";
+const ALLOWED = "an IP address, localhost, this machine's name, the host of --base-url, or one of --allowed-host";
 
 /**
- * The hosts that requests may be meant for. A page of another site can have its own name resolve to this machine (DNS rebinding): the browser
- * then takes the service for that site, and lets the page read and write. Only the Host that it sends tells.
+ * The hosts that requests may name. A web page of another site can let its own host name point to this machine (DNS rebinding). The browser
+ * then takes the service for that site and lets the page read and write. Only the Host header shows it.
  */
 export class AllowedHosts {
   readonly #names: ReadonlySet<string>;
 
-  /** @param names beside addresses and localhost, which are always allowed */
+  /** @param names in addition to IP addresses and localhost, which are always allowed */
   constructor(names: Iterable<string>) {
     this.#names = new Set([...names].map(plainName));
   }
@@ -23,29 +23,29 @@ export class AllowedHosts {
     if (isAddress(name) || isLocalhost(name) || this.#names.has(name)) return;
     throw new ServiceError(
       "misdirected_request",
-      `no request is taken for the host ${name}: if this service should answer to it, start it with --allowed-host ${name}`,
+      `the service does not answer to the host ${name}: to allow it, start the service with --allowed-host ${name}`,
       { field: "host", in: "header", value: host, allowed: ALLOWED },
     );
   }
 }
 
-/** In lower case, without the dot that stands for the root of all names. */
+/** In lower case, without the trailing dot of a fully qualified name. */
 function plainName(name: string): string {
   return name.toLowerCase().replace(/\.$/, "");
 }
 
-/** In the notation that clients send: they write all others, such as 0x7f.1, in this one. */
+/** Whether it is an IP address. Clients send the plain notation only, even for addresses such as 0x7f.1. */
 function isAddress(name: string): boolean {
   return isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0;
 }
 
-/** Names below it too: they are loopback by RFC 6761, and no name server is asked for them. */
+/** Also names that end in .localhost: by RFC 6761 they are loopback, and no name server is asked for them. */
 function isLocalhost(name: string): boolean {
   return name === "localhost" || name.endsWith(".localhost");
 }
 
 /**
- * The machine's names: alone, with the domains that it completes names with, with that of multicast DNS, and as the hosts file calls it.
+ * The machine's names: its bare name, with the search domains, with `.local` (multicast DNS), and its aliases in the hosts file.
  * @param resolverConfiguration text of resolv.conf
  * @param hostsFile text of the hosts file
  */
@@ -69,7 +69,7 @@ export function machineNames(hostName: string, resolverConfiguration: string, ho
   return [hostName, label, ...[...domains, "local"].map((domain) => `${label}.${domain}`), ...aliases];
 }
 
-/** The names that the service is reached by, as far as it knows: its machine's, and those that it was started with. */
+/** The names of the service as far as it knows them: those of its machine, and those that the options give. */
 export async function knownHosts(options: {
   host: string;
   baseUrl: string | undefined;
@@ -88,7 +88,7 @@ async function systemText(path: string): Promise<string> {
   try {
     return new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
   } catch {
-    // Not on every system: names with a domain are then given by --allowed-host.
+    // Not every system has this file. Names with a domain then need --allowed-host.
     return "";
   }
 }

@@ -5,10 +5,10 @@ import { ServiceError } from "../../core/service-errors.js";
 export const KEY_SCOPES = ["read", "manage"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
-/** A key as the file has it: the secret itself is nowhere. */
+/** A key as the file stores it, without the secret itself. */
 export interface StoredKey {
   id: string;
-  /** Whose it is or what for, as `keys add --name` was told; null without one. */
+  /** Who or what the key is for, from `keys add --name`; null if not given. */
   name: string | null;
   scope: KeyScope;
   /** SHA-256 of the whole key, hex. The key has 256 random bits: a slow hash would add nothing. */
@@ -16,10 +16,10 @@ export interface StoredKey {
   created_at: string;
 }
 
-// Recognisable in a leak, and the id in it tells which entry it belongs to.
+// The prefix makes a leaked key recognisable; the id says which entry it belongs to.
 const KEY = /^isk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 
-/** One line of text, so that `keys list` shows a key a line. */
+/** 1 to 100 characters in one line, so that `keys list` shows one key a line. */
 export function isKeyName(text: string): boolean {
   return text.length >= 1 && text.length <= 100 && !/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(text);
 }
@@ -28,7 +28,7 @@ export class ApiKeysError extends Error {
   override name = "ApiKeysError";
 }
 
-/** A fresh key, to be shown once, and what is kept of it. */
+/** A new key, to be shown once, and the entry to store for it. */
 export function createKey(
   scope: KeyScope,
   createdAt: string,
@@ -39,7 +39,7 @@ export function createKey(
   return { key, stored: { id, name, scope, sha256: hash("sha256", key), created_at: createdAt } };
 }
 
-/** @throws ApiKeysError naming what is wrong, never with more of the text than a field's name */
+/** @throws ApiKeysError that says what is wrong; it quotes nothing of the text but the names of fields */
 export function parseKeys(text: string): StoredKey[] {
   let value: unknown;
   try {
@@ -48,11 +48,12 @@ export function parseKeys(text: string): StoredKey[] {
     throw new ApiKeysError("is not JSON");
   }
   const keys = (value as { keys?: unknown } | null)?.keys;
-  if (!Array.isArray(keys)) throw new ApiKeysError('must be an object with the list "keys"');
+  if (!Array.isArray(keys)) throw new ApiKeysError('must be a JSON object with a list "keys"');
   return keys.map((one: unknown, at) => {
     // Files of earlier releases have no names.
     const { id, name = null, scope, sha256, created_at } = (one ?? {}) as Record<string, unknown>;
-    const wrong = (field: string) => new ApiKeysError(`keys[${at}].${field} is not what \`keys add\` writes`);
+    const wrong = (field: string) =>
+      new ApiKeysError(`has a wrong keys[${at}].${field}, which \`keys add\` did not write`);
     if (typeof id !== "string" || !/^[0-9a-f]{12}$/.test(id)) throw wrong("id");
     if (name !== null && (typeof name !== "string" || !isKeyName(name))) throw wrong("name");
     if (scope !== "read" && scope !== "manage") throw wrong("scope");
@@ -69,8 +70,8 @@ export function formatKeys(keys: readonly StoredKey[]): string {
 const KEY_WITHIN = /isk_([0-9a-f]{12})_[\w%-]+/g;
 
 /**
- * The text for a log line: of a key that somebody put where none belongs, such as a query, the id alone. A text with a key any part of which
- * is percent-encoded is shown decoded.
+ * The text for a log line: of a key in the wrong place, such as a query, only the id is shown. A text whose key is percent-encoded is shown
+ * decoded.
  */
 export function withoutKeys(text: string): string {
   const decoded = wholeDecoded(text);
@@ -78,16 +79,16 @@ export function withoutKeys(text: string): string {
   return hidden === decoded ? text : hidden;
 }
 
-// Of visible ASCII alone, of which keys are: what is no encoding, or of no text, stays as it came.
+// Visible ASCII only, because keys have nothing else. Any other percent sign stays as it is.
 const ENCODED = /^%(?:[2-6][0-9a-f]|7[0-9a-e])$/i;
 
-/** Decoded until nothing encoded is left, however often it was encoded one time over the other; in one pass, whatever clients send. */
+/** Decodes text that was percent-encoded any number of times, in a single pass, so that no client can make it slow. */
 function wholeDecoded(text: string): string {
   if (!text.includes("%")) return text;
   const decoded: string[] = [];
   for (let at = 0; at < text.length; at++) {
     decoded.push(text[at] as string);
-    // What was decoded may end an encoding that began before it: %25 in %2569, and the 5 of %2%35.
+    // A decoded character may complete an encoding that began before it: %25 in %2569, and the 5 of %2%35.
     while (decoded.at(-3) === "%") {
       const last = decoded.slice(-3).join("");
       if (!ENCODED.test(last)) break;
@@ -97,7 +98,7 @@ function wholeDecoded(text: string): string {
   return decoded.join("");
 }
 
-/** Compared with when no entry has the key's id, so that this takes as long. */
+/** Compared with if no entry has the key's id, so that an unknown id takes as long as a known one. */
 const NOBODY = Buffer.alloc(32);
 
 /** The keys that are accepted now. */
@@ -109,7 +110,7 @@ export class ApiKeys {
     this.replace(keys);
   }
 
-  /** Why no key is accepted, for people; null while keys are. */
+  /** Why no key is accepted at the moment, for people; null while keys are accepted. */
   get fault(): string | null {
     return this.#fault;
   }
@@ -119,28 +120,35 @@ export class ApiKeys {
     this.#fault = null;
   }
 
-  /** Refuses every key until `replace`: nobody knows which ones are still meant to be valid. @param fault for people */
+  /** Refuses every key until `replace`, as nobody knows which keys are still valid. @param fault why, for people */
   suspend(fault: string): void {
     this.#fault = fault;
   }
 
   /**
    * @param authorization the request's header
-   * @param evenSuspended keys that were valid before `suspend` are accepted: by /health alone, so that a monitor sees why the others are refused
-   * @throws ServiceError unauthorized without a valid key; forbidden when its scope is not enough. Neither shows what was sent
+   * @param evenSuspended accept keys that were valid before `suspend`: only for /health, so that a monitor sees what is wrong
+   * @throws ServiceError unauthorized without a valid key; forbidden if its scope is too small. Neither shows what was sent
    */
   check(authorization: string | undefined, needed: KeyScope, evenSuspended = false): void {
-    const shown = { field: "authorization", in: "header", value: null, allowed: "Bearer and an API key" };
+    const shown = { field: "authorization", in: "header", value: null, allowed: "Bearer, a space and an API key" };
     if (authorization === undefined) throw new ServiceError("unauthorized", "an API key is needed", shown);
     if (this.#fault !== null && !evenSuspended) {
-      throw new ServiceError("unauthorized", "no API key is accepted now: the service cannot use its key file", shown);
+      throw new ServiceError(
+        "unauthorized",
+        "no API key is accepted at the moment, because the service cannot use its key file",
+        shown,
+      );
     }
     const key = /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? "";
     const entry = this.#keys.get(KEY.exec(key)?.[1] ?? "");
     const isSame = timingSafeEqual(Buffer.from(hash("sha256", key), "hex"), entry?.sha256 ?? NOBODY);
     if (entry === undefined || !isSame) throw new ServiceError("unauthorized", "the API key is not valid", shown);
     if (needed === "manage" && entry.scope !== "manage") {
-      throw new ServiceError("forbidden", "the API key may read only", { scope: entry.scope, needed });
+      throw new ServiceError("forbidden", "the API key may only read: this needs a key with the scope manage", {
+        scope: entry.scope,
+        needed,
+      });
     }
   }
 }

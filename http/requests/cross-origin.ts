@@ -2,14 +2,14 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { HeaderLines } from "../replies/reply.js";
 import type { RequestHeaders } from "./request-headers.js";
 
-/** Headers of answers that a page of another origin may read beside the safelisted ones. */
+/** Headers that a page of another origin may read, in addition to those that the standard safelists. */
 const EXPOSED =
   "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Range, traceparent, tracestate";
 const PREFLIGHT_SECONDS = 600;
 
-/** Which pages of other origins may use the interface, reading and writing (Fetch standard, CORS protocol). No cookies are ever involved. */
+/** Which pages of other origins may read and write (CORS protocol of the Fetch standard). There are no cookies. */
 export class CrossOrigin {
   readonly #origins: readonly string[];
 
@@ -18,7 +18,7 @@ export class CrossOrigin {
     this.#origins = origins;
   }
 
-  /** Further lines of an answer, for a page of another origin where one may read it; undefined: none. */
+  /** Header lines that let a page of another origin read the answer; undefined: none. */
   linesFor(headers: RequestHeaders): HeaderLines | undefined {
     if (this.#origins.length === 0) return undefined;
     const allowed = this.#allowed(headers);
@@ -27,7 +27,7 @@ export class CrossOrigin {
     return [["Access-Control-Allow-Origin", allowed], ["Access-Control-Expose-Headers", EXPOSED], ...vary];
   }
 
-  /** Further lines for the answer to a preflight request. */
+  /** Header lines of the answer to a preflight request. */
   preflightHeaders(headers: RequestHeaders, methods: string): HeaderLines {
     if (headers.count("access-control-request-method") === 0 || this.#allowed(headers) === undefined) return [];
     return [
@@ -38,8 +38,8 @@ export class CrossOrigin {
   }
 
   /**
-   * Lets a page write only where its origin is the service's own, or one of those that may. Browsers say whether it is; older ones name the
-   * page's origin at least. Other programs send neither header.
+   * Lets a page write only if its origin is the service's own or an allowed one. Browsers send Sec-Fetch-Site; older ones at least send
+   * Origin. Programs other than browsers send neither.
    * @param baseUrl what links start with for this request
    * @throws ServiceError forbidden
    */
@@ -52,12 +52,12 @@ export class CrossOrigin {
     if (site === undefined && isOwnOrigin(origin as string, headers.get("host"), baseUrl)) return;
     throw new ServiceError(
       "forbidden",
-      "a page of another origin may not write here: --cors-origin names those that may",
+      "pages of this origin may not write: to allow it, start the service with --cors-origin",
       {
         field: "origin",
         in: "header",
         value: origin?.slice(0, 200) ?? null,
-        allowed: "absent, the service's own, or one of --cors-origin",
+        allowed: "absent, the service's own origin, or one of --cors-origin",
       },
     );
   }
@@ -70,7 +70,7 @@ export class CrossOrigin {
   }
 }
 
-/** Only the host is compared, as a proxy in front may have another scheme; or the whole origin with that of `--base-url`. */
+/** Compares the host only, as a proxy may change the scheme; or else the whole origin with that of `--base-url`. */
 function isOwnOrigin(origin: string, host: string | undefined, baseUrl: string): boolean {
   return /^https?:\/\/(.*)$/.exec(origin)?.[1] === host?.toLowerCase() || origin === new URL(baseUrl).origin;
 }

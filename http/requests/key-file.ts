@@ -14,15 +14,15 @@ import { type NameLock, takeName } from "../../storage/disk/name-lock.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
 
-/** How soon a running service sees that its key file changed. */
+/** How often a running service looks whether its key file has changed. */
 const LOOK_MS = 2_000;
-/** A file that has not been read after so many looks lies on a disk that does not answer: nobody knows what it says. */
+/** A file that was not read after so many looks lies on a disk that does not answer. Nobody knows what it says. */
 const HUNG_LOOKS = 5;
-/** Another command holds the file for some milliseconds. */
+/** How long to wait for another command that changes the file, and how often to try. */
 const LOCK_WAIT_MS = 20_000;
 const LOCK_PAUSE_MS = 30;
 
-/** Of the process or the machine, and passing: they say nothing of the file. */
+/** Passing shortages of the process or the machine; they say nothing about the file. */
 const LACK_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
 
 /** @throws ApiKeysError, FileSystemError */
@@ -31,17 +31,17 @@ export async function readKeyFile(path: string): Promise<StoredKey[]> {
 }
 
 /**
- * Replaces the keys of the file by what `change` makes of them, as a whole: its owner and mode stay, a new file is for its owner alone.
- * Commands that change one file at the same time go one after the other.
+ * Replaces the keys of the file by the result of `change`, atomically. Owner and mode of the file stay; only its owner may read a new file.
+ * Commands that change the same file at the same time wait for each other.
  *
- * @throws ApiKeysError, FileSystemError, and what `change` throws; the file is then as it was
+ * @throws ApiKeysError, FileSystemError, and what `change` throws; the file is then unchanged
  */
 export async function changeKeyFile(
   path: string,
   missing: "createIfMissing" | "mustExist",
   change: (keys: readonly StoredKey[]) => readonly StoredKey[],
 ): Promise<void> {
-  // A symbolic link stays one: what it leads to is replaced.
+  // If the path is a symbolic link, its target is replaced and the link stays.
   const target = await realPathOf(path);
   const lock = await lockFile(target);
   try {
@@ -55,11 +55,11 @@ export async function changeKeyFile(
   }
 }
 
-/** The lock is a name, not a file: the system frees it however the command ends. */
+/** Locks a name, not a file: the system frees it however the command ends. */
 async function lockFile(path: string): Promise<NameLock> {
   const folder = await nodeFileSystem.statusOf(dirname(path));
   if (folder === null) throw new FileSystemError("ENOENT", "open", path);
-  // Such a name has room for 107 bytes.
+  // Hashed, because such a name may have at most 107 bytes.
   const file = createHash("sha256").update(basename(path)).digest("hex").slice(0, 16);
   const deadlineMs = performance.now() + LOCK_WAIT_MS;
   for (;;) {
@@ -67,15 +67,15 @@ async function lockFile(path: string): Promise<NameLock> {
     if ("release" in taken) return taken;
     if (performance.now() > deadlineMs) {
       const who = taken.processId === null ? "another process" : `process ${taken.processId}`;
-      throw new ApiKeysError(`${path} is being changed by ${who}: nothing was changed`);
+      throw new ApiKeysError(`${path} is being changed by ${who}, so it was not changed: try again`);
     }
     await pause(LOCK_PAUSE_MS * (0.5 + Math.random()));
   }
 }
 
 /**
- * Takes over what changes in the file, for as long as the process lives. While the file is missing or cannot be read, or is not what `keys add`
- * writes, every key is refused, since nobody can tell which one was taken back. So it is while its disk does not answer.
+ * Follows changes of the file for as long as the process lives. While the file is missing, unreadable or damaged, or its disk does not
+ * answer, every key is refused, because nobody can tell which keys were removed.
  *
  * @returns the timer of its looks
  */
@@ -88,8 +88,9 @@ export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog, lookMs =
       const text = await readText(path);
       if (text === last) return;
       const valid = parseKeys(text);
-      if (keys.fault !== null) log.info({ file: path }, "the key file is right again: its API keys are accepted");
-      if (valid.length === 0) log.warn({ file: path }, "the key file has no key: requests that need one are refused");
+      if (keys.fault !== null) log.info({ file: path }, "the key file can be used again: its API keys are accepted");
+      if (valid.length === 0)
+        log.warn({ file: path }, "the key file has no keys: requests that need an API key are refused");
       keys.replace(valid);
       last = text;
     } catch (error) {
@@ -98,9 +99,9 @@ export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog, lookMs =
     }
   };
   const takeFault = (error: unknown): void => {
-    // The next look tells; the file itself may be as it was.
+    // The file itself may be unchanged; the next look will tell.
     if (LACK_CODES.has((error as FileSystemError).code)) {
-      log.warn({ err: error }, "the key file cannot be looked at now: the API keys stay as they are");
+      log.warn({ err: error }, "the key file cannot be read now: the API keys stay as they are");
       return;
     }
     if (keys.fault !== null) return;
@@ -124,8 +125,8 @@ export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog, lookMs =
 
 function faultOf(path: string, error: unknown): string {
   const what =
-    error instanceof FileSystemError ? `cannot be read (${error.code})` : `is damaged: it ${(error as Error).message}`;
-  return `the key file ${basename(path)} ${what}; requests that need an API key are refused until it is right again`;
+    error instanceof FileSystemError ? `cannot be read (${error.code})` : `is damaged (${(error as Error).message})`;
+  return `the key file ${basename(path)} ${what}; requests that need an API key are refused until it can be used again`;
 }
 
 async function readText(path: string): Promise<string> {

@@ -10,12 +10,12 @@ export interface RouteMatch {
 }
 
 /**
- * Places for paths that are remembered, each for the last one of those that belong there: enough for what is asked for again and again, and
- * little memory whatever clients send. A power of two.
+ * Size of the cache of paths. Each place keeps the last path that hashed to it, so the cache stays small whatever clients send. A power of
+ * two.
  */
 const REMEMBERED_PLACES = 2_048;
 const REMEMBERED_PATH_CHARACTERS = 200;
-/** Where the id in `/runs/{id}/…`, the longest part that differs, has its last digits, which are random. */
+/** End of the id in `/runs/{id}/…`: its last digits are random. */
 const ID_END = "/runs/".length + 36;
 
 interface Remembered {
@@ -23,7 +23,7 @@ interface Remembered {
   readonly match: RouteMatch;
 }
 
-/** The place of a path, by a few of its characters: a hash of all of them, as a map needs it, costs more than the whole look-up. */
+/** The cache place of a path, from a few of its characters: hashing all of them, as a Map does, costs more than the whole look-up. */
 function placeOf(path: string): number {
   const { length } = path;
   let place = length;
@@ -35,7 +35,7 @@ function placeOf(path: string): number {
 }
 
 interface Node {
-  /** By the length of their segments: a look-up by the segment itself would have to hash every id. */
+  /** By the length of the segment: a Map by segment would have to hash every id. */
   readonly literals: { readonly segment: string; readonly node: Node }[][];
   parameter: Node | undefined;
   /** The route of each method that ends here. */
@@ -53,12 +53,12 @@ function parameterName(segment: string): string | undefined {
 }
 
 /**
- * Finds the route of a path. A literal segment wins over a parameter. Paths are compared as they came, segment by segment: nothing
- * is normalised, so `..`, doubled slashes and an encoded slash lead nowhere.
+ * Finds the route of a path. A literal segment wins over a parameter. Paths are compared as they were sent, segment by segment, without
+ * normalising: `..`, doubled slashes and an encoded slash match no route.
  */
 export class PathRouter {
   readonly #root = createNode();
-  /** By place, of GET: where a path leads never changes, and a hot one need not be taken apart each time. */
+  /** Recent paths of GET, by place: the match of a path never changes. */
   readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED_PLACES).fill(undefined);
 
   /** @throws Error when two routes share method and path, or a path and its declared parameters differ */
@@ -87,11 +87,11 @@ export class PathRouter {
     }
     const declared = Object.keys(route.pathParameters);
     if (names.join() !== declared.join()) {
-      throw new Error(`${route.method} ${route.path}: its path parameters are not the declared ones`);
+      throw new Error(`${route.method} ${route.path}: its path parameters differ from the declared ones`);
     }
     if (node.routes.has(route.method)) throw new Error(`${route.method} ${route.path} is declared twice`);
     node.routes.set(route.method, route);
-    // Those declared are property names already, which setting a property is cheaper with.
+    // The declared names are already property keys in V8, which makes setting them cheaper.
     node.names = declared;
   }
 
@@ -118,7 +118,11 @@ export class PathRouter {
     const route = node.routes.get(method === "HEAD" ? "GET" : method);
     if (route === undefined) {
       const allow = methodsOf(node);
-      throw new ServiceError("method_not_allowed", `this path allows ${allow.join(", ")}`, { method, allow });
+      throw new ServiceError(
+        "method_not_allowed",
+        `this path does not allow ${method.slice(0, 32)}, only ${allow.join(", ")}`,
+        { method, allow },
+      );
     }
     const takesQuery = Object.keys(route.query).length > 0;
     if (values.length === 0) return { route, params: NO_PARAMETERS, takesQuery };
@@ -162,7 +166,7 @@ const NO_PARAMETERS: Record<string, string> = Object.freeze({});
 function literalAt(of: Node, path: string, start: number, end: number): Node | undefined {
   const literals = of.literals;
   const length = end - start;
-  // Below 0 for a path without its slash.
+  // Negative for a path without its leading slash.
   if (length < 0 || length >= literals.length) return undefined;
   for (const { segment, node } of literals[length] as Node["literals"][number]) {
     if (path.startsWith(segment, start)) return node;
@@ -171,7 +175,7 @@ function literalAt(of: Node, path: string, start: number, end: number): Node | u
 }
 
 function noRoute(path: string): ServiceError {
-  return new ServiceError("route_not_found", "the interface has no such path: /docs shows those that it has", {
+  return new ServiceError("route_not_found", "there is no such path: /docs lists all paths", {
     path: path.slice(0, 2048),
   });
 }
@@ -180,7 +184,7 @@ function methodsOf(node: Node): string[] {
   return [...[...node.routes.keys()].flatMap((known) => (known === "GET" ? ["GET", "HEAD"] : [known])), "OPTIONS"];
 }
 
-/** The parameter's value. @throws ServiceError its not-found code, or invalid_parameter for what is no integer */
+/** The parameter's value. @throws ServiceError its not-found code if the encoding is broken; invalid_parameter if it is no integer */
 function readSegment(route: Route, name: string, raw: string): string {
   const parameter = route.pathParameters[name];
   const text = decoded(raw);
@@ -189,17 +193,16 @@ function readSegment(route: Route, name: string, raw: string): string {
   }
   if (text === undefined) {
     const notFound = parameter?.notFound ?? "route_not_found";
-    throw refused(notFound, `nothing can have this ${name}`, name, raw, "percent-encoded UTF-8");
+    throw refused(notFound, `path parameter ${name} must be percent-encoded UTF-8`, name, raw, "percent-encoded UTF-8");
   }
   return parameter?.kind === "id" ? (canonicalUuid(text) ?? text) : text;
 }
 
 /** Undefined when its encoding is broken. */
 function decoded(raw: string): string | undefined {
-  // Raw bytes that were not UTF-8 arrive as U+FFFD.
+  // Bytes that are not UTF-8 arrive as U+FFFD.
   if (raw.includes("\ufffd")) return undefined;
-  // A copy, for speed alone: what is part of another text is compared and looked up by a slower way, each time. (What is remembered here
-  // holds a short path anyway, and caches have keys of their own.)
+  // A copy, for speed: V8 compares and looks up a slice of another string more slowly each time.
   if (!raw.includes("%")) return Buffer.from(raw).toString();
   try {
     return decodeURIComponent(raw);

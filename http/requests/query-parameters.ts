@@ -2,11 +2,11 @@ import { canonicalUuid } from "../../core/identifiers.js";
 import { ServiceError } from "../../core/service-errors.js";
 import { parseTimeBoundUs } from "../../core/timestamps.js";
 
-/** A query parameter as a JSON Schema; these four kinds are all that the interface has. */
+/** A query parameter as a JSON Schema: one of four kinds. */
 export type QueryParameter =
   | {
       readonly type: "string";
-      /** Values that can match something. It documents them: another value is no error. */
+      /** Values that can match, for the document. Any other value is no error. */
       readonly enum?: readonly string[];
       readonly description: string;
     }
@@ -15,7 +15,7 @@ export type QueryParameter =
       readonly type: "string";
       readonly format: "date-time";
       readonly description: string;
-      /** What is asked for lies before it: a time between two microseconds is rounded up, else down. */
+      /** An upper bound is rounded up to the next microsecond, a lower bound down. */
       readonly isUpperBound?: true;
     }
   | {
@@ -28,7 +28,7 @@ export type QueryParameter =
 
 export type QueryParameters = Readonly<Record<string, QueryParameter>>;
 
-/** What a handler gets: integers always (they have defaults), date-times in microseconds, ids in lower case, undefined what is absent. */
+/** What a handler gets: integers (always, as they have defaults), date-times in microseconds, ids in lower case; undefined if absent. */
 export type QueryValues<Parameters extends QueryParameters> = {
   readonly [Name in keyof Parameters]: Parameters[Name] extends { type: "integer" }
     ? number
@@ -51,8 +51,8 @@ function invalid(field: string, value: string | string[], allowed: string): Serv
 }
 
 /**
- * Decodes one name or value: percent-encoded UTF-8, and `+` for a space as forms and URLSearchParams write it. Undefined when the
- * encoding is broken, or when the raw query was not UTF-8 (its bytes then came as U+FFFD).
+ * Decodes one name or value: percent-encoded UTF-8, with `+` for a space, as forms and URLSearchParams write it. Undefined if the encoding
+ * is broken or the query was not UTF-8 (it then contains U+FFFD).
  */
 function decode(text: string): string | undefined {
   if (text.includes("\ufffd")) return undefined;
@@ -64,9 +64,8 @@ function decode(text: string): string | undefined {
 }
 
 /**
- * Reads the raw query string against the declared parameters: unknown ones are ignored, an empty value counts as absent, a
- * repeated one is refused.
- * @throws ServiceError invalid_parameter, naming the parameter, what came and what is allowed
+ * Parses the raw query string. Unknown parameters are ignored, an empty value counts as absent, a repeated parameter is refused.
+ * @throws ServiceError invalid_parameter, with the parameter, the value that was sent and what is allowed
  */
 export function parseQuery<Parameters extends QueryParameters>(
   declared: Parameters,
@@ -84,7 +83,7 @@ export function parseQuery<Parameters extends QueryParameters>(
   return parsed as QueryValues<Parameters>;
 }
 
-/** Of the declared parameters alone, in the order they came. */
+/** Raw values of the declared parameters, in the order in which they were sent. */
 function rawValues(declared: QueryParameters, rawQuery: string): Map<string, string[]> {
   const raw = new Map<string, string[]>();
   for (const pair of rawQuery.split("&")) {
@@ -124,7 +123,7 @@ function parseInteger(name: string, parameter: { minimum: number; maximum: numbe
 }
 
 function parseDateTime(name: string, isUpperBound: boolean, text: string): number {
-  // The plus of an offset that was not percent-encoded came as a space; behind the date no other space can stand there.
+  // A plus sign that was not percent-encoded arrives as a space. A time has no other space at this place.
   const time = text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2");
   const timeUs = parseTimeBoundUs(time, isUpperBound ? "up" : "down");
   if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");

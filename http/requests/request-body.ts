@@ -14,11 +14,11 @@ export interface BodyFault {
   allowed: string;
 }
 
-/** Faults that one error names: a body of 64 KiB can have thousands. */
+/** Most faults that one error names: a body of 64 KiB can have thousands. */
 const SHOWN_FAULTS = 20;
 const SHOWN_CHARACTERS = 200;
 
-/** The 422 for fields of a body; also for what a schema cannot say. The first of them stands where the envelope names one field. */
+/** The 422 for wrong fields of a body. The envelope's own field, value and allowed are those of the first fault. */
 function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError {
   const [{ field, value, allowed }] = faults;
   const names = faults.slice(0, SHOWN_FAULTS).map((fault) => {
@@ -30,8 +30,8 @@ function invalidBody(faults: readonly [BodyFault, ...BodyFault[]]): ServiceError
   return new ServiceError("invalid_parameter", names.join("; "), params);
 }
 
-// A type and its parameters (RFC 9110, sections 5.6.6 and 8.3.1): none of JSON's changes what the bytes mean, but the charset that some
-// clients add has to be true.
+// A type and its parameters (RFC 9110, sections 5.6.6 and 8.3.1). Parameters do not change the meaning of JSON, but a charset, which some
+// clients send, must be UTF-8.
 const JSON_TYPE = /^application\/json[ \t]*/i;
 const PARAMETER = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=([\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*")[ \t]*)?/y;
 
@@ -48,7 +48,7 @@ function isJsonMediaType(text: string): boolean {
   return true;
 }
 
-/** Refuses a body that is not said to be JSON, or is encoded. Asked before the body is read. */
+/** The error for a body that is not declared as JSON, or is encoded; undefined if it is fine. Called before the body is read. */
 export function mediaTypeFault(headers: RequestHeaders): ServiceError | undefined {
   const wrong = (field: string, allowed: string) =>
     new ServiceError("unsupported_media_type", `the request body must be JSON: ${field} must be ${allowed}`, {
@@ -78,12 +78,12 @@ export class RequestBodyParser {
     try {
       body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     } catch (error) {
-      // The decoder's message is of no help, the parser's may quote what was sent, a secret among it.
+      // Neither message is passed on: the decoder's does not help, and the parser's may quote a secret.
       const position = /position (\d+)/.exec((error as Error).message)?.[1];
       const where = error instanceof SyntaxError && position !== undefined ? { position: Number(position) } : {};
       throw new ServiceError("malformed_json", "the request body is not JSON in UTF-8", { in: "body", ...where });
     }
-    // The first of each field: a schema of several kinds (anyOf) reports each kind's error at the same place.
+    // Only the first fault of each field: anyOf reports one for each of its alternatives.
     const faults = new Map<string, BodyFault>();
     const add = (fault: BodyFault): void => {
       if (!faults.has(fault.field)) faults.set(fault.field, { ...fault, field: fault.field.toWellFormed() });
@@ -147,8 +147,8 @@ function faultOf({ keyword, params, instancePath, data, parentSchema, message }:
 }
 
 /**
- * The value, short enough for an answer and a log line. Nothing of what is in an object or a list, where a secret may stand that belongs
- * elsewhere, and of a URL no user info: as broken URLs are read in many ways, all up to the last @ counts as that.
+ * The value, shortened for an answer or a log line. Objects and lists are not shown, as a misplaced secret may be inside. The user info of a
+ * URL is hidden: everything up to the last @, because broken URLs can be read in several ways.
  */
 function shown(value: unknown): JsonValue {
   if (value === null || typeof value === "boolean" || typeof value === "number") return value;

@@ -2,10 +2,10 @@ import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { RequestHeaders } from "./request-headers.js";
 
-// A registered name, an IPv4 address or a bracketed IPv6 address, and a port (RFC 3986, section 3.2): it goes into links.
+// A name, an IPv4 address or a bracketed IPv6 address, and an optional port (RFC 3986, section 3.2). The host goes into links.
 const HOST = /^(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
-/** The last Host that was found sound: of many requests it is the same, and comparing costs a fraction of the pattern. */
+/** The last valid Host: most requests have the same one, and comparing is much cheaper than the pattern. */
 let soundHost = "localhost";
 
 function isHost(text: string): boolean {
@@ -15,31 +15,31 @@ function isHost(text: string): boolean {
   return true;
 }
 
-/** Of registered ones. Another may be the rest of a body that was longer than its length. */
+/** The form of all registered methods. Anything else may be the rest of a body that was longer than its Content-Length. */
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 
-/** What the request's first line says. */
+/** The request line, without the query. */
 export interface RequestTarget {
   readonly method: string;
   readonly path: string;
 }
 
 /**
- * Refuses a request whose end two parsers could see differently (decisions.md, Framing), or whose body is over the limit. After such a
- * request nothing more may be read from its connection.
- * @returns the error, undefined when the framing is sound
+ * The error for a request whose end two parsers could see differently (decisions.md, Framing), or whose body is too large. Nothing more may be
+ * read from the connection of such a request.
+ * @returns undefined if the request is fine
  */
 export function framingFault(target: RequestTarget, headers: RequestHeaders): ServiceError | undefined {
   const { method, path } = target;
   if (method !== "GET" && !METHOD.test(method)) {
-    return new ServiceError("bad_request", "the request's method must be of upper-case letters", {
+    return new ServiceError("bad_request", "the request's method must be written in upper-case letters", {
       field: "method",
       value: method.slice(0, 200),
       allowed: "upper-case letters, such as GET",
     });
   }
   if (!path.startsWith("/") && path !== "*") {
-    return new ServiceError("bad_request", "the request's target must be a path", {
+    return new ServiceError("bad_request", "the request's target must be a path that starts with a slash", {
       field: "target",
       value: path.slice(0, 200),
       allowed: "a path that starts with a slash",
@@ -63,23 +63,23 @@ export function framingFault(target: RequestTarget, headers: RequestHeaders): Se
   if (lengths > 1 || !/^\d{1,9}$/.test(length))
     return badHeader("content-length", headers, "one number of 1 to 9 digits");
   if (Number(length) > LIMITS.httpBodyBytes) {
-    return new ServiceError("payload_too_large", `the request body is over ${LIMITS.httpBodyBytes} bytes`, {
+    return new ServiceError("payload_too_large", `the request body must have at most ${LIMITS.httpBodyBytes} bytes`, {
       field: "content-length",
       in: "header",
       value: length,
-      allowed: `at most ${LIMITS.httpBodyBytes}`,
+      allowed: `at most ${LIMITS.httpBodyBytes} bytes`,
     });
   }
   return undefined;
 }
 
-/** A request to which a body belongs must say where it ends. */
+/** The error for a request that needs a body but does not say how long it is. */
 export function missingLength(): ServiceError {
   return new ServiceError("length_required", "this request needs a body with a Content-Length", {
     field: "content-length",
     in: "header",
     value: null,
-    allowed: `one number of at most ${LIMITS.httpBodyBytes}`,
+    allowed: `one number, at most ${LIMITS.httpBodyBytes}`,
   });
 }
 

@@ -1,12 +1,12 @@
-/** A browser's are some fifteen, a program's half of that. */
+/** Room for this many lines at first: a browser sends some fifteen, other programs half of that. */
 const FIRST_LINES = 8;
 
 /** The header lines of one request in the order they came; names in lower case. */
 export class RequestHeaders {
-  /** Names and values by turns; made for as many as most requests have, since growing costs as much as all the rest. */
+  /** Names and values alternately. Preallocated, as growing the array costs as much as everything else here. */
   readonly #lines: string[] = new Array(FIRST_LINES * 2);
   #end = 0;
-  /** Bit n: a name has length n, modulo 32. Most names that are asked for are not there; this says so without looking at the lines. */
+  /** Bit n is set if a name has length n, modulo 32: most look-ups are for absent names, and end here. */
   #lengths = 0;
 
   add(name: string, value: string): void {
@@ -15,7 +15,7 @@ export class RequestHeaders {
     this.#lengths |= 1 << name.length;
   }
 
-  /** Undefined when absent, which is not the same as empty; several lines joined by a comma (RFC 9110, section 5.3). */
+  /** Undefined if absent, an empty text if empty; several lines are joined by a comma (RFC 9110, section 5.3). */
   get(name: string): string | undefined {
     if ((this.#lengths & (1 << name.length)) === 0) return undefined;
     const lines = this.#lines;
@@ -37,7 +37,7 @@ export class RequestHeaders {
     return count;
   }
 
-  /** Its value if exactly one line has this name. */
+  /** The value if exactly one line has this name, else undefined. */
   sole(name: string): string | undefined {
     return this.count(name) === 1 ? this.get(name) : undefined;
   }

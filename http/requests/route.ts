@@ -10,7 +10,7 @@ export interface PathParameter {
   schema: JsonSchema;
   /** An id is taken in either case and handed on in lower case; an integer must be one (422). Default: any text. */
   kind?: "id" | "integer";
-  /** What the client is told when nothing can have this name, a broken percent-encoding among it. */
+  /** Error if nothing has this name, or if its percent-encoding is broken. */
   notFound: ErrorCode;
 }
 
@@ -19,42 +19,42 @@ export type ResponseDeclaration =
   | { description: string; contentType: string; schema: JsonSchema }
   | { description: string; contentType?: undefined };
 
-/** A JSON body that a route takes; it stands in the document's components under its name. */
+/** A JSON body that a route accepts. The OpenAPI document lists it in its components under `name`. */
 export interface RequestBodyDeclaration {
   name: string;
   description: string;
-  /** A field that is `writeOnly` is not shown in errors. */
+  /** Errors do not show the value of a `writeOnly` field. */
   schema: JsonSchema;
-  /** Compiled of the schema. The body is held against it before the handler runs. */
+  /** Compiled from the schema; it checks the body before the handler runs. */
   validate: SchemaValidator;
-  /** What the schema cannot say: faults of the fields that are of the right type, whatever else is wrong. `value`: what may be shown, else null. */
+  /** Checks that a schema cannot express, for fields of the right type. `value`: what an error may show, else null. */
   furtherFaults?(body: Readonly<Record<string, unknown>>): { field: string; value: string | null; allowed: string }[];
 }
 
 export type RouteMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** A request as handlers see it; they know no socket. */
+/** A request as handlers see it, independent of the server. */
 export interface HandlerRequest<Query extends QueryParameters = QueryParameters> {
-  /** Decoded path parameters, every one the path names. */
+  /** All parameters of the path, decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** Validated, with defaults; date-times as microseconds since the Unix epoch. */
   readonly query: QueryValues<Query>;
   /** What absolute links start with, without a slash at the end: `--base-url`, or else the request's Host. */
   readonly baseUrl: string;
-  /** The decoded body, which fits the declared schema; undefined for a route that declares none. */
+  /** The parsed body, valid by the declared schema; undefined if the route declares none. */
   readonly body: unknown;
   readonly traceId: string;
-  /** Value of the header (lower-case name), undefined when absent; several lines joined as RFC 9110 section 5.3 says. */
+  /** Value of the header (name in lower case), undefined if absent; several lines joined by RFC 9110, section 5.3. */
   header(name: string): string | undefined;
-  /** The client is gone: what is still to do for it can be left. */
+  /** Whether the client is gone: work for it can stop. */
   isAborted(): boolean;
-  /** Aborted when nobody waits for the answer any more: the client is gone, or the request's deadline is over. */
+  /** Aborted when nobody waits for the answer any more: the client is gone, or the deadline has passed. */
   gone(): AbortSignal;
 }
 
 /**
- * One route of the interface, declared once: dispatch, validation, the OpenAPI document and the contract tests derive from it. A
- * GET route answers HEAD too.
+ * One route of the interface. Dispatch, validation, the OpenAPI document and the contract tests all derive from this declaration. A GET
+ * route also answers HEAD.
  */
 export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly method: RouteMethod;
@@ -66,21 +66,21 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly description?: string;
   readonly pathParameters: Readonly<Record<string, PathParameter>>;
   readonly query: Query;
-  /** Undefined: what comes as a body is skipped. */
+  /** Undefined: a body is ignored. */
   readonly body?: RequestBodyDeclaration;
   readonly responses: Readonly<Record<number, ResponseDeclaration>>;
-  /** Files that a page of ours loads are not for clients: the document leaves them out. */
+  /** Left out of the OpenAPI document: files that our own pages load are not for clients. */
   readonly isUndocumented?: boolean;
-  /** Codes it answers beside those that any route can. */
+  /** Error codes of this route, in addition to those that every route can answer. */
   readonly errors: readonly ErrorCode[];
-  /** What an API key must allow; none is needed for "none". */
+  /** The scope that an API key needs; "none": no key is needed. */
   readonly scope: "none" | KeyScope;
-  /** It tells why no key is accepted: keys that were valid before the key file failed still open it. */
+  /** Accepts keys that were valid before the key file failed, so that a monitor can see what is wrong. */
   readonly showsKeyFault?: boolean;
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
 }
 
-/** Declares a route; the handler's query values are typed after the declared parameters. */
+/** Declares a route; the type of the handler's query values follows from the declared parameters. */
 export function defineRoute<const Query extends QueryParameters>(route: Route<Query>): Route {
   return route as unknown as Route;
 }

@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 
-// Random bytes are drawn, and written as digits, for many ids at once: a call into the generator or the encoder costs more than an id.
+// Drawn and encoded for many ids at once: a call into the generator or the encoder costs more than an id.
 const POOL_BYTES = 16 * 1024;
 /** Hexadecimal, two for each byte. */
 export const TRACE_ID_DIGITS = 32;
@@ -24,8 +24,8 @@ export function freshTraceId(): string {
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
 
 /**
- * The trace-id of a `traceparent` header (W3C Trace Context, section 3.2), undefined when the header is not valid: version ff, an
- * all-zero trace-id or parent-id, upper-case digits, or more than the four fields in version 00.
+ * The trace-id of a `traceparent` header (W3C Trace Context, section 3.2). Undefined if the header is invalid: version ff, an all-zero
+ * trace-id or parent-id, upper-case digits, or more than four fields in version 00.
  */
 export function traceIdOf(traceparent: string): string | undefined {
   const match = TRACEPARENT.exec(traceparent);

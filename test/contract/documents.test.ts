@@ -16,6 +16,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import * as commandOptions from "../../http/commands/command-options.js";
+import type { OptionDeclarations } from "../../http/commands/option-kinds.js";
 import { environmentName } from "../../http/commands/resolve-options.js";
 import { NPY_IN_MILLIMETRES } from "../../http/openapi/frame-millimetres.js";
 import { type Command, commandsOf, fencesOf, inlineCodeOf } from "../helpers/documents/document-text.js";
@@ -32,7 +33,7 @@ const POLL_MS = 20;
 /** Need a store that is not being served. */
 const STORE_COMMANDS = ["check", "inspect", "export", "producers"];
 
-type Declarations = commandOptions.OptionDeclarations;
+type Declarations = OptionDeclarations;
 const { SERVE_OPTIONS, DEMO_OPTIONS } = commandOptions;
 const OPTION_NAMES = new Set(
   Object.entries(commandOptions).flatMap(([name, value]) =>

@@ -50,7 +50,7 @@ for (const { name: front, environment } of frontsHere(t)) {
       if (target.startsWith("HEAD")) continue;
       const { code, message, params, retryable } = refused.json() as Record<string, unknown>;
       t.equal(code, "misdirected_request", target);
-      t.match(message, /start it with --allowed-host evil\.example$/);
+      t.match(message, /start the service with --allowed-host evil\.example$/);
       t.match(params, { field: "host", in: "header", value: `evil.example:${port}` });
       t.equal(retryable, false);
     }
