@@ -92,7 +92,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The QC outcome with every check; lengths are millimetres. Null until checks exist.
+         * The quality report with every check; lengths are in millimetres. Null until there are checks.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getQualityReport"];
@@ -112,7 +112,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Informational findings; they never change the QC outcome.
+         * The defects of the run. They are informational and never change the quality report.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getDefects"];
@@ -172,7 +172,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The run's manifest, also of files whose bytes retention removed.
+         * The run's manifest, including files whose bytes retention removed.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["listRunFiles"];
@@ -232,7 +232,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The formats that the frame is available in; they appear as processing completes.
+         * The formats in which the frame is available. They appear as processing completes.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["listFrameFiles"];
@@ -252,8 +252,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The raw height plane as an NPY array of shape (lines, width), values untouched.
-         * @description In millimetres, by the frame's `geometry`; `z_mm[line, column]` lies at `x_mm[column]`, `y_mm[line]`:
+         * The raw height plane as an NPY array of shape (lines, width), with unchanged values.
+         * @description This converts it to millimetres, using the frame's `geometry`. `z_mm[line, column]` lies at `x_mm[column]`, `y_mm[line]`:
          *
          *     ```python
          *     import io, json, numpy as np; from urllib.request import urlopen
@@ -265,7 +265,7 @@ export interface paths {
          *     y_mm = g["y_origin_mm"] + g["y_pitch_mm"] * np.arange(raw.shape[0])
          *     ```
          *
-         *     In `z_mm`, NaN is no measurement.
+         *     In `z_mm`, NaN means no measurement.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -287,7 +287,7 @@ export interface paths {
         };
         /**
          * The point cloud without statistical outliers.
-         * @description Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.
+         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -308,8 +308,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The point cloud of every point that was measured.
-         * @description Vertices are float32, which has 24 bits. The header's comments `offset_mm` and `scale_mm` say, for x, y and z, how column, line and raw height became millimetres. A coordinate beyond 2^23 times its scale (84 mm, where that is 0.00001 mm) loses steps: neighbouring raw values may become one z. The filter goes by these vertices. The NPY keeps all steps, however far from zero they are, and so does the height map as far as its 65,534 go.
+         * The point cloud of all measured points.
+         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -330,8 +330,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The height map as a picture; its text chunks say how samples become millimetres.
-         * @description A sample of 0 is no measurement. The text chunks of the picture say what the others are. Where they have `z_scale_mm` and `z_offset_mm`, the samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Else 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded to the nearest; a picture without a measurement has neither. `x_pitch_mm` and `y_pitch_mm` stand there too.
+         * The height map as a picture; its text chunks say how to turn samples into millimetres.
+         * @description A sample of 0 means no measurement. The text chunks of the picture say what the other samples mean. With `z_scale_mm` and `z_offset_mm`, the samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Without them, samples from 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded. A picture without any measurement has none of these. `x_pitch_mm` and `y_pitch_mm` are also text chunks.
          *
          *     ```python
          *     import io, numpy as np; from urllib.request import urlopen; from PIL import Image
@@ -382,7 +382,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The step's measurement series, with a column for each channel; an invalid value is an empty cell.
+         * The step's measurement series as CSV, with one column for each channel. An invalid value is an empty cell.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadSweep"];
@@ -408,7 +408,7 @@ export interface paths {
         get: operations["listWebhooks"];
         put?: never;
         /**
-         * Registers a webhook. Not idempotent: the same request again registers a second one.
+         * Registers a webhook. Sending the same request again registers a second webhook.
          * @description Scope of the API key: `manage`.
          */
         post: operations["createWebhook"];
@@ -440,7 +440,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Changes the fields that are given; null leaves a field unchanged, but for the secret, which it removes.
+         * Changes the given fields. Null leaves a field unchanged, except for the secret, which it removes.
          * @description Scope of the API key: `manage`.
          */
         patch: operations["updateWebhook"];
@@ -456,7 +456,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends a WebhookTest event now, in one attempt, whatever the webhook subscribes to and whether it is enabled.
+         * Sends a WebhookTest event now, in one attempt, regardless of the webhook's subscriptions and even if it is disabled.
          * @description Scope of the API key: `manage`.
          */
         post: operations["testWebhook"];
@@ -474,8 +474,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the deliveries to a webhook, deleted or not, newest first.
-         * @description Deliveries carry their payloads. A page that would have more than 32 MiB has fewer items than its limit, one at least; behind the oldest delivery it is empty.
+         * Lists the deliveries to a webhook, newest first. Also works for a deleted webhook.
+         * @description Deliveries include their payloads. A page has at most 32 MiB: it may have fewer items than its limit, but at least one. After the oldest delivery, the page is empty.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -496,7 +496,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One delivery with its attempts, most recent first.
+         * One delivery with its attempts, newest first.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getWebhookDelivery"];
@@ -518,7 +518,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes one attempt now, with the same event; a delivered delivery comes back unchanged.
+         * Makes one attempt now, with the same event. A delivery that succeeded before is returned unchanged.
          * @description Scope of the API key: `manage`.
          */
         post: operations["retryWebhookDelivery"];
@@ -536,7 +536,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The state of the service and of what producers report, component by component.
+         * The health of the service and of the cell, component by component.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getHealth"];
@@ -576,7 +576,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Answers while the process serves requests; for a supervisor's restart decision, unlike /health.
+         * Answers as long as the process serves requests. A supervisor should restart by this, not by /health.
          * @description Needs no API key.
          */
         get: operations["getLiveness"];
@@ -616,7 +616,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * This interface for people: a page that renders /openapi.json without internet.
+         * This interface for people: a page that shows /openapi.json. It needs no internet.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getDocs"];
@@ -636,7 +636,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * This interface as an OpenAPI 3.1 document, made from the route declarations that serve it.
+         * This interface as an OpenAPI 3.1 document, generated from the declarations of the routes.
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getOpenApi"];
@@ -727,7 +727,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Posted to one webhook when it is tested. Subscribing to it changes nothing. */
+        /** Posted to one webhook when it is tested. Subscribing to it has no effect. */
         post: operations["onWebhookTest"];
         delete?: never;
         options?: never;
@@ -740,11 +740,11 @@ export interface components {
     schemas: {
         /** @description How far a run has come. */
         RunProgressResponse: {
-            /** @description Steps of the run. */
+            /** @description Number of steps of the run. */
             total_steps: number;
-            /** @description Steps that are over: completed, failed and skipped ones. */
+            /** @description Number of steps that are over: completed, failed and skipped ones. */
             completed_steps: number;
-            /** @description The step that runs, counted from 1; of several, the first. Null when none runs. */
+            /** @description Number of the running step, counted from 1; if several run, the first of them. Null when none runs. */
             current_step?: number | null;
         };
         /** @description One step of a run. */
@@ -794,7 +794,7 @@ export interface components {
              * @description When the step ended. Null before it ended, and for a step that never began.
              */
             completed_at?: string | null;
-            /** @description What the step brought; a capture_frame step has the id of its frame in `frame_id`. Null when it brought nothing. */
+            /** @description Result of the step. A capture_frame step has the id of its frame in `frame_id`. Null when there is none. */
             result?: {
                 [key: string]: unknown;
             } | null;
@@ -805,44 +805,44 @@ export interface components {
         StepsDetailResponse: {
             /** @description Steps that are over: completed, failed and skipped ones, in order. */
             completed: components["schemas"]["StepStatusResponse"][];
-            /** @description All other steps, in order: those that are to come, those cancelled with their run, and any step that runs beside the first. */
+            /** @description All other steps, in order: those still to come, those cancelled with their run, and any step that runs beside the first. */
             pending: components["schemas"]["StepStatusResponse"][];
-            /** @description The step that runs; of several, the first. Null when none runs. */
+            /** @description The running step; if several run, the first of them. Null when none runs. */
             in_progress?: components["schemas"]["StepStatusResponse"] | null;
         };
         /** @description One line of a run's event log. */
         RunEventLogEntry: {
             /**
              * Format: date-time
-             * @description When it happened: as the cell says, or else when the service recorded it.
+             * @description When it happened, as the cell says; or else when the service recorded it.
              */
             timestamp: string;
-            /** @description What happened. The service itself writes `finalize_timeout`, `orphan_timeout`, `artefact_failed` and `webhook_delivery_failed`; the cell writes what it likes. */
+            /** @description What happened. The service itself writes `finalize_timeout`, `orphan_timeout`, `artefact_failed` and `webhook_delivery_failed`; the cell writes its own types. */
             event_type: string;
             /** @description Details, which depend on the event type. */
             data: {
                 [key: string]: unknown;
             };
         };
-        /** @description Where a run's own things are. */
+        /** @description Links of a run. */
         RunLinks: {
             /** @description This run. */
             self: components["schemas"]["Link"];
             /** @description The run's program. 404 once it is deleted. */
             program: components["schemas"]["Link"];
-            /** @description Where the run can be cancelled. Null always: this interface only observes runs. */
+            /** @description Where to cancel the run. Null always: this interface only observes runs. */
             cancel?: components["schemas"]["Link"] | null;
-            /** @description Where the run's progress can be followed live. Null in this release. */
+            /** @description Where to follow the run's progress live. Null in this release. */
             websocket?: components["schemas"]["Link"] | null;
         };
         /** @description One run in full. */
         ProgramRunResponse: {
-            /** @description Id of the run. Ids sort as the runs were created. */
+            /** @description Id of the run. Ids sort by creation. */
             id: string;
             /** @description The program that the run executes. */
             program_id: string;
             /**
-             * @description State of the run: `completed`, `failed` and `cancelled` are terminal. It says nothing about the part.
+             * @description State of the run; `completed`, `failed` and `cancelled` are final. It says nothing about the part.
              *
              *     - `pending`: the run is created, but has not begun.
              *     - `running`: its steps are being carried out.
@@ -872,10 +872,10 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs ever have the same time. It is the mark for `updated_since`.
+             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs have the same time. Use it as the mark for `updated_since`.
              */
             updated_at: string;
-            /** @description Trace id that the cell gave the run, for finding it in the cell's own logs. Null when there is none. */
+            /** @description Trace id that the cell gave the run, to find it in the cell's own logs. Null when there is none. */
             trace_id?: string | null;
             /** @description Serial number of the inspected part. Null for a part without one. */
             serial_number?: string | null;
@@ -893,38 +893,38 @@ export interface components {
             completed_at?: string | null;
             /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
             error_message?: string | null;
-            /** @description Whatever the cell said of the run when it created it. Empty when it said nothing. */
+            /** @description Anything that the cell said about the run when it created it. Empty if it said nothing. */
             metadata?: {
                 [key: string]: unknown;
             };
-            /** @description Where its own things are. Never null in this release. */
+            /** @description Links of the run. Never null in this release. */
             links?: components["schemas"]["RunLinks"] | null;
             /** @description The steps of the run. Never null in this release. */
             steps?: components["schemas"]["StepsDetailResponse"] | null;
-            /** @description What the run brought, beside its report: free-form, but for `frame_ids`. Never null in this release. */
+            /** @description Results of the run besides its report: free-form, except for `frame_ids`. Never null in this release. */
             results?: ({
-                /** @description Every captured frame, in the order in which they became whole. Frames that were still open when the run ended come last. */
+                /** @description Every captured frame, in the order in which they were completed. Frames that were still open when the run ended come last. */
                 frame_ids?: string[];
             } & {
                 [key: string]: unknown;
             }) | null;
             /** @description What happened in the run, in the order it was recorded. Never null in this release. */
             event_log?: components["schemas"]["RunEventLogEntry"][] | null;
-            /** @description Deliveries of the run's events to webhooks, in the order they began. Never null in this release. */
+            /** @description Deliveries of the run's events to webhooks, in the order in which they began. Never null in this release. */
             webhook_deliveries?: components["schemas"]["WebhookDeliverySummary"][] | null;
-            /** @description What became of these deliveries, counted. Never null in this release. */
+            /** @description Outcome of these deliveries, counted. Never null in this release. */
             webhook_delivery?: components["schemas"]["WebhookDeliveryRollup"] | null;
-            /** @description The run's files, oldest first, also those whose bytes retention removed. Never null in this release. */
+            /** @description The run's files, oldest first, including those whose bytes retention removed. Never null in this release. */
             files?: components["schemas"]["FileMetadata"][] | null;
         };
         /** @description One run as lists show it. `GET /runs/{run_id}` has the rest. */
         ProgramRunSummaryResponse: {
-            /** @description Id of the run. Ids sort as the runs were created. */
+            /** @description Id of the run. Ids sort by creation. */
             id: string;
             /** @description The program that the run executes. */
             program_id: string;
             /**
-             * @description State of the run: `completed`, `failed` and `cancelled` are terminal. It says nothing about the part.
+             * @description State of the run; `completed`, `failed` and `cancelled` are final. It says nothing about the part.
              *
              *     - `pending`: the run is created, but has not begun.
              *     - `running`: its steps are being carried out.
@@ -954,7 +954,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs ever have the same time. It is the mark for `updated_since`.
+             * @description When the run last changed: its state, results, files or event log, but not its deliveries. No two runs have the same time. Use it as the mark for `updated_since`.
              */
             updated_at: string;
             /** @description The program's name when the run was created. */
@@ -975,25 +975,25 @@ export interface components {
             completed_at?: string | null;
             /** @description Why the run failed or was cancelled, for people. Null for every other run, and where no reason was given. */
             error_message?: string | null;
-            /** @description Whatever the cell said of the run when it created it. Empty when it said nothing. */
+            /** @description Anything that the cell said about the run when it created it. Empty if it said nothing. */
             metadata?: {
                 [key: string]: unknown;
             };
-            /** @description Where its own things are. Never null in this release. */
+            /** @description Links of the run. Never null in this release. */
             links?: components["schemas"]["RunLinks"] | null;
         };
         /** @description A page of runs. */
         ProgramRunSummaryListResponse: {
             /** @description The runs of the page, newest first. */
             runs: components["schemas"]["ProgramRunSummaryResponse"][];
-            /** @description How many entries match the filters, on all pages together. It can change between two pages. */
+            /** @description Number of entries that match the filters, on all pages together. It can change between two pages. */
             total: number;
             /** @description The `limit` of the request, or its default. */
             limit: number;
             /** @description The `offset` of the request, or 0. */
             offset: number;
         };
-        /** @description The run that is being carried out, if any. */
+        /** @description The active run, if any. */
         ActiveRunResponse: {
             /** @description Whether a run is running or finalizing. */
             active: boolean;
@@ -1024,7 +1024,7 @@ export interface components {
             /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
             threshold?: number | null;
             /**
-             * @description Unit of the numbers. It is always there.
+             * @description Unit of the numbers. Always present.
              *
              *     - `mm`: `value`, `nominal`, `delta` and `threshold` are millimetres.
              *     - `unspecified`: they are in another unit, or in none, such as a share or a score.
@@ -1090,9 +1090,9 @@ export interface components {
              * @enum {string}
              */
             status: "passed" | "failed" | "indeterminate";
-            /** @description False while the run can still add checks or fail; true once it is completed: the report changes no more. */
+            /** @description False while the run can still add checks or fail. True once the run is completed: the report never changes again. */
             final: boolean;
-            /** @description Every check so far, in the order they were reported; at least one. */
+            /** @description Every check so far, in the order in which they were reported; at least one. */
             checks: components["schemas"]["QualityCheckModel"][];
             /** @description Informational findings, in the order they were reported. Empty when there are none. */
             defects?: components["schemas"]["DefectModel"][];
@@ -1103,7 +1103,7 @@ export interface components {
         QualityReportResponse: {
             /** @description The run that the report is about. */
             run_id: string;
-            /** @description The report as it stands. It is fixed when the run is completed; until then checks may still come. Null until the first check, for a run without checks, and for one that failed or was cancelled. */
+            /** @description The report so far. It is final when the run is completed; until then checks may be added. Null until the first check, for a run without checks, and for one that failed or was cancelled. */
             quality_report?: components["schemas"]["QualityReportModel"] | null;
         };
         /** @description The defects of a run. */
@@ -1140,7 +1140,7 @@ export interface components {
             params?: {
                 [key: string]: unknown;
             };
-            /** @description Whether runs carry the step out. Absent means true. A step that is false is in no run, and is not counted there. */
+            /** @description Whether runs carry the step out. Absent means true. A disabled step is part of no run and is not counted there. */
             enabled?: boolean;
             /** @description Id of the group that the step belongs to. Null when there is none. */
             group_id?: string | null;
@@ -1155,19 +1155,19 @@ export interface components {
         RunConfig: {
             /** @description Display name of the configuration. */
             name: string;
-            /** @description Whatever the cell says of the configuration. */
+            /** @description Anything that the cell says about the configuration. */
             metadata?: {
                 [key: string]: unknown;
             };
         };
-        /** @description Where a program's own things are. */
+        /** @description Links of a program. */
         ProgramLinks: {
             /** @description This program. */
             self: components["schemas"]["Link"];
             /** @description The program's runs. */
             runs: components["schemas"]["Link"];
         };
-        /** @description An inspection definition. Optional fields, other than run_count and links, are absent where the cell did not give them. */
+        /** @description An inspection definition. Optional fields, other than run_count and links, are absent if the cell did not give them. */
         ProgramResponse: {
             /** @description Id of the program. The cell makes it. */
             id: string;
@@ -1182,25 +1182,25 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "active" | "archived";
-            /** @description The program's steps in order, those that are not enabled among them. */
+            /** @description The program's steps in order, including disabled ones. */
             steps: components["schemas"]["ProgramStep"][];
             /**
              * Format: date-time
-             * @description When the program was created, by its id, to the millisecond. It never changes, and lists are ordered by it.
+             * @description When the program was created, taken from its id, to the millisecond. It never changes. Lists are sorted by it.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When the cell last wrote the program, by the service's clock.
+             * @description When the cell last wrote the program, on the service's clock.
              */
             updated_at: string;
             /** @description What the program inspects, for people. Null when there is none. */
             description?: string | null;
-            /** @description Robots that the program drives, by the short ids that the operator chose. Events name the first as `robot_id`. */
+            /** @description Ids of the robots that the program drives, as the operator chose them. Events name the first as `robot_id`. */
             robot_ids?: string[];
-            /** @description The sensor that captures, by the id that the operator chose. Null when there is none. */
+            /** @description Id of the sensor that captures, as the operator chose it. Null when there is none. */
             sensor_id?: string | null;
-            /** @description The co-processor that works on the captures, as the cell calls it. Null when there is none. */
+            /** @description The co-processor that processes the captures, as the cell calls it. Null when there is none. */
             co_processor?: string | null;
             /** @description What the cell calls before a run. The service does not run it. Null when there is none. */
             pre_hook?: string | null;
@@ -1208,20 +1208,20 @@ export interface components {
             post_hook?: string | null;
             /** @description Named ways to run the program. */
             run_configs?: components["schemas"]["RunConfig"][];
-            /** @description Runs of the program so far, whatever became of them. */
+            /** @description Number of runs of the program so far, in any state. */
             run_count?: number;
-            /** @description Whatever else the cell says of the program. Null when there is nothing. */
+            /** @description Anything else that the cell says about the program. Null when there is nothing. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Where its own things are. Never null in this release. */
+            /** @description Links of the program. Never null in this release. */
             links?: components["schemas"]["ProgramLinks"] | null;
         };
         /** @description A page of programs. */
         ProgramListResponse: {
             /** @description The programs of the page, newest first. */
             programs: components["schemas"]["ProgramResponse"][];
-            /** @description How many entries match the filters, on all pages together. It can change between two pages. */
+            /** @description Number of entries that match the filters, on all pages together. It can change between two pages. */
             total: number;
             /** @description The `limit` of the request, or its default. */
             limit: number;
@@ -1232,7 +1232,7 @@ export interface components {
         Link: {
             /** @description URL, absolute in answers. */
             href: string;
-            /** @description HTTP method to use with it, such as GET. */
+            /** @description HTTP method to use, such as GET. */
             method?: string;
         };
         /** @description One file of a run. What is made of a frame or a sweep is listed beside the files that producers upload. */
@@ -1280,27 +1280,27 @@ export interface components {
         };
         /** @description The files of a run, oldest first. */
         FileMetadataList: components["schemas"]["FileMetadata"][];
-        /** @description One capture of a sensor: a grid of heights, with luminance where the sensor gives it. */
+        /** @description One capture of a sensor: a grid of heights, with luminance if the sensor measures it. */
         CapturedFrameResponse: {
             /** @description Id of the frame. The cell makes it. */
             id: string;
             /** @description The sensor's session that the frame was captured in, as the cell calls it. */
             session_id: string;
-            /** @description Number of the frame in its session as the cell counts, or else its place in the run, counted from 1. */
+            /** @description Number of the frame in its session, as the cell counts; or else its place in the run, counted from 1. */
             sequence_number: number;
             /** @description Kind of frame, as the cell calls it, such as heightmap. */
             frame_type: string;
-            /** @description URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is whole. */
+            /** @description URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is complete. */
             file_path: string;
-            /** @description Size of the NPY in bytes. Null while the frame is not whole. */
+            /** @description Size of the NPY in bytes. Null while the frame is not complete. */
             file_size_bytes: number | null;
-            /** @description Columns: points in a line. Never null in this release. */
+            /** @description Number of columns: points in a line. Never null in this release. */
             width: number | null;
-            /** @description Lines. Null while their number is not known. */
+            /** @description Number of lines. Null while it is not known. */
             height: number | null;
-            /** @description Where the robot's joints were at the capture, first joint first, in the unit that the cell uses. Null when the cell did not tell. */
+            /** @description Positions of the robot's joints at the capture, first joint first, in the unit that the cell uses. Null when the cell did not say. */
             joint_positions: number[] | null;
-            /** @description Where the robot's tool centre point was at the capture; fields and units are the cell's. Null when the cell did not tell. */
+            /** @description Position of the robot's tool centre point at the capture, with the cell's own fields and units. Null when the cell did not say. */
             tcp_position: {
                 [key: string]: unknown;
             } | null;
@@ -1309,33 +1309,33 @@ export interface components {
              * @description When the sensor captured the frame, by the cell's own clock.
              */
             capture_timestamp: string;
-            /** @description Whatever else the cell says of the frame. Null when there is nothing. */
+            /** @description Anything else that the cell says about the frame. Null when there is nothing. */
             metadata: {
                 [key: string]: unknown;
             } | null;
             /**
              * Format: date-time
-             * @description When the frame was created, by its id, to the millisecond.
+             * @description When the frame was created, taken from its id, to the millisecond.
              */
             created_at: string;
             /** @description The run that the frame belongs to. */
             run_id: string;
             /** @description The step that captured it, counted from 1. */
             step_index: number;
-            /** @description The sensor that captured it. Null when the cell did not tell. */
+            /** @description The sensor that captured it. Null when the cell did not say. */
             sensor_id: string | null;
             /** @description How columns, lines and raw values become millimetres. */
             geometry: components["schemas"]["FrameGeometry"];
         };
-        /** @description Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm where raw is not among `invalid`, x_mm = x_origin_mm + column * x_pitch_mm, y_mm = y_origin_mm + line * y_pitch_mm. GET /sensor/frames/{frame_id}/file.npy shows it in numpy. */
+        /** @description Where the points of a frame lie, as the producer declared it. z_mm = raw * scale_mm + offset_mm, unless raw is one of `invalid`; x_mm = x_origin_mm + column * x_pitch_mm; y_mm = y_origin_mm + line * y_pitch_mm. The description of GET /sensor/frames/{frame_id}/file.npy shows it in numpy. */
         FrameGeometry: {
             /** @description Millimetres from one column to the next. */
             x_pitch_mm: number;
             /** @description Millimetres from one line to the next. */
             y_pitch_mm: number;
-            /** @description x of column 0 in mm; 0 where the cell did not tell. */
+            /** @description x of column 0 in mm; 0 if the cell did not say. */
             x_origin_mm: number;
-            /** @description y of line 0 in mm; 0 where the cell did not tell. */
+            /** @description y of line 0 in mm; 0 if the cell did not say. */
             y_origin_mm: number;
             /** @description How raw heights become z. */
             height: components["schemas"]["FrameHeight"];
@@ -1345,7 +1345,7 @@ export interface components {
         /** @description The heights of a frame. */
         FrameHeight: {
             /**
-             * @description Type of the raw values, which the NPY has too.
+             * @description Type of the raw values, also in the NPY.
              *
              *     - `u16`: unsigned integers of 16 bits.
              *     - `i16`: signed integers of 16 bits.
@@ -1358,7 +1358,7 @@ export interface components {
             scale_mm: number;
             /** @description z in mm of the raw value 0. */
             offset_mm: number;
-            /** @description Raw values that mean no measurement. NaN is none either, listed or not. */
+            /** @description Raw values that mean no measurement. NaN always means that too. */
             invalid: number[];
         };
         /** @description The luminance of a frame. */
@@ -1371,7 +1371,7 @@ export interface components {
              * @enum {string}
              */
             dtype: "u8" | "u16";
-            /** @description How many of their bits carry signal, the lowest ones: 8, 10, 12 or 16. */
+            /** @description How many of their lowest bits carry signal: 8, 10, 12 or 16. */
             bits: number;
         };
         /** @description Where a format of a frame is. */
@@ -1389,22 +1389,22 @@ export interface components {
             frame_id: string;
             /** @description The sensor's session that the frame was captured in, as the cell calls it. */
             session_id: string;
-            /** @description Formats that can be downloaded now. They appear as processing completes, and there are none once retention removed the capture. */
+            /** @description Formats that can be downloaded now. They appear as processing completes. After retention removed the capture there are none. */
             available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png")[];
-            /** @description The same formats, each with where to get it. */
+            /** @description The same formats, each with its URL. */
             files: {
                 [key: string]: components["schemas"]["FrameFormatFile"];
             };
         };
-        /** @description What became of the deliveries of a run's events, counted. */
+        /** @description Outcome of the deliveries of a run's events, counted. */
         WebhookDeliveryRollup: {
-            /** @description Deliveries that the receivers took. */
+            /** @description Deliveries that the receivers accepted. */
             delivered: number;
             /** @description Deliveries that failed. */
             failed: number;
             /** @description Deliveries that are under way. */
             pending: number;
-            /** @description True if nothing failed and nothing is pending; also when there are no deliveries. */
+            /** @description True if no delivery has failed and none is pending; also if there are none. */
             all_ok: boolean;
         };
         /** @description One delivery of a run's event. */
@@ -1425,7 +1425,7 @@ export interface components {
              */
             event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
             /**
-             * @description What became of the delivery.
+             * @description State of the delivery.
              *
              *     - `pending`: attempts are still to come, or one is under way.
              *     - `delivered`: the receiver took it: it answered with a 2xx status.
@@ -1435,16 +1435,16 @@ export interface components {
              */
             status: "pending" | "delivered" | "failed" | "exhausted";
             /**
-             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             * @description What a failure leads to: the webhook's setting when the event was emitted.
              *
              *     - `IGNORE`: a failed delivery is noted in the delivery alone.
              *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
              * @enum {string}
              */
             on_failure_mode: "IGNORE" | "WARN";
-            /** @description Attempts made so far, manual retries among them. */
+            /** @description Number of attempts so far, including manual retries. */
             attempts: number;
-            /** @description The webhook's present name; the last one if it was deleted. */
+            /** @description The current name of the webhook, or its last one if it was deleted. */
             webhook_name: string;
             /** @description Why the latest attempt failed, for people. Null before an attempt failed, and once one succeeded. */
             last_error?: string | null;
@@ -1508,7 +1508,7 @@ export interface components {
              */
             event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
             /**
-             * @description What became of the delivery.
+             * @description State of the delivery.
              *
              *     - `pending`: attempts are still to come, or one is under way.
              *     - `delivered`: the receiver took it: it answered with a 2xx status.
@@ -1518,14 +1518,14 @@ export interface components {
              */
             status: "pending" | "delivered" | "failed" | "exhausted";
             /**
-             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             * @description What a failure leads to: the webhook's setting when the event was emitted.
              *
              *     - `IGNORE`: a failed delivery is noted in the delivery alone.
              *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
              * @enum {string}
              */
             on_failure_mode: "IGNORE" | "WARN";
-            /** @description Attempts made so far, manual retries among them. */
+            /** @description Number of attempts so far, including manual retries. */
             attempts: number;
             /** @description The run that the event is about. Null for WebhookTest. */
             program_run_id: string | null;
@@ -1535,21 +1535,21 @@ export interface components {
             last_error: string | null;
             /**
              * Format: date-time
-             * @description When the next attempt begins. Null except in the pause between two attempts.
+             * @description When the next attempt begins. Null except while it waits for the next attempt.
              */
             next_retry_at: string | null;
             /**
              * Format: date-time
-             * @description When the receiver took the event. Null until then.
+             * @description When the receiver accepted the event. Null until then.
              */
             delivered_at: string | null;
-            /** @description The body that is posted, the same in every attempt: an event as described under Webhooks. */
+            /** @description The body that is posted, the same in every attempt: an event, as described under Webhooks. */
             payload: {
                 [key: string]: unknown;
             };
             /**
              * Format: date-time
-             * @description When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.
+             * @description When the delivery was recorded. No two deliveries of a webhook have the same time. Use it as the mark for `before`.
              */
             created_at: string;
             /**
@@ -1562,7 +1562,7 @@ export interface components {
         WebhookDeliveryResponseList: components["schemas"]["WebhookDeliveryResponse"][];
         /** @description One attempt of a delivery. */
         WebhookDeliveryAttemptResponse: {
-            /** @description Number of the attempt, counted from 1, manual retries among them. */
+            /** @description Number of the attempt, counted from 1, including manual retries. */
             attempt_number: number;
             /**
              * Format: date-time
@@ -1576,15 +1576,15 @@ export interface components {
             completed_at: string | null;
             /** @description HTTP status of the receiver's answer. Null when no answer came. */
             status_code: number | null;
-            /** @description Body of the receiver's answer, as text: at most 16384 bytes of it. Null when no answer came. */
+            /** @description Body of the receiver's answer, as text; the first 16384 bytes at most. Null when no answer came. */
             response_body: string | null;
-            /** @description Headers of the receiver's answer, names in lower case: at most 16384 bytes of them. Null when no answer came. */
+            /** @description Headers of the receiver's answer, names in lower case; 16384 bytes at most. Null when no answer came. */
             response_headers: {
                 [key: string]: string;
             } | null;
-            /** @description Whether body or headers were longer than what is kept, or the body broke off. False where no answer came. */
+            /** @description Whether body or headers were longer than what is kept, or the body was cut off. False if no answer came. */
             response_truncated: boolean;
-            /** @description Why the attempt failed, for people. Null when the receiver took the event. */
+            /** @description Why the attempt failed, for people. Null when the receiver accepted the event. */
             error: string | null;
         };
         /** @description One delivery with its attempts. */
@@ -1605,7 +1605,7 @@ export interface components {
              */
             event_name: "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
             /**
-             * @description What became of the delivery.
+             * @description State of the delivery.
              *
              *     - `pending`: attempts are still to come, or one is under way.
              *     - `delivered`: the receiver took it: it answered with a 2xx status.
@@ -1615,14 +1615,14 @@ export interface components {
              */
             status: "pending" | "delivered" | "failed" | "exhausted";
             /**
-             * @description What a failure leaves behind: the webhook's setting when the event was emitted.
+             * @description What a failure leads to: the webhook's setting when the event was emitted.
              *
              *     - `IGNORE`: a failed delivery is noted in the delivery alone.
              *     - `WARN`: a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.
              * @enum {string}
              */
             on_failure_mode: "IGNORE" | "WARN";
-            /** @description Attempts made so far, manual retries among them. */
+            /** @description Number of attempts so far, including manual retries. */
             attempts: number;
             /** @description The run that the event is about. Null for WebhookTest. */
             program_run_id: string | null;
@@ -1632,21 +1632,21 @@ export interface components {
             last_error: string | null;
             /**
              * Format: date-time
-             * @description When the next attempt begins. Null except in the pause between two attempts.
+             * @description When the next attempt begins. Null except while it waits for the next attempt.
              */
             next_retry_at: string | null;
             /**
              * Format: date-time
-             * @description When the receiver took the event. Null until then.
+             * @description When the receiver accepted the event. Null until then.
              */
             delivered_at: string | null;
-            /** @description The body that is posted, the same in every attempt: an event as described under Webhooks. */
+            /** @description The body that is posted, the same in every attempt: an event, as described under Webhooks. */
             payload: {
                 [key: string]: unknown;
             };
             /**
              * Format: date-time
-             * @description When the delivery was recorded. No two deliveries of a webhook have the same time: it is the mark for `before`.
+             * @description When the delivery was recorded. No two deliveries of a webhook have the same time. Use it as the mark for `before`.
              */
             created_at: string;
             /**
@@ -1654,18 +1654,18 @@ export interface components {
              * @description When the delivery last changed.
              */
             updated_at: string;
-            /** @description The latest attempts, newest first. 32 of them are kept. */
+            /** @description The latest 32 attempts, newest first. */
             attempt_history: components["schemas"]["WebhookDeliveryAttemptResponse"][];
         };
-        /** @description What became of a test. */
+        /** @description Outcome of a test. */
         TestWebhookResponse: {
-            /** @description Whether the receiver took the test event. */
+            /** @description Whether the receiver accepted the test event. */
             delivered: boolean;
-            /** @description HTTP status of its answer. Null when no answer came. */
+            /** @description HTTP status of the answer. Null when no answer came. */
             status_code: number | null;
-            /** @description Why it did not take it, for people. Null when the receiver took the event. */
+            /** @description Why the receiver did not accept it, for people. Null when the receiver accepted the event. */
             error: string | null;
-            /** @description The test's delivery, which stays readable. */
+            /** @description Id of the test's delivery, which stays readable. */
             delivery_id: string;
         };
         /** @description One component of the cell or of the service. */
@@ -1680,9 +1680,9 @@ export interface components {
              * @enum {string}
              */
             status: "healthy" | "degraded" | "down" | "estopped";
-            /** @description Which one it is, where there are several of a kind, such as robots and sensors. Null for a single one. */
+            /** @description Which one it is, if there are several of a kind, such as robots and sensors. Null for a single one. */
             id?: string | null;
-            /** @description What is wrong with it, or other words for people. Null when there is none. */
+            /** @description What is wrong with it, or another note for people. Null when there is none. */
             detail?: string | null;
             /** @description For a robot: whether its motion is enabled. Null where that does not apply. */
             enabled?: boolean | null;
@@ -1729,7 +1729,7 @@ export interface components {
              *     - `webhook_not_found`: 404. No webhook has this id.
              *     - `delivery_not_found`: 404. No webhook delivery has this id.
              *     - `route_not_found`: 404. The interface has no such path.
-             *     - `format_not_available`: 404. The frame or step does not have this format, or not yet. Worth retrying, unless `retryable` says otherwise.
+             *     - `format_not_available`: 404. The frame or step does not have this format, or not yet. Retry it, unless `retryable` is false.
              *     - `method_not_allowed`: 405. The path exists, but not with this method.
              *     - `webhook_deleted`: 409. The delivery's webhook was deleted.
              *     - `file_removed`: 410. Retention removed the file's bytes; its entry stays listed.
@@ -1744,23 +1744,23 @@ export interface components {
              *     - `misdirected_request`: 421. Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names.
              *     - `unauthorized`: 401. An API key is needed, or the one sent is not valid.
              *     - `forbidden`: 403. The API key lacks the scope that this needs, or a page of another origin asks to write.
-             *     - `internal_error`: 500. The service failed; its log has the trace id. Worth retrying, unless `retryable` says otherwise.
-             *     - `unavailable`: 503. The service cannot answer this now. Worth retrying, unless `retryable` says otherwise.
+             *     - `internal_error`: 500. The service failed; its log has the trace id. Retry it, unless `retryable` is false.
+             *     - `unavailable`: 503. The service cannot answer this now. Retry it, unless `retryable` is false.
              * @enum {string}
              */
             code: "program_not_found" | "run_not_found" | "file_not_found" | "frame_not_found" | "step_not_found" | "webhook_not_found" | "delivery_not_found" | "route_not_found" | "format_not_available" | "method_not_allowed" | "webhook_deleted" | "file_removed" | "precondition_failed" | "length_required" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "bad_request" | "invalid_parameter" | "malformed_json" | "misdirected_request" | "unauthorized" | "forbidden" | "internal_error" | "unavailable";
             /** @description What is wrong, for people. Its wording may change. */
             message: string;
-            /** @description What the error is about. Which fields there are depends on the code. */
+            /** @description Details of the error. The code decides which fields there are. */
             params: {
-                /** @description The parameter, header or body field that is wrong; a field within the body as a JSON Pointer without its leading slash. */
+                /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                 field?: string;
-                /** @description What came, shortened. Null when nothing came, and for a secret. */
+                /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
                 value?: string | number | boolean | null | string[];
                 /** @description What is allowed instead, for people. */
                 allowed?: string;
                 /**
-                 * @description Where the field stood.
+                 * @description Where the field was sent.
                  *
                  *     - `path`: in the path.
                  *     - `query`: in the query string.
@@ -1769,22 +1769,22 @@ export interface components {
                  * @enum {string}
                  */
                 in?: "path" | "query" | "header" | "body";
-                /** @description Every field of the body that is wrong, when there are several: the first 20. */
+                /** @description Every wrong field of the body, if there are several; at most 20. */
                 faults?: {
-                    /** @description The parameter, header or body field that is wrong; a field within the body as a JSON Pointer without its leading slash. */
+                    /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                     field: string;
-                    /** @description What came, shortened. Null when nothing came, and for a secret. */
+                    /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
                     value: string | number | boolean | null | string[];
                     /** @description What is allowed instead, for people. */
                     allowed: string;
                 }[];
-                /** @description Of JSON that cannot be read: where, in characters from the start. */
+                /** @description For malformed JSON: the position of the error, in characters from the start. */
                 position?: number;
-                /** @description Of an unknown path: the path. */
+                /** @description For an unknown path: the path. */
                 path?: string;
-                /** @description Of a method that the path does not have: the method. */
+                /** @description For a method that the path does not allow: the method. */
                 method?: string;
-                /** @description The methods that the path has. */
+                /** @description The methods that the path allows. */
                 allow?: string[];
                 /** @description The run that lacks the format. */
                 run_id?: string;
@@ -1796,28 +1796,28 @@ export interface components {
                 format?: string;
                 /** @description Formats that are available now. */
                 available_formats?: string[];
-                /** @description Of a range outside the file: the file's size in bytes. */
+                /** @description For a range outside the file: the size of the file in bytes. */
                 size_in_bytes?: number;
                 /** @description The webhook that was deleted. */
                 webhook_id?: string;
-                /** @description What the API key allows. */
+                /** @description The scope of the API key. */
                 scope?: string;
-                /** @description What the operation needs. */
+                /** @description The scope that the operation needs. */
                 needed?: string;
-                /** @description When to try again, in seconds; the same as the header Retry-After. */
+                /** @description After how many seconds to try again; the same as the header Retry-After. */
                 retry_after_seconds?: number;
-                /** @description How long the service tried, in milliseconds. */
+                /** @description Time limit for the answer, in milliseconds. */
                 deadline_ms?: number;
-                /** @description Memory that answers take up that other clients have not read yet, in bytes. */
+                /** @description Memory taken up by answers that other clients have not read yet, in bytes. */
                 held_bytes?: number;
-                /** @description Of stored data that cannot be read: what is wrong with it. Further fields say where. */
+                /** @description For stored data that cannot be read: what is wrong with it. Further fields say where. */
                 cause?: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Names the request in the service's log; the same as the header X-Trace-ID. */
             trace_id: string;
-            /** @description Whether the same request can succeed later without a change of its own. */
+            /** @description Whether the same request, unchanged, can succeed later. */
             retryable: boolean;
         };
         /** @description A new webhook. A setting that is left out, or null, gets its default. */
@@ -1902,9 +1902,9 @@ export interface components {
         /** @description `method_not_allowed`: The path exists, but not with this method. */
         MethodNotAllowed: {
             headers: {
-                /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                 "X-Trace-ID": string;
-                /** @description The methods that the path has. */
+                /** @description The methods that the path allows. */
                 Allow: string;
                 [name: string]: unknown;
             };
@@ -1923,10 +1923,10 @@ export interface operations {
     listRuns: {
         parameters: {
             query?: {
-                /** @description Only runs of this program; its id in upper or lower case. */
+                /** @description Only runs of the program with this id, in upper or lower case. */
                 program_id?: string;
                 /**
-                 * @description Only runs in this state. Another value is no error: no run has it, so the list is empty.
+                 * @description Only runs in this state. Any other value is no error: the list is empty, as no run has it.
                  *
                  *     - `pending`: the run is created, but has not begun.
                  *     - `running`: its steps are being carried out.
@@ -1937,7 +1937,7 @@ export interface operations {
                  */
                 status?: "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
                 /**
-                 * @description Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.
+                 * @description Only runs with this `quality_status`. Any other value is no error: the list is empty, as no run has it.
                  *
                  *     - `passed`: every check passed, or passed with a warning.
                  *     - `failed`: at least one check failed.
@@ -1947,11 +1947,11 @@ export interface operations {
                 quality_status?: "passed" | "failed" | "indeterminate" | "none";
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
-                /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
+                /** @description Only runs updated after this time. For an incremental sync, pass the latest updated_at of the first page of the previous sync. */
                 updated_since?: string;
-                /** @description Most entries of a page. */
+                /** @description Maximum number of entries in a page. */
                 limit?: number;
-                /** @description Entries to leave out from the newest on. */
+                /** @description Number of entries to skip, starting with the newest. */
                 offset?: number;
             };
             header?: never;
@@ -1960,14 +1960,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page, and the total of what matches. */
+            /** @description The page, and the total number of matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -1975,12 +1975,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProgramRunSummaryListResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -1989,7 +1989,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2000,7 +2000,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2013,7 +2013,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2024,7 +2024,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2035,7 +2035,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2046,7 +2046,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2057,7 +2057,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2068,7 +2068,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2079,9 +2079,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2103,11 +2103,11 @@ export interface operations {
             /** @description Whether a run is active, and the run. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2115,12 +2115,12 @@ export interface operations {
                     "application/json": components["schemas"]["ActiveRunResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2129,7 +2129,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2140,7 +2140,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2153,7 +2153,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2164,7 +2164,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2175,7 +2175,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2186,7 +2186,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2197,7 +2197,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2208,9 +2208,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2235,11 +2235,11 @@ export interface operations {
             /** @description The run. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2247,12 +2247,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProgramRunResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2261,7 +2261,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2272,7 +2272,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2285,7 +2285,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2296,7 +2296,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2307,7 +2307,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2318,7 +2318,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2329,7 +2329,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2340,7 +2340,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2351,9 +2351,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2367,7 +2367,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only runs with this `quality_status`. Another value is no error: no run has it, so the list is empty.
+                 * @description Only runs with this `quality_status`. Any other value is no error: the list is empty, as no run has it.
                  *
                  *     - `passed`: every check passed, or passed with a warning.
                  *     - `failed`: at least one check failed.
@@ -2377,11 +2377,11 @@ export interface operations {
                 quality_status?: "passed" | "failed" | "indeterminate" | "none";
                 /** @description Only runs of the part with this serial number. */
                 serial_number?: string;
-                /** @description Only runs updated after this time. For an incremental sync: the latest updated_at seen; when one sync takes several pages, the next mark is the latest updated_at of its first page. */
+                /** @description Only runs updated after this time. For an incremental sync, pass the latest updated_at of the first page of the previous sync. */
                 updated_since?: string;
-                /** @description Most entries of a page. */
+                /** @description Maximum number of entries in a page. */
                 limit?: number;
-                /** @description Entries to leave out from the newest on. */
+                /** @description Number of entries to skip, starting with the newest. */
                 offset?: number;
             };
             header?: never;
@@ -2393,14 +2393,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page, and the total of what matches. */
+            /** @description The page, and the total number of matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2408,12 +2408,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProgramRunSummaryListResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2422,7 +2422,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2433,7 +2433,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2446,7 +2446,7 @@ export interface operations {
             /** @description `program_not_found`: No program has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2457,7 +2457,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2468,7 +2468,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2479,7 +2479,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2490,7 +2490,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2501,7 +2501,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2512,7 +2512,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2523,9 +2523,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2550,11 +2550,11 @@ export interface operations {
             /** @description The quality report, or null. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2562,12 +2562,12 @@ export interface operations {
                     "application/json": components["schemas"]["QualityReportResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2576,7 +2576,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2587,7 +2587,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2600,7 +2600,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2611,7 +2611,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2622,7 +2622,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2633,7 +2633,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2644,7 +2644,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2655,7 +2655,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2666,9 +2666,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2693,11 +2693,11 @@ export interface operations {
             /** @description The defects. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2705,12 +2705,12 @@ export interface operations {
                     "application/json": components["schemas"]["RunDefectsResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2719,7 +2719,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2730,7 +2730,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2743,7 +2743,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2754,7 +2754,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2765,7 +2765,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2776,7 +2776,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2787,7 +2787,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2798,7 +2798,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2809,9 +2809,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2826,9 +2826,9 @@ export interface operations {
             query?: {
                 /** @description Only programs that drive this robot. */
                 robot_id?: string;
-                /** @description Most entries of a page. */
+                /** @description Maximum number of entries in a page. */
                 limit?: number;
-                /** @description Entries to leave out from the newest on. */
+                /** @description Number of entries to skip, starting with the newest. */
                 offset?: number;
             };
             header?: never;
@@ -2837,14 +2837,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page, and the total of what matches. */
+            /** @description The page, and the total number of matches. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2852,12 +2852,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProgramListResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -2866,7 +2866,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2877,7 +2877,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -2890,7 +2890,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2901,7 +2901,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2912,7 +2912,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2923,7 +2923,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2934,7 +2934,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2945,7 +2945,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -2956,9 +2956,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2983,11 +2983,11 @@ export interface operations {
             /** @description The program. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -2995,12 +2995,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProgramResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -3009,7 +3009,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3020,7 +3020,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3033,7 +3033,7 @@ export interface operations {
             /** @description `program_not_found`: No program has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3044,7 +3044,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3055,7 +3055,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3066,7 +3066,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3077,7 +3077,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3088,7 +3088,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3099,9 +3099,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3126,11 +3126,11 @@ export interface operations {
             /** @description The manifest, oldest entry first. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -3138,12 +3138,12 @@ export interface operations {
                     "application/json": components["schemas"]["FileMetadataList"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -3152,7 +3152,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3163,7 +3163,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3176,7 +3176,7 @@ export interface operations {
             /** @description `run_not_found`: No run has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3187,7 +3187,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3198,7 +3198,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3209,7 +3209,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3220,7 +3220,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3231,7 +3231,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3242,9 +3242,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3271,17 +3271,17 @@ export interface operations {
             /** @description The file's bytes. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -3289,22 +3289,22 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -3312,16 +3312,16 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -3330,7 +3330,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3341,7 +3341,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3358,7 +3358,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3369,7 +3369,7 @@ export interface operations {
             /** @description `file_removed`: Retention removed the file's bytes; its entry stays listed. */
             410: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3380,7 +3380,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3391,7 +3391,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3402,7 +3402,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3413,9 +3413,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -3426,7 +3426,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3437,7 +3437,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3448,9 +3448,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3475,11 +3475,11 @@ export interface operations {
             /** @description The frame. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -3487,12 +3487,12 @@ export interface operations {
                     "application/json": components["schemas"]["CapturedFrameResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -3501,7 +3501,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3512,7 +3512,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3525,7 +3525,7 @@ export interface operations {
             /** @description `frame_not_found`: No captured frame has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3536,7 +3536,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3547,7 +3547,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3558,7 +3558,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3569,7 +3569,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3580,7 +3580,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3591,9 +3591,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3618,11 +3618,11 @@ export interface operations {
             /** @description The available formats. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -3630,12 +3630,12 @@ export interface operations {
                     "application/json": components["schemas"]["FrameFileInfo"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -3644,7 +3644,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3655,7 +3655,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3668,7 +3668,7 @@ export interface operations {
             /** @description `frame_not_found`: No captured frame has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3679,7 +3679,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3690,7 +3690,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3701,7 +3701,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3712,7 +3712,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3723,7 +3723,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3734,9 +3734,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3761,17 +3761,17 @@ export interface operations {
             /** @description The array in NPY format 1.0. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -3779,22 +3779,22 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -3802,16 +3802,16 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -3820,7 +3820,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3831,7 +3831,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -3848,7 +3848,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3859,7 +3859,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3870,7 +3870,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3881,7 +3881,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3892,9 +3892,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -3905,7 +3905,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3916,7 +3916,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -3927,9 +3927,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3951,20 +3951,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
+            /** @description Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -3972,22 +3972,22 @@ export interface operations {
                     "application/x-ply": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -3995,16 +3995,16 @@ export interface operations {
                     "application/x-ply": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -4013,7 +4013,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4024,7 +4024,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4041,7 +4041,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4052,7 +4052,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4063,7 +4063,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4074,7 +4074,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4085,9 +4085,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4098,7 +4098,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4109,7 +4109,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4120,9 +4120,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4144,20 +4144,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Binary little-endian PLY: x, y, z in mm, and intensity where there is luminance. */
+            /** @description Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -4165,22 +4165,22 @@ export interface operations {
                     "application/x-ply": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4188,16 +4188,16 @@ export interface operations {
                     "application/x-ply": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -4206,7 +4206,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4217,7 +4217,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4234,7 +4234,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4245,7 +4245,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4256,7 +4256,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4267,7 +4267,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4278,9 +4278,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4291,7 +4291,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4302,7 +4302,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4313,9 +4313,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4337,20 +4337,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description 16-bit greyscale PNG; 0 is no measurement. */
+            /** @description 16-bit greyscale PNG; 0 means no measurement. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -4358,22 +4358,22 @@ export interface operations {
                     "image/png": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4381,16 +4381,16 @@ export interface operations {
                     "image/png": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -4399,7 +4399,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4410,7 +4410,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4427,7 +4427,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4438,7 +4438,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4449,7 +4449,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4460,7 +4460,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4471,9 +4471,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4484,7 +4484,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4495,7 +4495,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4506,9 +4506,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4533,17 +4533,17 @@ export interface operations {
             /** @description 8-bit greyscale PNG. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -4551,22 +4551,22 @@ export interface operations {
                     "image/png": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4574,16 +4574,16 @@ export interface operations {
                     "image/png": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -4592,7 +4592,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4603,7 +4603,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4620,7 +4620,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4631,7 +4631,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4642,7 +4642,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4653,7 +4653,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4664,9 +4664,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4677,7 +4677,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4688,7 +4688,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4699,9 +4699,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4718,27 +4718,27 @@ export interface operations {
             path: {
                 /** @description Id of the run, in upper or lower case. */
                 run_id: string;
-                /** @description Index of the step in its run, from 1. */
+                /** @description Number of the step in its run, counted from 1. */
                 step_index: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Columns timestamp, channel_1, channel_2 and so on. */
+            /** @description CSV with the columns timestamp, channel_1, channel_2 and so on. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
                     [name: string]: unknown;
                 };
@@ -4746,22 +4746,22 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description The one range of bytes that the request's Range asks for. */
+            /** @description The range of bytes that Range asks for. */
             206: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
-                    /** @description Bytes that follow. */
+                    /** @description Size of the body in bytes. */
                     "Content-Length": number;
-                    /** @description `attachment` with the file's name, for saving it. */
+                    /** @description `attachment`, with the name to save the file under. */
                     "Content-Disposition": string;
-                    /** @description Which bytes these are, and of how many: `bytes <first>-<last>/<size>`, counted from 0. */
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4769,16 +4769,16 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match or If-Modified-Since names. */
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names these bytes. Send it as If-None-Match to be told that you have them already, as If-Range with a Range, or as If-Match: 412 when the file is another by now. */
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
                     ETag: string;
                     /** @description When the file was made, to the second. */
                     "Last-Modified": string;
-                    /** @description `bytes`: a part can be asked for with Range. */
+                    /** @description `bytes`: Range can ask for a part. */
                     "Accept-Ranges": string;
                     [name: string]: unknown;
                 };
@@ -4787,7 +4787,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4798,7 +4798,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4817,7 +4817,7 @@ export interface operations {
              */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4828,7 +4828,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4839,7 +4839,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4850,7 +4850,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4861,9 +4861,9 @@ export interface operations {
             /** @description `range_not_satisfiable`: The range lies outside the file. */
             416: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description How many bytes the file has: `bytes *\/<size>`. */
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
                     "Content-Range": string;
                     [name: string]: unknown;
                 };
@@ -4874,7 +4874,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4885,7 +4885,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4896,7 +4896,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4907,9 +4907,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4931,11 +4931,11 @@ export interface operations {
             /** @description All webhooks. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -4943,12 +4943,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookResponseList"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -4957,7 +4957,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4968,7 +4968,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -4981,7 +4981,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -4992,7 +4992,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5003,7 +5003,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5014,7 +5014,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5025,7 +5025,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5036,9 +5036,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5065,7 +5065,7 @@ export interface operations {
             /** @description The webhook. */
             201: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5076,7 +5076,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5087,7 +5087,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5100,7 +5100,7 @@ export interface operations {
             /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5111,7 +5111,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5122,7 +5122,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5133,7 +5133,7 @@ export interface operations {
             /** @description `unsupported_media_type`: The request body must be application/json. */
             415: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5144,7 +5144,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5159,7 +5159,7 @@ export interface operations {
              */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5170,7 +5170,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5181,9 +5181,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5208,11 +5208,11 @@ export interface operations {
             /** @description The webhook. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -5220,12 +5220,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -5234,7 +5234,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5245,7 +5245,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5258,7 +5258,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5269,7 +5269,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5280,7 +5280,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5291,7 +5291,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5302,7 +5302,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5313,7 +5313,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5324,9 +5324,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5348,10 +5348,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted, now or before. */
+            /** @description The webhook is deleted. Deleting it again gives the same answer. */
             204: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5360,7 +5360,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5371,7 +5371,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5384,7 +5384,7 @@ export interface operations {
             /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5395,7 +5395,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5406,7 +5406,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5417,7 +5417,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5428,7 +5428,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5439,7 +5439,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5450,7 +5450,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5461,9 +5461,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5483,17 +5483,17 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description What is to change; the fields of the answer that cannot change are ignored. */
+        /** @description The fields to change. Read-only fields of a webhook are ignored. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["UpdateWebhookRequest"];
             };
         };
         responses: {
-            /** @description The webhook as it is now. */
+            /** @description The changed webhook. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5504,7 +5504,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5515,7 +5515,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5528,7 +5528,7 @@ export interface operations {
             /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5539,7 +5539,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5550,7 +5550,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5561,7 +5561,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5572,7 +5572,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5583,7 +5583,7 @@ export interface operations {
             /** @description `unsupported_media_type`: The request body must be application/json. */
             415: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5594,7 +5594,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5609,7 +5609,7 @@ export interface operations {
              */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5620,7 +5620,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5631,9 +5631,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5655,10 +5655,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What became of the attempt. */
+            /** @description The outcome of the attempt. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5669,7 +5669,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5680,7 +5680,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5693,7 +5693,7 @@ export interface operations {
             /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5704,7 +5704,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5715,7 +5715,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5726,7 +5726,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5737,7 +5737,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5748,7 +5748,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5759,9 +5759,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5774,9 +5774,9 @@ export interface operations {
     listWebhookDeliveries: {
         parameters: {
             query?: {
-                /** @description Most entries of a page. */
+                /** @description Maximum number of entries in a page. */
                 limit?: number;
-                /** @description Only deliveries created before this time: for the next page, the oldest created_at seen. */
+                /** @description Only deliveries created before this time. For the next page, pass the oldest created_at of this page. */
                 before?: string;
             };
             header?: never;
@@ -5791,11 +5791,11 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -5803,12 +5803,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryResponseList"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -5817,7 +5817,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5828,7 +5828,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5841,7 +5841,7 @@ export interface operations {
             /** @description `webhook_not_found`: No webhook has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5852,7 +5852,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5863,7 +5863,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5874,7 +5874,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5885,7 +5885,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5896,7 +5896,7 @@ export interface operations {
             /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
             422: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5907,7 +5907,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5918,9 +5918,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5945,11 +5945,11 @@ export interface operations {
             /** @description The delivery. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -5957,12 +5957,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryDetailResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -5971,7 +5971,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -5982,7 +5982,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -5995,7 +5995,7 @@ export interface operations {
             /** @description `delivery_not_found`: No webhook delivery has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6006,7 +6006,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6017,7 +6017,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6028,7 +6028,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6039,7 +6039,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6050,7 +6050,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6061,9 +6061,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6088,7 +6088,7 @@ export interface operations {
             /** @description The delivery after the attempt. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6099,7 +6099,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6110,7 +6110,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6123,7 +6123,7 @@ export interface operations {
             /** @description `forbidden`: The API key lacks the scope that this needs, or a page of another origin asks to write. */
             403: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6134,7 +6134,7 @@ export interface operations {
             /** @description `delivery_not_found`: No webhook delivery has this id. */
             404: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6145,7 +6145,7 @@ export interface operations {
             /** @description `webhook_deleted`: The delivery's webhook was deleted. */
             409: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6156,7 +6156,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6167,7 +6167,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6178,7 +6178,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6189,7 +6189,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6200,9 +6200,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6224,11 +6224,11 @@ export interface operations {
             /** @description Every required component is up: healthy or degraded. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6236,12 +6236,12 @@ export interface operations {
                     "application/json": components["schemas"]["SystemStateResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6250,7 +6250,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6261,7 +6261,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6274,7 +6274,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6285,7 +6285,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6296,7 +6296,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6307,7 +6307,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6318,7 +6318,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6333,9 +6333,9 @@ export interface operations {
              */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6357,11 +6357,11 @@ export interface operations {
             /** @description The release. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6369,12 +6369,12 @@ export interface operations {
                     "application/json": components["schemas"]["VersionResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6383,7 +6383,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6394,7 +6394,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6407,7 +6407,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6418,7 +6418,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6429,7 +6429,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6440,7 +6440,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6451,7 +6451,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6462,9 +6462,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6483,14 +6483,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The process lives. */
+            /** @description The process is alive. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6498,12 +6498,12 @@ export interface operations {
                     "application/json": components["schemas"]["LivenessResponse"];
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6512,7 +6512,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6523,7 +6523,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6534,7 +6534,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6545,7 +6545,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6556,7 +6556,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6567,7 +6567,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6578,9 +6578,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6602,11 +6602,11 @@ export interface operations {
             /** @description The figures. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6614,12 +6614,12 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6628,7 +6628,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6639,7 +6639,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6652,7 +6652,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6663,7 +6663,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6674,7 +6674,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6685,7 +6685,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6696,7 +6696,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6707,9 +6707,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6731,11 +6731,11 @@ export interface operations {
             /** @description The file. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6743,12 +6743,12 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6757,7 +6757,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6768,7 +6768,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6781,7 +6781,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6792,7 +6792,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6803,7 +6803,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6814,7 +6814,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6825,7 +6825,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6836,9 +6836,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6860,11 +6860,11 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
-                    /** @description `gzip` where the request accepts it and the body is large enough to be worth it. */
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
                     "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
@@ -6872,12 +6872,12 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The client has it already: nothing has changed since what its If-None-Match names. */
+            /** @description Nothing has changed since the version that If-None-Match names. */
             304: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description Names this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), as the bytes may come compressed. */
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
                     ETag: string;
                     [name: string]: unknown;
                 };
@@ -6886,7 +6886,7 @@ export interface operations {
             /** @description `bad_request`: The request's framing is ambiguous or broken. */
             400: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6897,7 +6897,7 @@ export interface operations {
             /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
             401: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
@@ -6910,7 +6910,7 @@ export interface operations {
             /** @description `length_required`: The request needs a Content-Length. */
             411: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6921,7 +6921,7 @@ export interface operations {
             /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
             412: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6932,7 +6932,7 @@ export interface operations {
             /** @description `payload_too_large`: The request body is over 64 KiB. */
             413: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6943,7 +6943,7 @@ export interface operations {
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6954,7 +6954,7 @@ export interface operations {
             /** @description `internal_error`: The service failed; its log has the trace id. */
             500: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
@@ -6965,9 +6965,9 @@ export interface operations {
             /** @description `unavailable`: The service cannot answer this now. */
             503: {
                 headers: {
-                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a fresh one. */
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
-                    /** @description When to try again, in seconds. Absent where the service cannot tell. */
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6993,11 +6993,11 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
-                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
-                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                /** @description `v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with `whsec_`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. Sent only if the webhook has a secret. */
                 "webhook-signature"?: string;
                 /** @description `inspection-results-service/<release>`. */
                 "User-Agent": string;
@@ -7084,7 +7084,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver has taken it; anything else is a failed attempt. */
+            /** @description The receiver accepted the event. Any other answer is a failed attempt. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7109,11 +7109,11 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
-                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
-                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                /** @description `v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with `whsec_`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. Sent only if the webhook has a secret. */
                 "webhook-signature"?: string;
                 /** @description `inspection-results-service/<release>`. */
                 "User-Agent": string;
@@ -7342,7 +7342,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver has taken it; anything else is a failed attempt. */
+            /** @description The receiver accepted the event. Any other answer is a failed attempt. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7367,11 +7367,11 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
-                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
-                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                /** @description `v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with `whsec_`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. Sent only if the webhook has a secret. */
                 "webhook-signature"?: string;
                 /** @description `inspection-results-service/<release>`. */
                 "User-Agent": string;
@@ -7460,7 +7460,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver has taken it; anything else is a failed attempt. */
+            /** @description The receiver accepted the event. Any other answer is a failed attempt. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7485,11 +7485,11 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
-                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
-                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                /** @description `v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with `whsec_`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. Sent only if the webhook has a secret. */
                 "webhook-signature"?: string;
                 /** @description `inspection-results-service/<release>`. */
                 "User-Agent": string;
@@ -7578,7 +7578,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver has taken it; anything else is a failed attempt. */
+            /** @description The receiver accepted the event. Any other answer is a failed attempt. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7603,11 +7603,11 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: when the attempt was made, and HMAC-SHA256 over `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Refuse a request whose `t` is more than 300 s from your own clock, in either direction. Only where the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
-                /** @description When the attempt was made, in Unix seconds; as Standard Webhooks has it. Only where the webhook has a secret. */
+                /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
-                /** @description `v1,<base64>`: HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<raw body>`, as Standard Webhooks has it. The key is what follows `whsec_` in the secret, base64-decoded; of another secret, its UTF-8 bytes. Only where the webhook has a secret. */
+                /** @description `v1,<base64>`: the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<raw body>`, as in Standard Webhooks. If the secret starts with `whsec_`, the key is the rest of it, base64-decoded; else the key is the secret's UTF-8 bytes. Sent only if the webhook has a secret. */
                 "webhook-signature"?: string;
                 /** @description `inspection-results-service/<release>`. */
                 "User-Agent": string;
@@ -7653,7 +7653,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receiver has taken it; anything else is a failed attempt. */
+            /** @description The receiver accepted the event. Any other answer is a failed attempt. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
