@@ -11,88 +11,55 @@ import { acceptsGzip, compressedReply, isCompressible } from "../replies/compres
 import { conditionalReply } from "../replies/conditional-reply.js";
 import { errorReply } from "../replies/error-reply.js";
 import type { HeldBodies } from "../replies/held-bodies.js";
-import { type HeaderLines, isStreamBody, type Reply } from "../replies/reply.js";
+import { isStreamBody, type Reply } from "../replies/reply.js";
 import type { AllowedHosts } from "./allowed-hosts.js";
 import type { ApiKeys } from "./api-keys.js";
 import { CrossOrigin } from "./cross-origin.js";
+import { type IncomingRequest, PipelineRequest } from "./incoming-request.js";
 import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
 import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
 import { framingFault, missingLength } from "./request-framing.js";
-import type { RequestHeaders } from "./request-headers.js";
-import type { HandlerRequest, Route } from "./route.js";
-import { freshTraceId, traceIdOf } from "./trace-id.js";
+import type { Route } from "./route.js";
 
-/** A request as a server read it from the wire; complete before the first asynchronous step. */
-export interface IncomingRequest {
-  /** In upper case. */
-  readonly method: string;
-  /** Raw, with its leading slash. */
-  readonly path: string;
-  /** Raw, without the question mark; empty without a query. */
-  readonly query: string;
-  readonly headers: RequestHeaders;
-  isAborted(): boolean;
-  /** Of the client's end of the connection; empty when that is gone. */
-  remoteAddress(): string;
-  /** Calls back when the client is gone before it has the answer; maybe also behind that. To be asked for at most once. */
-  whenAborted(listener: () => void): void;
-  /**
-   * The whole body, of the length that the request's Content-Length says. To be asked for at most once, before the pipeline returns.
-   * Undefined when the client is gone before all of it came.
-   */
-  readBody(lengthBytes: number): Promise<Uint8Array | undefined>;
-  /** What the pipeline notes of it; in the request itself, since an object of its own would cost every request one more. */
-  startedMs: number;
-  route: Route | undefined;
-  handled: { end(): void } | undefined;
-  /** Lines of the answer that depend on who asks, behind those of the reply, which may be kept for others. */
-  furtherHeaders: HeaderLines | undefined;
-}
-
-/** @param path of the route as declared, undefined when no route has the request's */
+/** @param path of the route as declared; undefined if no route matched */
 export type OnAnswer = (method: string, path: string | undefined, status: number, durationMs: number) => void;
 
 export interface RequestPipelineOptions {
   routes: readonly Route[];
   /** What absolute links start with; undefined: the request's Host. */
   baseUrl: string | undefined;
-  /** Of links that start with the request's Host. */
+  /** Scheme of links that start with the request's Host. */
   scheme?: "http" | "https";
   log: ServiceLog;
-  /** Told of every request that failed, before its answer or within, because stored bytes are damaged or missing. */
+  /** Called when a request fails because stored bytes are damaged or missing, even if its answer has begun. */
   onReadDamage?: (error: StorageError) => void;
-  /** Told of an answer that failed for want of descriptors or memory. */
+  /** Called when an answer fails because files or memory have run out. */
   onShortage?: (error: unknown) => void;
-  /** What an answer leaves out of the paths of damaged files; undefined: nothing. */
+  /** Errors show paths relative to this folder; undefined: absolute paths. */
   dataDirectory?: string;
   /** Undefined: no key is needed. */
   apiKeys?: ApiKeys | undefined;
   /** Undefined: any Host. */
   allowedHosts?: AllowedHosts | undefined;
   crossOrigin?: CrossOrigin;
-  /** Told of every request once, when it is known what is sent. */
+  /** Called once for every request, when its answer is known. */
   onAnswer?: OnAnswer;
-  /** How long a request may take until its answer begins: its body has come, and the handler has replied. */
+  /** Time limit from the start of a request to the start of its answer. */
   deadlineMs?: number;
 }
 
-/** A compressed form that takes longer saves the client nothing: by then it could have had the plain one, which is at hand. */
+/** If compression takes longer, the plain answer is sent: the client would gain nothing by waiting. */
 const COMPRESSION_MS = 2_000;
 
-/** Bodies that are being read, of all clients together: 512 of the largest. */
+/** Limit of all request bodies that are being read: 512 of the largest. */
 const READING_LIMIT_BYTES = 32 * 1024 * 1024;
-/** A body is small and comes at once, or its client stalls, which others need not wait out. */
+/** Bodies are small and arrive at once, so there is room again soon. */
 const RETRY_AFTER_SECONDS = 1;
 
-export function requestTraceId(headers: RequestHeaders): string {
-  const traceparent = headers.get("traceparent");
-  return (traceparent === undefined ? undefined : traceIdOf(traceparent)) ?? freshTraceId();
-}
-
 /**
- * What every request goes through on every server: framing guard, route, parameters, handler, errors as envelopes; then, when its answer
- * is known, count and log line. It never throws and its promise never rejects.
+ * The way of every request, on every server: framing check, route, parameters, handler, errors as envelopes; and when the answer is known,
+ * metrics and log line. It never throws, and its promise never rejects.
  */
 export class RequestPipeline {
   readonly #router: PathRouter;
@@ -110,7 +77,7 @@ export class RequestPipeline {
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
   #isDraining = false;
-  /** The last Host that was allowed, and what links start with for it: most clients send the same. */
+  /** The last allowed Host and its base URL: most requests have the same Host. */
   #lastHost: string | undefined;
   #lastBaseUrl = "";
 
@@ -132,7 +99,7 @@ export class RequestPipeline {
     this.#dataDirectory = options.dataDirectory;
   }
 
-  /** What the request is to be answered with. To be given to `answer`, once, when it is known that it can be sent, or what is sent instead. */
+  /** The reply to a request. The server passes it, or the failure it sends instead, to `answer` exactly once before sending. */
   handle(incoming: IncomingRequest, traceId: string): Reply | Promise<Reply> {
     incoming.startedMs = performance.now();
     try {
@@ -145,7 +112,7 @@ export class RequestPipeline {
     }
   }
 
-  // Apart from `handle`: what a closure captures is allocated for every request, also for those that are answered at once.
+  // Not inside `handle`: the closure's context would be allocated for every request, even one that is answered at once.
   #representedLater(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
     const represented = this.#inTime(pending, incoming, traceId).then((reply) => this.#represented(reply, incoming));
     return this.#caught(represented, incoming, traceId);
@@ -155,7 +122,7 @@ export class RequestPipeline {
     return pending.catch((error: unknown) => this.failure(error, incoming, traceId));
   }
 
-  /** From now on every answer is the last of its connection. */
+  /** From now on every answer closes its connection. */
   drain(): void {
     this.#isDraining = true;
     this.#log.flush();
@@ -199,7 +166,7 @@ export class RequestPipeline {
     return { status: 204, headers: [["Allow", methods], ...further], body: null };
   }
 
-  /** What was read, as the client wants it: nothing that it has already, only a part, or compressed. */
+  /** The reply as the client asked for it: 304 for what it has already, one range, or compressed. */
   #represented(reply: Reply, { method, headers, startedMs }: IncomingRequest): Reply | Promise<Reply> {
     if (reply.status !== 200 || (method !== "GET" && method !== "HEAD")) return reply;
     reply.variesByEncoding = isCompressible(reply);
@@ -211,8 +178,7 @@ export class RequestPipeline {
   }
 
   /**
-   * The compressed form, or the plain one when that takes too long: the threads that compress also read files, and may be busy with slow
-   * disks. The plain one is at hand and right, so that the deadline means an answer here, not a refusal.
+   * The compressed reply, or the plain one if compression takes too long: its threads also read files, and may be waiting for slow disks.
    */
   #orPlain(compressed: Promise<Reply>, plain: Reply, startedMs: number): Promise<Reply> {
     const leftMs = this.#deadlineMs - (performance.now() - startedMs);
@@ -225,7 +191,7 @@ export class RequestPipeline {
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
     const lengthBytes = Number(incoming.headers.get("content-length"));
     if (this.#readingBytes + lengthBytes > READING_LIMIT_BYTES) {
-      const busy = new ServiceError("unavailable", "too many request bodies are being read", {
+      const busy = new ServiceError("unavailable", "the service is reading too many request bodies at the moment", {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
       return refusal(busy, request.traceId);
@@ -233,23 +199,24 @@ export class RequestPipeline {
     this.#readingBytes += lengthBytes;
     let bytes: Uint8Array | undefined;
     try {
-      // Until the deadline at most: a server need not tell how a body ends once its request is answered.
+      // Not after the deadline: once a request is answered, a server may never report the end of its body.
       bytes = await Promise.race([incoming.readBody(lengthBytes), whenAborted(request.gone())]);
     } finally {
       this.#readingBytes -= lengthBytes;
     }
-    if (bytes === undefined) throw new ServiceError("bad_request", "the request's body did not come to its end");
+    if (bytes === undefined)
+      throw new ServiceError("bad_request", "the request's body ended before its Content-Length");
     request.body = (this.#bodyParsers.get(route) as RequestBodyParser).parse(bytes);
     return route.handle(request);
   }
 
-  /** The reply, or a refusal in its place once the deadline is over; the connection is then of no more use. */
+  /** The reply, or an error once the deadline has passed; the connection is then closed. */
   #inTime(pending: Promise<Reply>, incoming: IncomingRequest, traceId: string): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const deadline = setTimeout(() => {
         incoming.handled?.end();
         pending.then(releaseUnsent, () => {});
-        const message = `the request was not answered within ${this.#deadlineMs} ms`;
+        const message = `the service could not answer the request within ${this.#deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.trouble(incoming, traceId, { level: "warn", message });
         resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
       }, this.#deadlineMs).unref();
@@ -257,7 +224,7 @@ export class RequestPipeline {
     });
   }
 
-  /** The envelope for whatever was thrown; what has no name in the catalogue is logged, and shown as internal_error. */
+  /** The error reply for anything that was thrown. An error that is not in the catalogue is logged and answered as internal_error. */
   failure(error: unknown, incoming: IncomingRequest, traceId: string): Reply {
     if (error instanceof ServiceError && error.data.code !== "internal_error") return errorReply(error.data, traceId);
     const missing = shortageOf(error);
@@ -275,18 +242,22 @@ export class RequestPipeline {
       const { code, message, params } = error.data;
       const data: ErrorData = {
         code: "internal_error",
-        message: `what is stored cannot be read: ${message}`,
+        message: `the stored data cannot be read: ${message}`,
         params: { cause: code, ...params },
       };
       return errorReply(this.#shown(data), traceId);
     }
     return errorReply(
-      { code: "internal_error", message: "the service failed; its log has this trace id", params: {} },
+      {
+        code: "internal_error",
+        message: "the service failed to answer; its log has the details under this trace id",
+        params: {},
+      },
       traceId,
     );
   }
 
-  /** Without the folders of the machine. */
+  /** The error with paths relative to the data directory: the folders of the machine are not for clients. */
   #shown(error: ErrorData): ErrorData {
     const directory = this.#dataDirectory;
     if (directory === undefined) return error;
@@ -298,9 +269,9 @@ export class RequestPipeline {
     };
   }
 
-  /** Told by the server when an answer that has begun cannot be sent to its end. */
+  /** Called by the server when an answer that has begun cannot be completed. */
   brokenOff(error: unknown, incoming: IncomingRequest, traceId: string, sentBytes: number): void {
-    // Retention has removed what it is made of, say: the next request is told so, and nothing is wrong with the service.
+    // A ServiceError is no fault of the service: retention may have removed the capture while it was read.
     const isFault = !(error instanceof ServiceError) || error.data.code === "internal_error";
     this.#log.trouble(incoming, traceId, {
       level: isFault ? "error" : "info",
@@ -313,9 +284,9 @@ export class RequestPipeline {
   }
 
   /**
-   * What is sent for a reply: a refusal in its place where there is no room for it. Every request comes here once, also one whose client is
-   * gone, and only what is returned here is counted, logged, and shown to pages of other origins: at debug, an error at info.
-   * @param reply of a stream, when its first piece is read: until then it may still become an error
+   * The answer to send: the reply, or an error if unread answers leave no memory for it. Called exactly once for every request, even if its
+   * client is gone. This is where requests are counted and logged.
+   * @param reply for a stream, call it only after the first piece is read: until then the reply may still become an error
    */
   answer(reply: Reply, incoming: IncomingRequest, traceId: string, held: HeldBodies): Reply {
     let answer = held.admitOrRefuse(reply, traceId);
@@ -327,34 +298,34 @@ export class RequestPipeline {
     return answer;
   }
 
-  /** Told by a server that answers what is no request. */
+  /** Called by a server that has answered bytes that are no HTTP request. */
   answeredByServer(status: number, traceId: string, cause: string | undefined, address: string): void {
     this.#onAnswer("", undefined, status, 0);
     this.#log.answeredByServer(status, traceId, cause, address);
   }
 
-  /** Told by a server that closes a new connection at once. */
+  /** Called by a server that closes a new connection because there are too many. */
   connectionRefused(address: string, open: number): void {
     this.#log.connectionRefused(address, open);
   }
 
-  /** Told by a server that could not accept a connection. */
+  /** Called by a server that could not accept a connection. */
   acceptFailed(error: unknown): void {
     this.#onShortage(error);
   }
 
-  /** Told by a server that cannot send an answer. */
+  /** Called by a server that cannot send an answer. */
   sendingFailed(error: unknown, incoming: IncomingRequest, traceId: string): void {
     this.#log.trouble(incoming, traceId, { level: "error", message: "sending a response failed", error });
   }
 }
 
-/** Of `OPTIONS *`, which asks for the service as a whole (RFC 9110, section 9.3.7). */
+/** The answer to `OPTIONS *`, which asks about the service as a whole (RFC 9110, section 9.3.7). */
 const ALL_METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
 
 const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
 
-/** After such an answer nothing more is read from the connection. */
+/** An error after which nothing more is read from the connection. */
 function refusal(error: ServiceError, traceId: string): Reply {
   return { ...errorReply(error.data, traceId), closeConnection: true };
 }
@@ -366,54 +337,7 @@ function whenAborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-/** A reply that comes too late still has its source open. */
+/** Closes the source of a reply that came after the deadline. */
 function releaseUnsent({ body }: Reply): void {
   if (isStreamBody(body)) body.release();
-}
-
-class PipelineRequest implements HandlerRequest {
-  readonly #incoming: IncomingRequest;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: QueryValues<QueryParameters>;
-  readonly baseUrl: string;
-  readonly traceId: string;
-  body: unknown;
-  #gone: AbortController | undefined;
-
-  constructor(
-    incoming: IncomingRequest,
-    params: Readonly<Record<string, string>>,
-    query: QueryValues<QueryParameters>,
-    baseUrl: string,
-    traceId: string,
-  ) {
-    this.#incoming = incoming;
-    this.params = params;
-    this.query = query;
-    this.baseUrl = baseUrl;
-    this.traceId = traceId;
-  }
-
-  header(name: string): string | undefined {
-    return this.#incoming.headers.get(name);
-  }
-
-  isAborted(): boolean {
-    return this.#incoming.isAborted();
-  }
-
-  gone(): AbortSignal {
-    if (this.#gone === undefined) {
-      const gone = new AbortController();
-      this.#gone = gone;
-      if (this.#incoming.isAborted()) gone.abort();
-      else this.#incoming.whenAborted(() => gone.abort());
-    }
-    return this.#gone.signal;
-  }
-
-  /** Nobody waits for it any more. */
-  end(): void {
-    this.#gone?.abort();
-  }
 }

@@ -4,35 +4,26 @@ import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
 import { errorReply } from "../replies/error-reply.js";
 import { HeldBodies } from "../replies/held-bodies.js";
-import { type HeaderLines, isStreamBody, type Reply, type StreamBody } from "../replies/reply.js";
+import { isStreamBody, type Reply, type StreamBody } from "../replies/reply.js";
 import { statusLine } from "../replies/status-lines.js";
 import { readSlice, SliceMemory } from "../replies/stream-slices.js";
-import { RequestHeaders } from "../requests/request-headers.js";
-import { type IncomingRequest, requestTraceId } from "../requests/request-pipeline.js";
-import type { Route } from "../requests/route.js";
 import { freshTraceId } from "../requests/trace-id.js";
 import type { FrontFigures } from "../service/metrics.js";
 import { boundConnections } from "./node-connections.js";
+import { Exchange, writeHead } from "./node-exchange.js";
 import { NodeWriter } from "./node-writer.js";
-import {
-  cannotListen,
-  type HttpServer,
-  type HttpServerOptions,
-  IDLE_MS,
-  KEEP_ALIVE_LINES,
-  TLS_CIPHERS,
-} from "./server-options.js";
+import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, TLS_CIPHERS } from "./server-options.js";
 
-/** Names and values of a request's head together. */
+/** Limit of the names and values of a request's head. */
 const HEAD_BYTES = 16 * 1024;
 
-/** How long a request's head may take to come, and how often that is looked at. */
+/** Time limit for a request's head, and how often it is checked. */
 const HEAD_MS = 10_000;
 const HEAD_LOOK_MS = 1_000;
 
 /**
- * Requests that may wait on one connection for the answers before theirs: from the first number on nothing more is read. One read of 64
- * KiB can hold some 1,600 of the smallest, which node:http hands out all the same.
+ * Requests that may wait on one connection. From the first number on, reading pauses; one read of 64 KiB may still bring some 1,600 of the
+ * smallest requests, so only the second number closes the connection.
  */
 const WAITING_REQUESTS = 32;
 const WAITING_REQUESTS_LIMIT = 2_000;
@@ -40,19 +31,19 @@ const WAITING_REQUESTS_LIMIT = 2_000;
 /** How often a closing server ends connections that have become idle. */
 const DRAIN_POLL_MS = 10;
 
-/** Of a client that does not go on with its TLS handshake: as long as a head may take. */
+/** TLS settings. A handshake has as much time as a head. */
 const NODE_TLS = { ciphers: TLS_CIPHERS, minVersion: "TLSv1.2", handshakeTimeout: HEAD_MS } as const;
 
-/** Serves the pipeline on node:http, or node:https. @param label what to call it @throws HttpServerError when the address is taken */
+/** Serves the pipeline on node:http, or node:https. @param label name for people @throws HttpServerError if it cannot listen on the address */
 export async function startNodeServer(options: HttpServerOptions, label: string): Promise<HttpServer> {
   const { tls, host, port } = options;
   const settings = {
     maxHeaderSize: HEAD_BYTES,
-    // The pipeline's own check answers with an envelope.
+    // The pipeline checks Host itself and answers with an error envelope.
     requireHostHeader: false,
     insecureHTTPParser: false,
     headersTimeout: HEAD_MS,
-    // The pipeline has a deadline for the body.
+    // The pipeline has its own deadline for the body.
     requestTimeout: 0,
     connectionsCheckingInterval: HEAD_LOOK_MS,
     keepAliveTimeout: IDLE_MS,
@@ -66,16 +57,16 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
           cert: Buffer.from(await readWholeFile(nodeFileSystem, tls.certPath)),
           key: Buffer.from(await readWholeFile(nodeFileSystem, tls.keyPath)),
         });
-  // Without a bound of their number: node:http leaves out those beyond it, a second Content-Length among them. HEAD_BYTES bounds them.
+  // No limit on the number of headers: node:http would drop further ones, such as a second Content-Length. HEAD_BYTES limits them.
   server.maxHeadersCount = 0;
   boundConnections(server, options);
   const connections = new Connections(options);
   const take = (request: IncomingMessage, response: ServerResponse) => connections.take(request, response);
   server.on("request", take);
-  // With a listener, node:http leaves it to us whether the body is asked for, and an expectation it does not know is no error.
+  // With these listeners we decide whether to ask for the body, and an unknown Expect is no error.
   server.on("checkContinue", take);
   server.on("checkExpectation", take);
-  // Of a handshake that fails or does not come to its end: node:https would leave it open.
+  // node:https would leave the socket of a failed or unfinished handshake open.
   server.on("tlsClientError", (_, socket) => socket.destroy());
   server.on("clientError", (error, socket) => connections.refuse(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
@@ -101,112 +92,28 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
 }
 
 async function drain(server: Server, connections: Connections, graceMs: number): Promise<void> {
-  // That of node:net: that of node:http would also end connections that it takes for idle.
+  // close() of node:net, because that of node:http would also end connections that it considers idle.
   const done = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   connections.drain();
   const deadlineMs = performance.now() + graceMs;
   while (connections.exchangeCount > 0 && performance.now() < deadlineMs) {
-    // It takes a connection for idle while the end of an answer still waits in its buffer.
+    // node:http considers a connection idle while the end of an answer is still in its buffer.
     if (connections.endingCount === 0) server.closeIdleConnections();
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
   server.closeAllConnections();
   await done;
-  // What node:http still has: the interval at which it looks at its connections.
+  // Ends the interval at which node:http checks its connections.
   server.close();
   connections.close();
 }
 
-/** One request and what becomes of it. */
-class Exchange implements IncomingRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly query: string;
-  readonly headers = new RequestHeaders();
-  readonly traceId: string;
-  readonly response: ServerResponse;
-  readonly #request: IncomingMessage;
-  #isRead = false;
-  /** Waits for the rest of its body. */
-  isReading = false;
-  startedMs = 0;
-  route: Route | undefined;
-  handled: { end(): void } | undefined;
-  furtherHeaders: HeaderLines | undefined;
-
-  constructor(request: IncomingMessage, response: ServerResponse) {
-    this.#request = request;
-    this.response = response;
-    this.method = request.method ?? "";
-    const target = request.url ?? "";
-    const mark = target.indexOf("?");
-    // A copy where there is a query: a part of the target would keep all of it wherever the path, or an id out of it, is kept.
-    this.path = mark === -1 ? utf8(target) : utf8Copy(target.slice(0, mark));
-    this.query = mark === -1 ? "" : utf8(target.slice(mark + 1));
-    const { rawHeaders } = request;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      this.headers.add((rawHeaders[i] as string).toLowerCase(), utf8(rawHeaders[i + 1] as string));
-    }
-    this.traceId = requestTraceId(this.headers);
-  }
-
-  isAborted(): boolean {
-    return this.response.destroyed || this.response.closed;
-  }
-
-  remoteAddress(): string {
-    return this.#request.socket.remoteAddress ?? "";
-  }
-
-  whenAborted(listener: () => void): void {
-    this.response.once("close", listener);
-  }
-
-  readBody(lengthBytes: number): Promise<Uint8Array | undefined> {
-    const request = this.#request;
-    this.#isRead = true;
-    this.isReading = true;
-    if (/^100-continue$/i.test(this.headers.get("expect") ?? "")) this.response.writeContinue();
-    return new Promise((resolve) => {
-      const body = Buffer.allocUnsafeSlow(lengthBytes);
-      let position = 0;
-      request.on("data", (chunk: Buffer) => {
-        body.set(chunk, position);
-        position += chunk.byteLength;
-      });
-      const end = (whole: Uint8Array | undefined) => {
-        this.isReading = false;
-        resolve(whole);
-      };
-      request.on("end", () => end(body));
-      request.on("close", () => end(undefined));
-      request.on("error", () => end(undefined));
-    });
-  }
-
-  /** What nobody asked for is read away, so that the next request can come. */
-  skipBody(): void {
-    if (!this.#isRead) this.#request.resume();
-  }
-}
-
-/** node:http gives bytes as Latin-1; a name in a path, or a value, is UTF-8. */
-function utf8(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
-  return /^[\x00-\x7f]*$/.test(text) ? text : utf8Copy(text);
-}
-
-/** The same, in memory of its own. */
-function utf8Copy(text: string): string {
-  return Buffer.from(text, "latin1").toString("utf8");
-}
-
-/** What there is of one connection. */
+/** State of one connection. */
 interface Connection {
-  /** Requests that came while another one was being answered, in their order. */
+  /** Requests that arrived while another one was being answered, in order. */
   waiting: Exchange[];
   answering: Exchange | undefined;
-  /** A refused request has ended it: what still comes on it is not served. */
+  /** A refused request has ended the connection: further requests on it are not served. */
   isEnded: boolean;
 }
 
@@ -215,7 +122,7 @@ class Connections {
   readonly #held: HeldBodies;
   readonly #connections = new WeakMap<Socket, Connection>();
   readonly #writer: NodeWriter;
-  /** Requests whose answers are not given yet. */
+  /** Requests that are not answered yet. */
   exchangeCount = 0;
 
   constructor(options: HttpServerOptions) {
@@ -228,12 +135,12 @@ class Connections {
     return { openRequests: this.exchangeCount, heldBytes: this.#held.bytes };
   }
 
-  /** From now on every answer is the last of its connection. */
+  /** From now on every answer closes its connection. */
   drain(): void {
     this.#options.pipeline.drain();
   }
 
-  /** Answers of which the end is given to node:http, and not yet on its way. */
+  /** Answers whose end has been given to node:http but not yet sent. */
   get endingCount(): number {
     return this.#writer.endingCount;
   }
@@ -243,7 +150,7 @@ class Connections {
     this.#writer.close();
   }
 
-  /** One request after the other: node:http hands out all that stand in one read, whatever became of those before. */
+  /** Queues the requests of a connection: node:http hands out all requests of one read at once. */
   take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     const connection = this.#of(socket);
@@ -265,19 +172,19 @@ class Connections {
     }
   }
 
-  /** For bytes that are no request to node:http's parser. */
+  /** Answers bytes that node:http's parser does not accept as a request. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void {
     const connection = this.#of(socket);
     const isSilent = connection.isEnded || socket.bytesRead === 0 || !socket.writable;
     connection.isEnded = true;
     const { answering } = connection;
-    // What stands before it is answered, if it does not wait for bytes that will not come.
+    // The request before it is still answered, unless it waits for a body that will not come.
     if (answering !== undefined && !answering.isReading && error.code !== "ECONNRESET") return;
     if (isSilent || answering !== undefined || error.code === "ECONNRESET" || error.code === "EPIPE") {
       socket.destroy();
       return;
     }
-    const message = "what came is not an HTTP request";
+    const message = "the bytes on this connection are not a valid HTTP request";
     const params = { cause: error.code ?? "" };
     const traceId = freshTraceId();
     const reply = errorReply({ code: "bad_request", message, params }, traceId);
@@ -351,7 +258,7 @@ class Connections {
     }
   }
 
-  /** What is sent for the reply; once for every request. */
+  /** The answer to send for a reply. Called exactly once for every request. */
   #answerOf(exchange: Exchange, reply: Reply, connection: Connection): Reply {
     const answer = this.#options.pipeline.answer(reply, exchange, exchange.traceId, this.#held);
     if (answer.closeConnection) connection.isEnded = true;
@@ -359,8 +266,8 @@ class Connections {
   }
 
   /**
-   * Sends a body slice by slice: one in flight, the next one read meanwhile.
-   * @returns what to answer instead when the first slice cannot be read
+   * Sends a body slice by slice, reading the next slice while one is sent.
+   * @returns the error to answer instead if the first slice cannot be read
    */
   async #sendStream(
     exchange: Exchange,
@@ -400,7 +307,7 @@ class Connections {
           return undefined;
         }
         next = readSlice(body, position, gone.signal, memory);
-        // It is awaited only after this slice is out: until then a failure must not count as unhandled.
+        // It is awaited only after this slice is sent. Until then a failure must not count as unhandled.
         next.catch(() => {});
         await this.#writer.write(response, slice);
         if (exchange.isAborted()) return undefined;
@@ -413,34 +320,16 @@ class Connections {
         return pipeline.failure(error, exchange, traceId);
       }
       pipeline.brokenOff(error, exchange, traceId, position);
-      // The client has been promised more bytes: only a broken connection tells it that they will not come.
+      // The client expects more bytes. Only a broken connection tells it that they will not come.
       socket.destroy();
       return undefined;
     } finally {
-      // Of a client that was gone before: its request counts too.
+      // A request counts even if its client left before the answer.
       if (!isAnswered) this.#answerOf(exchange, reply, connection);
-      // A read ahead still uses what release() gives back.
+      // The read ahead still uses the memory that release() gives back.
       await next?.catch(() => {});
       memory.release();
       body.release();
     }
   }
-}
-
-function writeHead(
-  { response, traceId, furtherHeaders = [] }: Exchange,
-  reply: Reply,
-  totalBytes: number | undefined,
-): void {
-  const lines = ["X-Trace-ID", traceId];
-  if (reply.contentType !== undefined) lines.push("Content-Type", reply.contentType);
-  if (reply.etag) lines.push("ETag", reply.etag);
-  if (reply.variesByEncoding) lines.push("Vary", "Accept-Encoding");
-  for (const [name, value] of reply.headers ?? []) lines.push(name, value);
-  for (const [name, value] of furtherHeaders) lines.push(name, value);
-  if (totalBytes !== undefined) lines.push("Content-Length", String(totalBytes));
-  if (reply.closeConnection) lines.push("Connection", "close");
-  // node:http's own header would give the full limit. This is less, so that a request on its way still finds the connection open.
-  else if (response.shouldKeepAlive) for (const [name, value] of KEEP_ALIVE_LINES) lines.push(name, value);
-  response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
 }

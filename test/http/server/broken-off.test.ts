@@ -1,7 +1,7 @@
 import t from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { ServiceLog } from "../../../http/log/service-log.js";
-import type { IncomingRequest } from "../../../http/requests/request-pipeline.js";
+import type { IncomingRequest } from "../../../http/requests/incoming-request.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { StorageError } from "../../../storage/storage-error.js";
 
