@@ -1,0 +1,54 @@
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { SnapshotReader } from "../../storage/snapshot/snapshot-reader.js";
+import { StorageError } from "../../storage/storage-error.js";
+import type { RecorderCallbacks } from "../../workers/recorder/recorder-handle.js";
+import type { ServiceLog } from "../log/service-log.js";
+import type { ServiceReaders } from "./service-readers.js";
+
+/** What the front does with what the recorder tells it: it keeps the view, the health rows and the log up to date. */
+export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): RecorderCallbacks {
+  const { health } = readers;
+  return {
+    async onSnapshot(path, sequence, moves) {
+      const reader = await SnapshotReader.open(nodeFileSystem, path);
+      try {
+        await readers.view.loadSnapshot(reader, sequence, moves);
+      } finally {
+        await reader.close();
+      }
+    },
+    onSnapshotDiscarded: () => readers.discardView(),
+    // In slices only once HTTP is served: before, nothing else wants the thread.
+    onBatch: (batch) =>
+      readers.isServing ? readers.view.applyBatchInSlices(batch, eventLoopTurn) : readers.view.applyBatch(batch),
+    onHealth: (rows) => health.setOwnRows(rows),
+    onLog: ({ level, message, fields }) => log[level](fields, message),
+    onReadDamage: ({ code, message, params }) => health.readDamage.note(new StorageError(code, message, params)),
+    onCapturesRemoved: (runIds) => {
+      for (const runId of runIds) readers.captures.forget(readers.capturePathOf(runId, "capture"));
+    },
+    onHoldSegment: (segmentBase) => readers.log.hold(segmentBase),
+    onSegmentMoved: async (moves) => {
+      readers.log.replaced(moves.segmentBase);
+      await readers.view.applyMoves(moves, eventLoopTurn);
+      readers.log.letGo(moves.segmentBase);
+    },
+    onArtefactWanted: (task) => readers.artefacts.makeForRecorder(task),
+    async onDeliveryWanted(deliveryId) {
+      try {
+        return await readers.view.delivery(deliveryId);
+      } catch (error) {
+        health.readDamage.note(error);
+        throw error;
+      }
+    },
+    onDeliveriesEnded: () => readers.view.endPausesForGood(),
+    onRecordingEnded: (cause) => readers.setRecordingEnded(cause),
+    onFailure: (error) => {
+      log.fatal({ error }, "the recorder has failed: nothing is recorded any more, reads go on");
+      readers.view.endPausesForGood();
+      readers.setRecordingEnded(health.recorderFailed(error));
+    },
+  };
+}

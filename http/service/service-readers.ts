@@ -1,0 +1,90 @@
+import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
+import { CaptureReader } from "../../storage/captures/capture-reader.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { LogReader } from "../../storage/log/log-reader.js";
+import { View } from "../../storage/view/view.js";
+import { SYSTEM_TIMERS } from "../../workers/artefacts/pool/artefact-pool.js";
+import { ArtefactWork } from "../downloads/artefact-work.js";
+import { MadeFiles } from "../downloads/made-files.js";
+import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { ServiceLog } from "../log/service-log.js";
+import type { ApiKeys } from "../requests/api-keys.js";
+import { ServiceHealth } from "./service-health.js";
+
+/** Cache of PLY and CSV pieces for the next client: a frame or two. */
+const MADE_FILES_BYTES = 64 * 1024 * 1024;
+
+export interface ServiceReadersOptions {
+  dataDirectory: string;
+  log: ServiceLog;
+  /** Undefined: no key is needed. */
+  apiKeys: ApiKeys | undefined;
+  artefactThreads: number;
+}
+
+/** Everything of the front's thread that reads the store: the view, the readers of log and captures, and the artefact pool. */
+export class ServiceReaders {
+  readonly log: LogReader;
+  readonly captures = new CaptureReader({ fileSystem: nodeFileSystem });
+  readonly health: ServiceHealth;
+  readonly artefacts: ArtefactWork;
+  readonly madeFiles: MadeFiles;
+  readonly openStoredSlices: OpenStoredSlices;
+  /** Resolves when recording has failed, with the time and the reason. */
+  readonly recordingEnded: Promise<string>;
+  setRecordingEnded: (cause: string) => void = () => {};
+  /** Replaced if a snapshot is discarded while the store is opened. */
+  view: View;
+  /** The store has been read: from now on other work wants the thread too. */
+  isServing = false;
+  readonly #dataDirectory: string;
+
+  constructor({ dataDirectory, log, apiKeys, artefactThreads }: ServiceReadersOptions) {
+    this.#dataDirectory = dataDirectory;
+    this.log = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
+    const nowUs = () => Date.now() * 1000;
+    const health = new ServiceHealth({ dataDirectory, log, keyFault: () => apiKeys?.fault ?? null, nowUs });
+    this.health = health;
+    this.view = this.#newView();
+    this.artefacts = new ArtefactWork({
+      threads: artefactThreads,
+      timers: SYSTEM_TIMERS,
+      report: (message, fields) => log.warn(fields, message),
+      onReadDamage: (error) => health.readDamage.note(error),
+      nowUs,
+    });
+    this.openStoredSlices = (runId, kind, slices) => this.captures.openSlices(this.capturePathOf(runId, kind), slices);
+    this.madeFiles = new MadeFiles({
+      make: this.artefacts.makeForClient,
+      open: this.openStoredSlices,
+      capturePathOf: (runId) => this.capturePathOf(runId, "capture"),
+      keptBytes: MADE_FILES_BYTES,
+    });
+    this.recordingEnded = new Promise<string>((resolve) => {
+      this.setRecordingEnded = resolve;
+    });
+  }
+
+  capturePathOf(runId: string, kind: CaptureKind): string {
+    return `${this.#dataDirectory}/captures/${capturePath(runId, kind)}`;
+  }
+
+  /** Starts again with an empty view. */
+  discardView(): void {
+    this.view = this.#newView();
+  }
+
+  finishOpening(): void {
+    this.view.finishOpening();
+    this.isServing = true;
+  }
+
+  close(): void {
+    this.log.close();
+    this.captures.close();
+  }
+
+  #newView(): View {
+    return new View({ reader: this.log, onReadFailure: (error) => this.health.readDamage.note(error) });
+  }
+}
