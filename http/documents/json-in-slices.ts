@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Slices } from "./shared-work.js";
 
-/** Texts are joined up to this before they become bytes. */
+/** Pieces of text are joined up to this length before they are encoded. */
 const PART_CHARACTERS = 32 * 1024;
-/** Levels of objects that are gone through: below them a list's items are each written in one go. */
+/** Depth down to which the value is written piece by piece; anything deeper is serialised in one go. */
 const DEPTH = 3;
 
 /** Bytes of an answer, and their SHA-1 in base64url. */
@@ -12,7 +12,7 @@ export interface HashedBytes {
   sha1: string;
 }
 
-/** What JSON.stringify writes of a value of JSON, in slices with everything else. Nothing of it may change meanwhile. */
+/** The same as JSON.stringify, in slices, so that other work gets its turn. The value must not change in the meantime. */
 export async function jsonInSlices(value: unknown, slices: Slices): Promise<HashedBytes> {
   const parts: Uint8Array[] = [];
   let text = "";
@@ -50,7 +50,7 @@ function* jsonPieces(value: unknown, depth: number): Generator<string, void> {
   }
 }
 
-/** The parts behind one another, in memory of their own. */
+/** The parts joined, in a buffer of their own. */
 export async function joinInSlices(parts: readonly Uint8Array[], slices: Slices): Promise<HashedBytes> {
   const bytes = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0));
   const hash = createHash("sha1");

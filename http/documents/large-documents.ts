@@ -15,34 +15,34 @@ import type { HandlerRequest } from "../requests/route.js";
 import { type HashedBytes, jsonInSlices } from "./json-in-slices.js";
 import { RETRY_AFTER_SECONDS, type SharedWork, type Slices } from "./shared-work.js";
 
-/** Stored bytes of a run whose answers the front's thread makes itself: in some three milliseconds. */
+/** Up to this many stored bytes of a run, the front's thread makes its documents itself, in some three milliseconds. */
 const SMALL_BYTES = 128 * 1024;
 
-/** A thread that is at one document for longer is stuck: it is ended, and there will be a new one. */
+/** A thread that takes longer for one document is stuck: it is ended and replaced. */
 const TASK_MS = 25_000;
 
-/** Of a run's state, to its bytes as v8.serialize writes it. */
+/** Memory of a run's state per byte of its v8.serialize form. */
 const STATE_BYTES_PER_BYTE = 4;
 
 const THREAD = new URL("../../workers/documents/document-thread.js", import.meta.url);
 
-/** Who waits for an answer. */
+/** A client that waits for an answer. */
 type Waiting = Pick<HandlerRequest, "gone">;
 
 export interface LargeDocumentsOptions {
   view: View;
   work: SharedWork;
-  /** Bound of the documents that are kept, each with its compressed form; a few of the largest. */
+  /** Limit of the cached documents, compressed forms included, in bytes. */
   keptBytes: number;
-  /** Bound of what is kept of runs to serve their files. */
+  /** Limit of the cached run states that serve files, in bytes. */
   keptRunBytes: number;
-  /** Told of an error of the thread when it has no task. */
+  /** Called for an error of the thread while it has no task. */
   onStrayError(error: Error): void;
 }
 
 /**
- * The answers about runs with large documents. They are kept until the run changes or the bound is reached. Those of runs that have ended are
- * made by a thread of their own; those of others, whose state only this thread has, in slices with everything else.
+ * Answers about runs with large documents, cached until the run changes or the limit is reached. Documents of ended runs are made by another
+ * thread; those of active runs, whose state only this thread has, in slices between other work.
  */
 export class LargeDocuments {
   readonly #view: View;
@@ -61,7 +61,7 @@ export class LargeDocuments {
     this.#runs = new LRUCache({ maxSize: keptRunBytes });
   }
 
-  /** Whether answers about this run are to be made here. */
+  /** Whether the documents of this run are large. */
   has(runId: string): boolean {
     return this.#view.documentBytes(runId) > SMALL_BYTES;
   }
@@ -87,7 +87,7 @@ export class LargeDocuments {
     const view = this.#view;
     const head = view.runHead(runId);
     if (head === undefined) return undefined;
-    // Names of webhooks stand in it, and what became of deliveries.
+    // These documents contain names of webhooks and outcomes of deliveries.
     const deliveries = kind === "detail" || kind === "active" ? [view.deliveryChanges(runId), view.webhookRenames] : [];
     const key = [kind, runId, head.updatedAtUs, ...deliveries, baseUrl].join(" ");
     const kept = this.#kept.get(key);
@@ -102,7 +102,7 @@ export class LargeDocuments {
   }
 
   /**
-   * What of an ended run serves its files and frames (`withoutFindings`); of another one its state. Undefined for an unknown run.
+   * For an ended run, the part of its state that serves its files and frames (`withoutFindings`); for an active run, its state. Undefined for an unknown run.
    * @throws ServiceError `unavailable`
    */
   async run(runId: string, client: Waiting): Promise<RunState | undefined> {
@@ -171,8 +171,8 @@ export class LargeDocuments {
       return answer as Extract<DocumentAnswer, { name: T["name"] }>;
     } catch (error) {
       if (hasBegun) throw error;
-      // For want of a descriptor or of memory, say: it may start for the next one.
-      throw new ServiceError("unavailable", `no thread could begin the answer: ${(error as Error).message}`, {
+      // The thread could not start, perhaps for lack of memory or open files: the next try may succeed.
+      throw new ServiceError("unavailable", `no thread could start to make the answer: ${(error as Error).message}`, {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     }

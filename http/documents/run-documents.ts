@@ -11,39 +11,38 @@ interface RunDocument {
   readonly baseUrl: string;
   readonly updatedAtUs: number;
   readonly deliveryChanges: number;
-  /** Names of webhooks stand in it as they were at this count; null: none stands in it. */
+  /** The view's count of renamed webhooks when the document was made; null: it names no webhook. */
   readonly webhookRenames: number | null;
   readonly reply: Reply;
-  /** The view's when it was last found to hold. */
+  /** The view's count of changes when the document was last found to be current. */
   checkedAtChange: number;
   readonly sizeInBytes: number;
 }
 
-/** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
+/** Measured cost of a cache entry besides its bytes, rounded up. */
 const ENTRY_OVERHEAD_BYTES = 1_100;
 
-/** Of one run, for base addresses that clients use by turns: the last ones. */
+/** Documents of one run are cached for at most this many base addresses. */
 const BASE_ADDRESSES = 4;
 
-/** Those of one run together: what no one asks for but the last client must not push out all the others. The newest may have more. */
+/** Largest share of the cache for one run: documents that nobody else asks for must not push out all others. The newest may exceed it. */
 const SHARE_OF_ONE_RUN = 1 / 4;
 
 /**
- * The JSON of GET /runs/{run_id}, kept once per base address until the run changes or the bound is reached: a hot one costs a
- * look-up. Also that of a run that has not ended: a document may have 16 MiB, and many clients may ask for it between two changes.
- * Whoever asks while it is being made gets the same bytes.
+ * The JSON of GET /runs/{run_id}, cached per base address until the run changes or the limit is reached. Documents of active runs are cached
+ * too: they can have 16 MiB, and many clients may ask for one between two changes. Simultaneous requests share one document.
  */
 export class RunDocuments {
   readonly #view: View;
   readonly #bytesOfOneRun: number;
-  /** By run, the newest first: an id and an address put together for every request would cost more than the look-up. */
+  /** By run, newest first. A key of id and address would have to be built for every request, which costs more than the look-up. */
   readonly #kept: LRUCache<string, readonly RunDocument[]>;
   readonly #building = new Map<string, Promise<Reply | undefined>>();
   readonly #large: LargeDocuments | undefined;
 
   /**
-   * @param cacheBytes bound of what is kept
-   * @param large makes and keeps those that take long; undefined: they are as all others
+   * @param cacheBytes limit of the cache
+   * @param large makes and caches large documents; undefined: they are treated like all others
    */
   constructor(view: View, cacheBytes: number, large?: LargeDocuments) {
     this.#view = view;
@@ -56,9 +55,9 @@ export class RunDocuments {
   }
 
   /**
-   * At once when it is kept; undefined for an unknown run.
+   * The document, at once if it is cached; undefined for an unknown run.
    * @param client that waits
-   * @throws ServiceError `unavailable` when too many large ones are being made
+   * @throws ServiceError `unavailable` if too many large documents are being made
    */
   get(
     id: string,
@@ -68,7 +67,7 @@ export class RunDocuments {
     const documents = this.#kept.get(id);
     const kept = documents === undefined ? undefined : ofAddress(documents, baseUrl);
     const { changes } = this.#view;
-    // Most reads come between two changes of anything: nothing more is to be looked at.
+    // Most reads come between two changes of anything: then nothing else needs checking.
     if (kept?.checkedAtChange === changes) return kept.reply;
     const head = this.#view.runHead(id);
     if (head === undefined) return undefined;
@@ -94,7 +93,7 @@ export class RunDocuments {
   async #build(id: string, baseUrl: string, deliveryChanges: number): Promise<Reply | undefined> {
     const run = await this.#view.run(id);
     if (run === undefined) return undefined;
-    // Without deliveries at once: a run that has not ended changes in place with the next batch.
+    // Without deliveries there is no wait here: the state of an active run changes with the next batch.
     const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
     const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
     const json = ownUtf8(JSON.stringify(runResponse(run, baseUrl, named)));
@@ -102,15 +101,15 @@ export class RunDocuments {
     const { updatedAtUs } = run;
     const reply = jsonBytesReply(json, true);
     const sizeInBytes = keptBytes(reply) + ENTRY_OVERHEAD_BYTES;
-    // Not known to hold yet: the run may have changed while its deliveries were read.
+    // Not known to be current: the run may have changed while its deliveries were read.
     const checkedAtChange = -1;
     const newest = { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes };
-    // By the run's own id: the asker's may be a part of a much larger text, all of which would be kept.
+    // By the run's own id: the request's id may be a slice of a much larger string, which would stay in memory.
     this.#kept.set(run.id, this.#newestFirst(newest, this.#kept.peek(id) ?? []));
     return reply;
   }
 
-  /** What is kept of a run from now on: a new document, and as many of those before as may stay beside it. */
+  /** The documents to cache for a run: the new one, and as many earlier ones as the limits allow. */
   #newestFirst(newest: RunDocument, before: readonly RunDocument[]): RunDocument[] {
     const documents = [newest];
     let bytes = newest.sizeInBytes;

@@ -8,12 +8,12 @@ import { joinInSlices } from "./json-in-slices.js";
 import { SharedWork, type Slices } from "./shared-work.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
-/** What an entry costs beside its bytes: key, objects, header lines and list links, by measurement rounded up. */
+/** Measured cost of a cache entry besides its bytes, rounded up. */
 const ENTRY_OVERHEAD_BYTES = 1_150;
 
-/** Of the records and entries of a page, up to which any number of pages may be made side by side: the lists that people look at. */
+/** Pages up to this size may be made side by side: the lists that people look at. */
 const SMALL_BYTES = 256 * 1024;
-/** Larger ones than this are made one after the other, and so are smaller ones, which do not wait for the former. */
+/** Pages above this size are made one after the other. So are those between the two sizes, which do not wait for these. */
 const LARGE_BYTES = 4 * 1024 * 1024;
 
 const START = Buffer.from('{"runs":[');
@@ -21,8 +21,8 @@ const COMMA = 0x2c;
 const COMMA_BYTES = Uint8Array.of(COMMA);
 
 /**
- * The JSON of lists of runs. A page that was made is kept until the next change of any run, so that what many clients ask for between two
- * changes is made once; whoever asks while it is being made gets the same bytes.
+ * The JSON of lists of runs. A page is cached until any run changes, so that clients who ask for the same page between two changes, even
+ * simultaneously, share one.
  */
 export class RunPages {
   readonly #view: View;
@@ -31,12 +31,12 @@ export class RunPages {
   readonly #slices: ThreadSlices;
   readonly #kept: LRUCache<string, Reply>;
   readonly #building = new Map<string, Promise<Reply>>();
-  /** The view's, of all that is kept. */
+  /** The view's version that all cached pages belong to. */
   #version = -1;
 
   /**
-   * @param cacheBytes bound of what is kept
-   * @param slices of the thread, which those that are made side by side share
+   * @param cacheBytes limit of the cache
+   * @param slices time slices of the thread, which pages share that are made side by side
    */
   constructor(view: View, cacheBytes: number, slices: ThreadSlices) {
     this.#view = view;
@@ -50,9 +50,9 @@ export class RunPages {
   }
 
   /**
-   * At once when it is kept.
+   * The page, at once if it is cached.
    * @param client that waits
-   * @throws ServiceError `unavailable` when too many pages wait to be made
+   * @throws ServiceError `unavailable` if too many pages wait to be made
    */
   get(query: RunListQuery, baseUrl: string, client: Pick<HandlerRequest, "gone">): Reply | Promise<Reply> {
     const version = this.#view.runsVersion;
@@ -66,7 +66,7 @@ export class RunPages {
     const buildKey = `${version} ${key}`;
     const building = this.#building.get(buildKey);
     if (building !== undefined) return building;
-    // What the page shows is fixed before this first waits for anything: it is of that version.
+    // The content of the page is fixed here, before the first wait, so it belongs to this version.
     const page = this.#view.runPage(query, baseUrl);
     const bytes = page.unreadBytes + page.knownBytes;
     if (bytes > SMALL_BYTES) {
@@ -83,7 +83,7 @@ export class RunPages {
     return this.#made(version, key, isWhole, join(runs, pageEnd(page.total, query)));
   }
 
-  /** A larger one, when its turn has come. */
+  /** Makes a large page when its turn has come. */
   async #buildLarge(query: RunListQuery, baseUrl: string, slices: Slices): Promise<Reply> {
     slices.throwIfCancelled();
     const { runsVersion } = this.#view;
@@ -96,10 +96,10 @@ export class RunPages {
   }
 
   #made(version: number, key: string, isWhole: boolean, json: Uint8Array, etag?: string): Reply {
-    // Whoever asked for it meanwhile gets this very reply.
+    // Everybody who asked in the meantime gets this object.
     const page = jsonBytesReply(json, true);
     if (etag !== undefined) page.etag = etag;
-    // What could not be read may be there the next time.
+    // A page with unreadable entries is not cached: the next read may succeed.
     if (isWhole && version === this.#version && version === this.#view.runsVersion) this.#kept.set(key, page);
     return page;
   }
@@ -109,7 +109,7 @@ function pageEnd(total: number, { limit, offset }: RunListQuery): Uint8Array {
   return Buffer.from(`],"total":${total},"limit":${limit},"offset":${offset}}`);
 }
 
-/** No two queries share it: the texts stand last, behind their lengths. */
+/** A unique key for each query: the texts come last, after their lengths. */
 function keyOf(query: RunListQuery, baseUrl: string): string {
   const { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset } = query;
   const numbers = `${limit} ${offset} ${updatedSinceUs ?? ""}`;
@@ -118,7 +118,7 @@ function keyOf(query: RunListQuery, baseUrl: string): string {
   return `${numbers} ${texts.map((text) => text?.length ?? "").join(" ")} ${texts.join("")}${baseUrl}`;
 }
 
-/** In memory of its own: a part of a shared piece would keep all of that piece. */
+/** The page in a buffer of its own: a slice of a shared buffer would keep that whole buffer in memory. */
 function join(entries: readonly Uint8Array[], end: Uint8Array): Uint8Array {
   let length = START.length + end.length + Math.max(0, entries.length - 1);
   for (const entry of entries) length += entry.length;

@@ -2,24 +2,24 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { ServiceError } from "../../core/service-errors.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
-/** What is under way and waits, by the bytes of what it is made from: some twenty of the largest documents, which take ten seconds. */
+/** Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. */
 const LIMIT_BYTES = 256 * 1024 * 1024;
 
-/** When a refused client may ask again: by then some of those before have had theirs. */
+/** When a refused client may ask again: by then some of the work before it is done. */
 export const RETRY_AFTER_SECONDS = 2;
 
-/** Long work, in slices with everything else of the thread. */
+/** Lets long work give way to the thread's other work. */
 export interface Slices {
-  /** What to wait for before the next piece of work; undefined while the turn is not over. */
+  /** What to await before the next piece of work; undefined while there is time left. */
   giveWay(): Promise<void> | undefined;
-  /** Ends the work when nobody waits for its result any more. @throws ServiceError */
+  /** @throws ServiceError if nobody waits for the result any more */
   throwIfCancelled(): void;
 }
 
 interface Waiter {
   take(result: unknown): void;
   fail(error: unknown): void;
-  /** It does not listen for its client's leaving any more. */
+  /** Stops listening for the client's departure. */
   stop(): void;
 }
 
@@ -31,14 +31,14 @@ interface Work {
 }
 
 /**
- * Answers that take long to make: each is made once for all who ask meanwhile, one after the other, so that what many clients ask for together
- * costs little more memory than one of them. Work for which nobody waits any more is not begun, or ends at its next turn.
+ * Makes answers that take long, one after the other, each once for all clients that wait for it. So many clients cost little more memory than
+ * one. Work that nobody waits for any more is not begun, or ends at its next slice.
  */
 export class SharedWork {
   readonly #slices: ThreadSlices;
   readonly #limitBytes: number;
   readonly #known = new Map<string, Work>();
-  /** In the order they came; the first is under way. */
+  /** In order of arrival; the first is running. */
   readonly #queue: Work[] = [];
   #bytes = 0;
 
@@ -47,16 +47,16 @@ export class SharedWork {
     this.#limitBytes = limitBytes;
   }
 
-  /** Of what is under way and waits. */
+  /** Source bytes of the running and waiting work. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * What `make` gives for this key, or gives already to others.
-   * @param bytes of what it is made from
-   * @param gone of the client that waits
-   * @throws ServiceError `unavailable` when too much waits already, or the client is gone
+   * The result of `make` for this key, shared with others who wait for the same key.
+   * @param bytes size of the source data
+   * @param gone aborted when this client leaves
+   * @throws ServiceError `unavailable` if too much work is waiting, or the client is gone
    */
   get<T>(key: string, bytes: number, gone: AbortSignal, make: (slices: Slices) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -79,7 +79,7 @@ export class SharedWork {
     });
   }
 
-  /** Undefined when there is no room for it; one that is larger than the bound is let in alone. */
+  /** Undefined if there is no room for it. Work above the limit is accepted if it is the only one. */
   #add(key: string, bytes: number, make: Work["make"]): Work | undefined {
     if (this.#bytes > 0 && this.#bytes + bytes > this.#limitBytes) return undefined;
     const work: Work = { key, bytes, make, waiters: new Set() };
@@ -89,11 +89,11 @@ export class SharedWork {
     return work;
   }
 
-  /** Whoever asks for it from now on starts anew. */
+  /** Later requests for the key start the work again. */
   #drop(work: Work): void {
     if (this.#known.get(work.key) === work) this.#known.delete(work.key);
     const at = this.#queue.indexOf(work);
-    // The first ends at its next turn.
+    // The running work ends at its next slice.
     if (at > 0) this.#remove(at);
   }
 
@@ -126,7 +126,7 @@ export class SharedWork {
   }
 }
 
-/** One in a turn of the event loop: each then begins to send a large answer. */
+/** One client in each turn of the event loop, because each begins to send a large answer. */
 async function tellAll(waiters: Set<Waiter>, finish: (waiter: Waiter) => void): Promise<void> {
   for (const waiter of waiters) {
     waiters.delete(waiter);
@@ -136,13 +136,13 @@ async function tellAll(waiters: Set<Waiter>, finish: (waiter: Waiter) => void): 
   }
 }
 
-/** For an answer whose client is gone, or has been told that it comes too late: seen by nobody but the log. */
+/** The error for a client that is gone, or whose deadline has passed: only the log shows it. */
 export function unwanted(): ServiceError {
   return new ServiceError("unavailable", "nobody waits for the answer any more");
 }
 
 function tooMuch(waitingBytes: number): ServiceError {
-  return new ServiceError("unavailable", "too many large answers are being made", {
+  return new ServiceError("unavailable", "the service is making too many large answers at the moment", {
     waiting_bytes: waitingBytes,
     retry_after_seconds: RETRY_AFTER_SECONDS,
   });

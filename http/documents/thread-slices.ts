@@ -1,17 +1,17 @@
-/** What all long work together may have of the thread in one turn of the event loop. */
+/** Time for all long work together in one turn of the event loop. */
 const SLICE_MS = 1;
 
 /**
- * Long work of one thread, piece by piece, so that others have their turn meanwhile. However many do long work side by side, they share one slice
- * of each turn of the event loop, one after the other.
+ * Interleaves long work with the thread's other work. All long work together gets one slice of each turn of the event loop, one job after the
+ * other.
  */
 export class ThreadSlices {
   #endMs = 0;
-  /** The slice is of this turn. */
+  /** Whether the slice of this turn of the event loop has begun. */
   #isBegun = false;
   readonly #waiting: (() => void)[] = [];
 
-  /** Between two pieces: what to wait for before the next; undefined while there is time left in this turn, and nobody else waits. */
+  /** Call it between two pieces of work: what to await before the next; undefined while there is time left and nobody else waits. */
   giveWay(): Promise<void> | undefined {
     if (!this.#isBegun) this.#begin();
     if (this.#waiting.length === 0 && performance.now() < this.#endMs) return undefined;
@@ -34,7 +34,7 @@ export class ThreadSlices {
   readonly #resumeNext = (): void => {
     if (performance.now() >= this.#endMs) return;
     this.#waiting.shift()?.();
-    // Once it has done its piece, of which only promises are in between.
+    // After its piece of work, which only awaits promises.
     if (this.#waiting.length > 0) queueMicrotask(() => process.nextTick(this.#resumeNext));
   };
 }

@@ -4,10 +4,10 @@ import { isStreamBody, JSON_CONTENT_TYPE, type Reply } from "./reply.js";
 
 const gzipAsync = promisify(gzip);
 
-/** Smaller answers fit in a packet or two: compressing them saves nothing that a client would notice. */
+/** Smaller answers fit in a packet or two: a client would not notice their compression. */
 const LEAST_BYTES = 2 * 1024;
 
-/** Of the zlib levels the one beyond which JSON hardly shrinks, but the time doubles. */
+/** Above this zlib level, JSON hardly gets smaller but compression takes twice the time. */
 const LEVEL = 4;
 
 export function isCompressible({ body, contentType }: Reply): boolean {
@@ -15,7 +15,7 @@ export function isCompressible({ body, contentType }: Reply): boolean {
   return body.byteLength >= LEAST_BYTES && (contentType === JSON_CONTENT_TYPE || contentType.startsWith("text/"));
 }
 
-// A coding with its weight, 0 for "not acceptable" (RFC 9110, section 12.5.3).
+// A coding with its weight; 0 means "not acceptable" (RFC 9110, section 12.5.3).
 const GZIP = /(?:^|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=(\d(?:\.\d{0,3})?)[ \t]*)?(?=,|$)/i;
 
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
@@ -24,23 +24,23 @@ export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   return match !== null && Number(match[1] ?? 1) > 0;
 }
 
-/** What a kept compressed form costs beside its bytes: objects, header line and memory of its own, by measurement rounded up. */
+/** Measured cost of a cached compressed reply besides its bytes, rounded up. */
 const FORM_OVERHEAD_BYTES = 1_050;
 
-/** The largest compressed form that is kept with a body: JSON and text hardly ever have one that is larger. */
+/** The largest compressed body that is cached; JSON and text hardly ever compress to more. */
 function largestKeptForm(bodyBytes: number): number {
   return Math.ceil(bodyBytes / 2) + 1024;
 }
 
-/** What a reply that is kept may come to hold: its body, and the compressed form that is kept with it once somebody asks for that. */
+/** The most memory that a cached reply can take, in bytes: its body, and the compressed body that is cached with it on first use. */
 export function keptBytes(reply: Reply): number {
   const { byteLength } = reply.body as Uint8Array;
   return isCompressible(reply) ? byteLength + largestKeptForm(byteLength) + FORM_OVERHEAD_BYTES : byteLength;
 }
 
 /**
- * The reply with its body compressed: at once when it is kept and was compressed before, else beside the event loop. Of a kept one whoever
- * asks while it is being made gets the same bytes.
+ * The reply with its body compressed by another thread. A cached reply is compressed once: later requests get that result at once, and
+ * simultaneous requests share it.
  */
 export function compressedReply(reply: Reply): Reply | Promise<Reply> {
   if (reply.compressed !== undefined) return reply.compressed;
@@ -65,7 +65,7 @@ async function compress(reply: Reply): Promise<Reply> {
   }
 }
 
-/** zlib gives a part of a larger piece, which would be kept with it. */
+/** A copy: zlib returns a slice of a larger buffer, which would stay in memory with it. */
 function inOwnMemory(bytes: Uint8Array): Uint8Array {
   const own = Buffer.allocUnsafeSlow(bytes.byteLength);
   own.set(bytes);

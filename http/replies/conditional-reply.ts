@@ -4,7 +4,7 @@ import type { RequestHeaders } from "../requests/request-headers.js";
 import { isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
 
 /**
- * Weak, so that the plain and the compressed form of an answer share it. 96 bits of SHA-1: a mistake is out of the question.
+ * The ETag of an answer. It is weak, so that the plain and the compressed answer share it. 96 bits of SHA-1 are enough.
  * @param sha1 of the body, in base64url
  */
 export function tagOfHash(sha1: string): string {
@@ -12,16 +12,15 @@ export function tagOfHash(sha1: string): string {
 }
 
 /**
- * What a GET or HEAD that succeeded answers under its conditions, in the order of RFC 9110, section 13.2.2: 412 when it is not the version that
- * the client asks for; 304 when the client has it already; of a download the one range that was asked for; else all of it, with what later
- * conditions need.
- * @throws ServiceError precondition_failed, range_not_satisfiable; the body is released then
+ * The answer to a conditional GET or HEAD, in the order of RFC 9110, section 13.2.2: 412 if the client asks for another version; 304 if it has
+ * this version already; for a download the requested range; else the whole reply, with its validators.
+ * @throws ServiceError precondition_failed, range_not_satisfiable; the body is then released
  */
 export function conditionalReply(reply: Reply, method: string, headers: RequestHeaders): Reply {
   const { body } = reply;
   if (body === null) return reply;
   if (!isStreamBody(body)) {
-    // Of a reply that is kept it stands there from the last time.
+    // A cached reply keeps its tag.
     const etag = reply.etag || tagOfHash(hash("sha1", body, "base64url"));
     reply.etag = etag;
     if (isUnchanged(etag, undefined, headers)) {
@@ -52,7 +51,7 @@ function conditionalDownload(reply: Reply, body: StreamBody, method: string, hea
   const range = parseRange(headers.get("range"), body.totalBytes);
   if (range === undefined) return whole;
   if (range === "unsatisfiable") {
-    throw new ServiceError("range_not_satisfiable", "the range lies outside the file", {
+    throw new ServiceError("range_not_satisfiable", "the requested range lies outside the file", {
       field: "range",
       in: "header",
       value: (headers.get("range") as string).slice(0, SHOWN_CHARACTERS),
@@ -68,10 +67,10 @@ function conditionalDownload(reply: Reply, body: StreamBody, method: string, hea
 const SHOWN_CHARACTERS = 200;
 
 /**
- * Whether the client has the present version already. A condition on a time counts only without the one on tags that it stands in for.
- * @param etag undefined: nothing tells the version
- * @param modifiedAtUs undefined: unknown, and conditions on it do not count
- * @throws ServiceError precondition_failed when the client asks for another version
+ * Whether the client already has this version. A condition on a time counts only if there is none on a tag.
+ * @param etag undefined: the version is unknown
+ * @param modifiedAtUs undefined: unknown, and conditions on the time are ignored
+ * @throws ServiceError precondition_failed if the client asks for another version
  */
 function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined, headers: RequestHeaders): boolean {
   const wanted = headers.get("if-match");
@@ -79,7 +78,7 @@ function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined,
     if (!hasTag(wanted, etag, "strong")) throw anotherVersion("if-match", wanted, strongTagsOf(etag));
   } else {
     const until = headers.get("if-unmodified-since");
-    // NaN, of what is no date, is not below anything.
+    // An invalid date is NaN, and the comparison false.
     if (until !== undefined && modifiedAtUs !== undefined && parseHttpDate(until) < wholeSecondsMs(modifiedAtUs)) {
       throw anotherVersion("if-unmodified-since", until, `${httpDate(modifiedAtUs)} or later`);
     }
@@ -91,8 +90,8 @@ function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined,
 }
 
 /**
- * The condition of a write to what is read as JSON: its tags are weak, and by If-Match's strong comparison none equals what is sent. So only
- * `*` holds, of what is there, and whoever asks for a version must not overwrite another one unseen.
+ * Checks If-Match of a write. JSON answers have weak tags, and If-Match compares strongly, so no tag can match and only `*` is accepted. A
+ * client that names a version must not overwrite another one by mistake.
  * @throws ServiceError precondition_failed
  */
 export function checkWriteCondition(wanted: string | undefined): void {
@@ -106,17 +105,15 @@ function strongTagsOf(etag: string | undefined): string {
 }
 
 function anotherVersion(field: string, value: string, allowed: string): ServiceError {
-  const message = `the header ${field} does not match what is served`;
+  const message = `the header ${field} names another version than the one that is served`;
   const shown = { field, in: "header", value: value.slice(0, SHOWN_CHARACTERS), allowed };
   return new ServiceError("precondition_failed", message, shown);
 }
 
-// One of a list, or nothing: weakness, then anything but quotes and controls between quotes (RFC 9110, sections 5.6.1 and 8.8.3).
+// One entry of a list, perhaps empty: W/ for weak, then quoted text without quotes and controls (RFC 9110, sections 5.6.1 and 8.8.3).
 const LISTED_TAG = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*)?(?:,|$)/y;
 
-/**
- * Whether the list names this version. By strong comparison a weak tag equals no other. A malformed list names nothing.
- */
+/** Whether the list names this version. In strong comparison a weak tag matches nothing. A malformed list names nothing. */
 function hasTag(list: string, etag: string | undefined, comparison: "strong" | "weak"): boolean {
   if (list.trim() === "*") return true;
   if (etag === undefined) return false;
@@ -133,7 +130,7 @@ function hasTag(list: string, etag: string | undefined, comparison: "strong" | "
   return isNamed;
 }
 
-/** If-Range lets the range count only for the version that the client has a part of; strong comparison. */
+/** Whether If-Range allows the range: only for the version that the client has a part of, by strong comparison. */
 function rangeApplies(validators: Validators | undefined, headers: RequestHeaders): boolean {
   const condition = headers.get("if-range");
   if (condition === undefined) return true;
@@ -142,11 +139,11 @@ function rangeApplies(validators: Validators | undefined, headers: RequestHeader
   return parseHttpDate(condition) === wholeSecondsMs(validators.modifiedAtUs);
 }
 
-// The three forms of RFC 9110, section 5.6.7: IMF-fixdate, that of RFC 850, and asctime's, which names no zone and is UTC all the same.
+// The three forms of RFC 9110, section 5.6.7: IMF-fixdate, RFC 850, and asctime, which names no time zone but means UTC.
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4})$/;
 
-/** Milliseconds since the Unix epoch; NaN for what is no HTTP date, which does not count: Date.parse takes `2030` or `x 1` for one. */
+/** Milliseconds since the Unix epoch; NaN if it is no HTTP date. Date.parse alone would accept `2030` or `x 1`. */
 export function parseHttpDate(text: string): number {
   if (!HTTP_DATE.test(text)) return Number.NaN;
   return Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
@@ -161,21 +158,21 @@ function httpDate(timeUs: number): string {
 }
 
 /**
- * The bytes that a Range header asks for (RFC 9110, section 14.1.2). Undefined where all of it is to be answered: no header, another unit,
- * several ranges, a broken one, the end of an empty file.
+ * The bytes that a Range header asks for (RFC 9110, section 14.1.2). Undefined if the whole file is to be sent: no header, another unit,
+ * several ranges, a malformed range, or the end of an empty file.
  */
 export function parseRange(
   header: string | undefined,
   totalBytes: number,
 ): { first: number; last: number } | "unsatisfiable" | undefined {
-  // Of any number of digits: clients that want the rest ask for it as far as the largest number that they have.
+  // Any number of digits: some clients ask for the rest of a file with the largest number that they know.
   const match = /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header ?? "");
   if (match === null) return undefined;
   const [, from = "", to = "", suffix] = match;
   if (suffix !== undefined) {
     const lengthBytes = Math.min(Number(suffix), totalBytes);
     if (lengthBytes > 0) return { first: totalBytes - lengthBytes, last: totalBytes - 1 };
-    // The end of an empty file is all of it, which a 206 cannot say.
+    // The end of an empty file is the whole file, which a 206 cannot express.
     return Number(suffix) > 0 ? undefined : "unsatisfiable";
   }
   const first = Number(from);

@@ -1,49 +1,49 @@
-/** A body of known length that is read piece by piece, so that any size is sent with bounded memory. */
+/** A body of known length that is read in pieces, so that any size can be sent with little memory. */
 export interface StreamBody {
   totalBytes: number;
   /**
-   * Bytes from `position` on: at least one, at most `lengthBytes`. May be called ahead of what the client has taken.
-   * @param signal aborted when the client is gone: the read may then reject at once
-   * @param into memory of at least so many bytes that the read may put them into; it is the caller's, and filled anew by later reads
+   * Reads from `position` on: at least one byte, at most `lengthBytes`. May be called before the client has taken the bytes before.
+   * @param signal aborted when the client leaves: the read may then reject at once
+   * @param into memory of at least `lengthBytes` for the result; it belongs to the caller, and later reads overwrite it
    */
   read(position: number, lengthBytes: number, signal?: AbortSignal, into?: Uint8Array): Promise<Uint8Array>;
-  /** Called once, when the last byte is handed over, the client is gone, or a read failed. No read follows. */
+  /** Called once: after the last byte, when the client has left, or when a read failed. No read follows. */
   release(): void;
 }
 
-/** What tells one version of a download from another (RFC 9110, section 8.8). */
+/** Identifies the version of a download (RFC 9110, section 8.8). */
 export interface Validators {
   /** Strong, with its quotes: the same tag means the same bytes. */
   etag: string;
   modifiedAtUs: number;
 }
 
-/** Of bytes that are kept with their CRC-32, and never change at their place. */
+/** The validators of stored bytes, from their CRC-32 and size. Stored bytes never change. */
 export function storedValidators(crc32: number, sizeBytes: number, modifiedAtUs: number): Validators {
   return { etag: `"${crc32.toString(16).padStart(8, "0")}-${sizeBytes.toString(16)}"`, modifiedAtUs };
 }
 
 export type HeaderLines = readonly (readonly [name: string, value: string])[];
 
-/** What a handler answers. It knows no socket: the server adds length, date and trace id. */
+/** What a handler answers, independent of the server, which adds length, date and trace id. */
 export interface Reply {
   status: number;
   /** Absent without a body. */
   contentType?: string;
   headers?: HeaderLines;
   body: Uint8Array | StreamBody | null;
-  /** Of a stream: with them, clients can resume it and ask whether it changed. */
+  /** For a stream: with them, clients can resume a download and ask whether it has changed. */
   validators?: Validators;
-  /** Set by the pipeline: the tag of a body that is no stream, and whether it depends on Accept-Encoding. */
+  /** Set by the pipeline for a body that is no stream: its tag, and whether it depends on Accept-Encoding. */
   etag?: string;
   variesByEncoding?: boolean;
-  /** This very object is answered again: what is made of it stands in it from then on. */
+  /** This object is cached and answered again: the fields below then cache what is derived from it. */
   isKept?: boolean;
-  /** Of one that is kept: its compressed form, once it has been asked for; a promise while it is being made. */
+  /** The compressed reply, once it has been asked for; a promise while it is being made. */
   compressed?: Reply | Promise<Reply> | undefined;
-  /** Of one that is kept: the bytes of its header lines as a front writes them, the trace id of its last answer first. */
+  /** The header lines as the server writes them, starting with the trace id of the last answer. */
   lines?: Uint8Array | undefined;
-  /** The connection cannot be trusted after this request: no second one is read from it. */
+  /** Close the connection after this answer: no further request is read from it. */
   closeConnection?: boolean;
 }
 
@@ -57,12 +57,12 @@ export function jsonReply(value: unknown, status = 200): Reply {
   return wholeReply(Buffer.from(JSON.stringify(value)), JSON_CONTENT_TYPE, false, status);
 }
 
-/** JSON that was serialised before. @param isKept when this very reply will be given again */
+/** A reply of serialised JSON. @param isKept this object will be cached and answered again */
 export function jsonBytesReply(bytes: Uint8Array, isKept = false): Reply {
   return wholeReply(bytes, JSON_CONTENT_TYPE, isKept);
 }
 
-/** Of the one shape that the answers of most requests have. @param isKept when this very reply will be given again */
+/** A reply with all fields, so that most replies have the same hidden class in V8. @param isKept this object will be cached and answered again */
 export function wholeReply(body: Uint8Array, contentType: string, isKept: boolean, status = 200): Reply {
   return {
     status,
@@ -79,7 +79,7 @@ export function wholeReply(body: Uint8Array, contentType: string, isKept: boolea
 
 const NO_HEADERS: HeaderLines = [];
 
-/** A file to keep: its bytes, and its name for the client's disk (RFC 6266, the name in UTF-8 as RFC 8187 says). */
+/** A file to save, under this name (RFC 6266, with the name in UTF-8 by RFC 8187). */
 export function downloadReply(body: StreamBody, contentType: string, fileName: string, validators?: Validators): Reply {
   const headers = [["Content-Disposition", contentDisposition(fileName)] as const];
   return { status: 200, contentType, headers, body, ...(validators !== undefined && { validators }) };

@@ -1,15 +1,15 @@
 import type { StreamBody } from "./reply.js";
 
 /**
- * Slices that downloads are read and sent in: large enough that a read costs little beside its bytes, small enough that a thousand slow
- * clients, with one slice in flight and one read ahead, hold half a gigabyte.
+ * Size of the slices in which downloads are read and sent: large enough that a read costs little per byte, small enough that a thousand slow
+ * clients hold only half a gigabyte, each with one slice in flight and one read ahead.
  */
 export const SLICE_BYTES = 256 * 1024;
 
-/** Of downloads that have ended, for the next: fresh memory costs a fault of each of its pages, a quarter of a read. */
+/** Slices of ended downloads, for the next ones: page faults of new memory cost a quarter of a read. */
 const free: Uint8Array[] = [];
 const KEPT_SLICES = 32;
-/** Less is cheap to allocate, and a small file must not take a slice. */
+/** Smaller reads get memory of their own: it is cheap, and a small file must not take a whole slice. */
 const LEAST_BYTES = 64 * 1024;
 
 /** The memory of one download: one slice is sent while the next is read. */
@@ -17,7 +17,7 @@ export class SliceMemory {
   readonly #slices: Uint8Array[] = [];
   #turn = 0;
 
-  /** In turn one of two: what was read into it two reads before must have been taken. */
+  /** One of two slices, alternately. What was read into it two reads ago must have been sent. */
   next(): Uint8Array {
     this.#turn = 1 - this.#turn;
     let slice = this.#slices[this.#turn];
@@ -28,14 +28,14 @@ export class SliceMemory {
     return slice;
   }
 
-  /** No read is under way, and nothing of it is still to be sent. */
+  /** Call it when no read is under way and all slices have been sent. */
   release(): void {
     for (const slice of this.#slices) if (slice !== undefined && free.length < KEPT_SLICES) free.push(slice);
     this.#slices.length = 0;
   }
 }
 
-/** The slice at `position`: what one read gives, one byte at least. */
+/** Reads the slice at `position`: at least one byte. */
 export async function readSlice(
   body: StreamBody,
   position: number,
