@@ -21,26 +21,26 @@ import {
 } from "../../workers/artefacts/pool/task-failures.js";
 import type { MakeArtefact } from "./made-files.js";
 
-/** Clients that wait for a first piece: with a piece or two in a few milliseconds, the last of them has its own within a second or so. */
+/** Most clients that may wait for a first piece: at a piece or two every few milliseconds, the last one waits about a second. */
 const WAITING_CLIENTS = 256;
 
-/** What a client is told that comes beyond them. */
+/** When a client beyond that limit may ask again. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** How long a client may wait for the first bytes, which the pipeline's deadline for replies does not see. */
+/** Time limit for the first bytes, which come after the reply and so are not covered by the pipeline's deadline. */
 const FIRST_PIECE_MS = 25_000;
 
-/** Any task but those of the filter reads once through at most some gigabytes. */
+/** Time limit of a task. Any task except the filter reads at most some gigabytes once. */
 const TASK_MS = 120_000;
-/** The filter over heights that are nothing but noise, on a slow core: 20 times what it takes on a usual one. */
+/** Further time for the filter for each point: 20 times its usual time, which is enough for pure noise on a slow core. */
 const FILTERED_POSITION_MS = 0.1;
 
-/** A format that could not be made is not tried again: after a day whoever looks at health has seen it. */
+/** How long health shows a failure: it is not retried, and after a day somebody has seen it. */
 const FAILURE_SHOWN_US = 24 * 3600 * 1_000_000;
-/** Bound of the failures that are kept, the newest of them. */
+/** How many failures are remembered; the newest are kept. */
 const SHOWN_FAILURES = 1_000;
 
-/** What the pool did and has to do, for metrics. */
+/** Figures of the pool, for metrics. */
 export interface ArtefactFigures {
   running: number;
   waitingClients: number;
@@ -50,20 +50,20 @@ export interface ArtefactFigures {
 
 export interface ArtefactWorkOptions extends Pick<ArtefactPoolOptions, "threads" | "report" | "threadModule"> {
   timers: Timers;
-  /** Told of stored bytes that a task found damaged or missing. */
+  /** Called for stored bytes that a task found damaged or missing. */
   onReadDamage(error: StorageError): void;
   nowUs(): number;
-  /** For tests: another bound of clients that wait. */
+  /** For tests: another limit of waiting clients. */
   waitingClients?: number;
 }
 
-/** The pool of the service: who gives it tasks, what becomes of them, and what health and metrics say of it. */
+/** The artefact pool of the service: tasks of clients and of the recorder, and what health and metrics say about them. */
 export class ArtefactWork {
   readonly #options: ArtefactWorkOptions;
   readonly #pool: ArtefactPool;
   readonly #filter: SplitFilter;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
-  /** Tasks that failed and have not been done since, by what they are of; the last is the newest. */
+  /** Tasks that failed and have not succeeded since, by subject; the newest is last. */
   readonly #failures = new Map<string, { atUs: number; text: string }>();
 
   constructor(options: ArtefactWorkOptions) {
@@ -77,7 +77,7 @@ export class ArtefactWork {
     this.#filter = new SplitFilter(this.#pool);
   }
 
-  /** For a client that waits. */
+  /** Runs a task for a waiting client. */
   readonly makeForClient: MakeArtefact = async (name, input, { signal, isContinued }) => {
     const ended = new AbortController();
     const end = (): void => ended.abort();
@@ -95,7 +95,7 @@ export class ArtefactWork {
     }
   };
 
-  /** For the recorder, beside what clients wait for. Never rejects. */
+  /** Runs a task for the recorder, at lower priority than those of clients. Never rejects. */
   async makeForRecorder({ name, input }: TaskMessage): Promise<TaskAnswer> {
     try {
       const options = { priority: "background" } as const;
@@ -108,7 +108,7 @@ export class ArtefactWork {
     }
   }
 
-  /** Row of health: degraded while a task that failed has neither been done since nor become old. */
+  /** Row of health: degraded while a recent failure has not been followed by a success. */
   row(): ComponentRow {
     const row = { key: "artefacts", id: null, enabled: null, required: true } as const;
     const oldestUs = this.#options.nowUs() - FAILURE_SHOWN_US;
@@ -130,7 +130,7 @@ export class ArtefactWork {
     };
   }
 
-  /** Ends all tasks, and whatever comes after, at once: `closed`. */
+  /** Ends all tasks at once; they and later ones fail with `closed`. */
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -139,7 +139,7 @@ export class ArtefactWork {
     this.#count(task.name, error?.code ?? "done", durationMs);
     const key = subjectOf(task);
     this.#failures.delete(key);
-    // A capture that is not there was removed meanwhile; where it is lost, those who read it say so.
+    // A missing capture was removed in the meantime. If it was lost, those who read it report that.
     if (error === undefined || error.code === "capture_missing") return;
     const text = `${task.name}: ${error.message} (${error.code})`;
     this.#failures.set(key, { atUs: this.#options.nowUs(), text });
@@ -176,27 +176,27 @@ function filterLimitMs({ width, lines }: { width: number; lines: number }): numb
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
-/** What a download that waits for a piece fails with. */
+/** The error of a download whose piece could not be made. */
 function clientError({ code, message }: TaskError): Error {
   switch (code) {
     case "queue_full":
-      return new ServiceError("unavailable", "too many clients wait for files that are being made", {
+      return new ServiceError("unavailable", "too many clients are waiting for files that are still being made", {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     case "cancelled":
-      return new ServiceError("unavailable", "no thread came to it in time", {
+      return new ServiceError("unavailable", "no thread was free to make the file in time", {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     case NO_THREAD:
     case RESOURCE_SHORTAGE:
     case OUT_OF_MEMORY:
-      return new ServiceError("unavailable", `the service has too little of what this takes: ${message}`, {
+      return new ServiceError("unavailable", `the service lacks the resources for this at the moment: ${message}`, {
         retry_after_seconds: RETRY_AFTER_SECONDS,
       });
     case "closed":
-      return new ServiceError("unavailable", "the service is ending");
+      return new ServiceError("unavailable", "the service is stopping");
     case "capture_missing":
-      // Retention removed it after it was looked up: the same request is told so.
+      // Retention removed it after the look-up. The next request gets a 410 or 404.
       return new ServiceError("unavailable", "the capture was removed while it was read");
     case "capture_damaged":
       return new StorageError(code, message);

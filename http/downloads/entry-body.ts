@@ -10,7 +10,7 @@ import { type StreamBody, storedValidators, type Validators } from "../replies/r
 import type { MadeFiles } from "./made-files.js";
 import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
 
-/** Where the bytes of entries come from. */
+/** Where the bytes of manifest entries come from. */
 export interface EntrySources {
   open: OpenStoredSlices;
   made: MadeFiles;
@@ -19,7 +19,7 @@ export interface EntrySources {
 /** What a download needs to know of an entry. */
 export type DownloadEntry = Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs" | "source">;
 
-/** The bytes of a manifest entry; it has not been removed. @throws StorageError `capture_missing` when its file is not there */
+/** The bytes of a manifest entry that has not been removed. @throws StorageError `capture_missing` if its file does not exist */
 export async function entryBody(
   run: RunState,
   { source }: Pick<DownloadEntry, "source">,
@@ -46,7 +46,7 @@ export async function entryBody(
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
 function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
   const heightLineBytes = lineBytes(frame.planes, frame.width).height;
-  // Luminance that is damaged takes nothing from the heights, which are verified alone.
+  // Heights are verified alone, so that damaged luminance does not affect them.
   const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
   const slices = frame.batches.map(({ offset, lineCount }, nth) => {
     return { offset, lengthBytes: lineCount * heightLineBytes, crc32: crcs[nth] as number };
@@ -62,7 +62,7 @@ async function body(
   head: Uint8Array,
   open: OpenStoredSlices,
 ): Promise<StreamBody> {
-  // A run of which no byte was stored has no file.
+  // A run without stored bytes has no file.
   const isEmpty = slices.every(({ lengthBytes }) => lengthBytes === 0);
   const reader = isEmpty ? NO_SLICES : await open(run.id, kind, slices);
   return storedStream({ slices: reader, head });
@@ -72,12 +72,12 @@ const NOTHING = new Uint8Array(0);
 const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
 
 /**
- * Of what encodes PLY and CSV, which are made anew for every reader: to be raised when the same points or rows become other bytes, so that a client
- * does not join two versions.
+ * Version of the PLY and CSV encoders. Raise it when they write other bytes for the same data: these files are made again for every reader, and a
+ * client must not join parts of two versions.
  */
 const ENCODING = 2;
 
-/** What tells the version of an entry's bytes: what is stored never changes at its place. */
+/** The validators of an entry's bytes. They follow from the CRCs of stored bytes, which never change. */
 export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntry): Validators {
   const bytes = sizeBytes ?? 0;
   switch (source.kind) {

@@ -1,6 +1,6 @@
 /**
- * The formats that are made again whenever somebody reads them: PLY of a frame, CSV of a series. What is stored of them says how long they are and
- * where each piece begins, so that Content-Length and ranges hold; a piece is made from the lines or rows that it covers.
+ * The formats that are made again for every reader: PLY of a frame, CSV of a series. Only their length and the position of each piece are stored,
+ * for Content-Length and ranges. A piece is made from the lines or rows that it covers.
  */
 import { cloudOf, csvOf } from "../../core/capture/artefact.js";
 import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../../core/capture/capture.js";
@@ -17,7 +17,7 @@ import { MadePieces, type Piece } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 
-/** Runs a task of the pool for a client that waits. @throws StorageError, ServiceError */
+/** Runs a task of the pool for a waiting client. @throws StorageError, ServiceError */
 export type MakeArtefact = <N extends TaskName>(
   name: N,
   input: LateInput<N>,
@@ -27,11 +27,11 @@ export type MakeArtefact = <N extends TaskName>(
 export interface MadeFilesOptions {
   make: MakeArtefact;
   open: OpenStoredSlices;
-  /** Of the run's capture file. */
+  /** Path of the run's capture file. */
   capturePathOf(runId: string): string;
-  /** Bound of the pieces that are kept for the next client. */
+  /** Limit of the cached pieces, in bytes. */
   keptBytes: number;
-  /** Bound of the memories that wait for the next piece, one of which may be larger. Default: as that of the pieces. */
+  /** Limit of the free memories kept for later pieces, in bytes; a single one may exceed it. Default: `keptBytes`. */
   freeBytes?: number;
   /** For tests: another size of the pieces of a PLY. */
   pieceBytes?: number;
@@ -39,19 +39,19 @@ export interface MadeFilesOptions {
 
 interface FreeMemory {
   memory: SharedMemory;
-  /** When it was put back; a thread that is at it still may make it grow. */
+  /** Length when it was put back; a thread that still uses it may make it grow. */
   lengthBytes: number;
 }
 
-/** Of a piece of a PLY at most, but for a single line: a thread makes it in a millisecond or two. */
+/** Largest piece of a PLY, unless a single line is larger. A thread makes it in a millisecond or two. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
   /**
-   * Of pieces that nobody reads any more, the smallest first, within their bound. Whoever needs one gets the largest: given any,
-   * each of those that many small pieces have left would grow with the next large one.
+   * Memories of pieces that nobody reads any more, smallest first. The largest is reused first: otherwise each of the small ones would grow
+   * with the next large piece.
    */
   readonly #memories: FreeMemory[] = [];
   #freeBytes = 0;
@@ -61,7 +61,7 @@ export class MadeFiles {
     this.#pieces = new MadePieces(options.keptBytes);
   }
 
-  /** Of pieces that are kept. */
+  /** Bytes of the cached pieces. */
   get keptBytes(): number {
     return this.#pieces.keptBytes;
   }
@@ -75,7 +75,7 @@ export class MadeFiles {
     const stored = await this.#read(run.id, cloud.lineCounts);
     const counts = new Uint32Array(stored.buffer);
     if (counts.length !== lines) {
-      throw new Error(`of frame ${frame.id} there are ${lines} lines, and its ${format} has ${counts.length}`);
+      throw new Error(`frame ${frame.id} has ${lines} lines, but its ${format} has ${counts.length}`);
     }
     const head = plyHeader(frame, cloud.points, mask !== null);
     const { pieceBytes = PIECE_BYTES } = this.#options;
@@ -120,9 +120,9 @@ export class MadeFiles {
     return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
   }
 
-  /** What is stored in one extent of the run's captures, verified, in a buffer of its own. */
+  /** One extent of the run's captures, verified, in a buffer of its own. */
   async #read(runId: string, extent: Extent): Promise<Uint8Array<ArrayBuffer>> {
-    // A run of which no byte was stored has no file.
+    // A run without stored bytes has no file.
     if (extent.lengthBytes === 0) return new Uint8Array(0);
     const reader = await this.#options.open(runId, "capture", [extent]);
     try {
@@ -149,8 +149,8 @@ export class MadeFiles {
   }
 
   /**
-   * A piece in memory that serves the next one once nobody reads it: fresh memory costs a fault of each of its pages, as much as packing into it, and
-   * no collector knows how large it is.
+   * Makes a piece in memory that is reused when nobody reads the piece any more. Page faults of new memory cost as much as packing the piece, and
+   * the garbage collector does not see the size of this memory.
    */
   async #pieceInMemory(make: (lend: () => SharedMemory) => Promise<MadePiece>): Promise<Piece> {
     let lent: SharedMemory | undefined;
@@ -162,7 +162,7 @@ export class MadeFiles {
     try {
       made = await make(lend);
     } catch (error) {
-      // A thread may be at it still, of whose result nobody wants to know.
+      // A thread may still be writing to it; its result is not used.
       if (lent !== undefined) this.#putBack(lent);
       throw error;
     }
@@ -193,7 +193,7 @@ export class MadeFiles {
     while (at > 0 && (this.#memories[at - 1] as FreeMemory).lengthBytes > lengthBytes) at--;
     this.#memories.splice(at, 0, { memory, lengthBytes });
     this.#freeBytes += lengthBytes;
-    // One is left at least: a large one that serves every piece.
+    // The largest one always stays: it can serve every piece.
     const { keptBytes, freeBytes = keptBytes } = this.#options;
     while (this.#freeBytes > freeBytes && this.#memories.length > 1) {
       this.#freeBytes -= (this.#memories.shift() as FreeMemory).lengthBytes;
@@ -201,7 +201,7 @@ export class MadeFiles {
   }
 
   /**
-   * All stored bytes of a frame or series against their CRCs, once before pieces are made of it: parts of them have none of their own.
+   * Verifies all stored bytes of a frame or series once, before pieces are made from parts of them: the CRCs cover whole extents.
    * @throws StorageError `capture_damaged`
    */
   async #verify(id: string, path: string, extents: readonly Extent[], own: PieceRequest): Promise<void> {
@@ -216,7 +216,7 @@ export class MadeFiles {
 
 const VERIFIED = new Uint8Array(0);
 
-/** Where pieces of so many lines end in a PLY. */
+/** End position of each piece of a PLY, in bytes. */
 function pieceEnds(headBytes: number, counts: Uint32Array, linesPerPiece: number, pointBytes: number): Float64Array {
   const ends = new Float64Array(Math.ceil(counts.length / linesPerPiece));
   let end = headBytes;
@@ -227,7 +227,7 @@ function pieceEnds(headBytes: number, counts: Uint32Array, linesPerPiece: number
   return ends;
 }
 
-/** A frame's batches for a task that reads some lines only: one that nobody reads stands for all before them. A message of thousands is slow. */
+/** The batches that a task needs for some lines; one empty batch stands for all before them, because a message of thousands of batches is slow. */
 function linesOnly(batches: readonly LineBatch[], firstLine: number, endLine: number): LineBatch[] {
   const kept: LineBatch[] = [];
   let line = 0;
@@ -242,7 +242,7 @@ function linesOnly(batches: readonly LineBatch[], firstLine: number, endLine: nu
   return [{ offset: 0, lengthBytes: 0, crc32: 0, heightCrc32: 0, lineCount: skipped }, ...kept];
 }
 
-/** The same of a series, for one row block. */
+/** The appends that a task needs for one row block of a series, in the same way. */
 function rowsOnly(appends: readonly SeriesAppend[], rowBlock: number): SeriesAppend[] {
   const firstRow = rowBlock * ROWS_PER_BLOCK;
   const endRow = firstRow + ROWS_PER_BLOCK;

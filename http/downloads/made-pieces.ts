@@ -1,43 +1,42 @@
 import { LRUCache } from "lru-cache";
 
-/** What an entry costs beside its bytes, rounded up: key, array and list links. */
+/** Cost of a cache entry besides its bytes, rounded up. */
 const ENTRY_OVERHEAD_BYTES = 400;
 
-/** A piece, and what becomes of its memory when nobody reads it any more. */
+/** A piece of a file, and how to release its memory. */
 export interface Piece {
   bytes: Uint8Array;
-  /** Bytes of memory that it takes, if these are more. */
+  /** Bytes of memory that it takes, if more than its own length. */
   heldBytes?: number;
-  /** Called once, when it is neither kept nor read. */
+  /** Called once, when the piece is neither cached nor read. */
   release?(): void;
 }
 
 interface Making {
   entry: Promise<Entry>;
   made: Entry | undefined;
-  /** Aborted when nobody waits any more. */
+  /** Aborted when nobody waits for the piece any more. */
   unwanted: AbortController;
   waiting: number;
 }
 
 interface Entry {
   piece: Piece;
-  /** Those who wait for it have yet to read it. */
+  /** Readers that still wait for it. */
   making: Making;
   isKept: boolean;
   isReleased: boolean;
 }
 
 /**
- * Pieces of files that are made when somebody reads them: those that were read last are kept, within a bound of their bytes. One that several
- * clients want at the same time is made once, and not at all when all of them have gone before. A piece can be read within `get` only, so that
- * its memory can serve another one as soon as it is not kept any more.
+ * Makes pieces of files on demand and caches the last ones. A piece that several clients want at the same time is made once, and not at all if all
+ * of them leave before. A piece can be read only within `get`, so that its memory can be reused as soon as it leaves the cache.
  */
 export class MadePieces {
   readonly #kept: LRUCache<string, Entry>;
   readonly #making = new Map<string, Making>();
 
-  /** @param keptBytes bound of what is kept; a larger piece is not kept */
+  /** @param keptBytes limit of the cache; a larger piece is not cached */
   constructor(keptBytes: number) {
     this.#kept = new LRUCache({
       maxSize: keptBytes,
@@ -54,10 +53,10 @@ export class MadePieces {
   }
 
   /**
-   * What `use` makes of the piece of that key; it must not change the bytes, nor keep them.
+   * The result of `use` for the piece with this key. `use` must neither change nor keep the bytes.
    *
-   * @param make called when it is neither kept nor being made
-   * @param signal of one client, which does not wait any longer when it is aborted
+   * @param make called if the piece is neither cached nor being made
+   * @param signal when aborted, this client stops waiting
    */
   async get<T>(
     key: string,
@@ -74,7 +73,7 @@ export class MadePieces {
       return use(piece.bytes);
     } finally {
       if (--making.waiting === 0) {
-        // Whoever comes now starts anew: this one may end without a result.
+        // The next client starts again, as this attempt may end without a result.
         if (this.#making.get(key) === making) this.#making.delete(key);
         making.unwanted.abort();
         if (making.made !== undefined) releaseUnread(making.made);
@@ -87,7 +86,7 @@ export class MadePieces {
     const entry = make(unwanted.signal).then((piece) => {
       const made: Entry = { piece, making, isKept: true, isReleased: false };
       this.#kept.set(key, made);
-      // One that is too large never was.
+      // The cache rejects a piece that is too large.
       made.isKept = this.#kept.peek(key) === made;
       making.made = made;
       releaseUnread(made);

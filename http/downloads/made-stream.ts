@@ -1,24 +1,24 @@
 import type { StreamBody } from "../replies/reply.js";
 
-/** How a piece is asked for. */
+/** Options of a request for a piece. */
 export interface PieceRequest {
   signal: AbortSignal | undefined;
-  /** The client has had bytes of this body before: it is not to be turned away now. */
+  /** The client already has bytes of this body, so it must not be refused now. */
   isContinued: boolean;
 }
 
 export interface MadeStreamOptions {
   /** Bytes before the first piece. */
   head: Uint8Array;
-  /** Where each piece ends in the whole body; one may be empty. */
+  /** End position of each piece in the whole body; a piece may be empty. */
   ends: Float64Array;
-  /** What `use` makes of the bytes of a piece that is not empty. It does not keep them. */
+  /** The result of `use` for the bytes of a piece that is not empty. `use` must not keep the bytes. */
   piece<T>(nth: number, request: PieceRequest, use: (bytes: Uint8Array) => T): Promise<T>;
 }
 
 /**
- * A body of a head and pieces of known length that are made when they are read: of a range, only those that it touches, but that whoever goes
- * on from one piece to the next is expected to go on: the piece behind is begun while the client takes this one.
+ * A body of a head and pieces of known length, made when they are read. For a range, only the pieces that it touches are made. When a client
+ * goes on from one piece to the next, the piece after that is made ahead.
  */
 export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody {
   const totalBytes = ends.at(-1) ?? head.length;
@@ -27,12 +27,12 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
   const released = new AbortController();
   const makeAhead = (nth: number): void => {
     if (nth >= ends.length || ends[nth] === (nth === 0 ? head.length : ends[nth - 1])) return;
-    // Whoever reads it is told what is wrong with it.
+    // An error is reported to the client that reads the piece.
     piece(nth, { signal: released.signal, isContinued: true }, () => {}).catch(() => {});
   };
   return {
     totalBytes,
-    /** Up to the end of one piece, and the head before it, so that a failure of the first piece is known before anything is sent. */
+    /** Reads up to the end of one piece, together with the head before the first, so that its failure is known before anything is sent. */
     async read(position, lengthBytes, signal, into) {
       const headPart = head.subarray(position, position + lengthBytes);
       const from = position + headPart.length;
@@ -42,7 +42,7 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
       const taken = await piece(nth, { signal, isContinued }, (bytes) => {
         const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
         const both = headPart.length + part.length;
-        // Copied: the piece is not to be held while a slow client takes a part of it.
+        // Copied, so that a slow client does not hold the piece.
         const target = into?.subarray(0, both) ?? new Uint8Array(Buffer.allocUnsafeSlow(both).buffer);
         target.set(headPart);
         target.set(part, headPart.length);

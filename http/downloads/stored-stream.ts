@@ -3,17 +3,17 @@ import type { CaptureKind } from "../../storage/captures/capture-path.js";
 import type { SliceReader } from "../../storage/captures/capture-reader.js";
 import type { StreamBody } from "../replies/reply.js";
 
-/** Opens parts of what the store keeps of a run, of one of its two files. Rejects with `capture_missing` when the file is not there. */
+/** Opens slices of one of the two stored files of a run. Rejects with `capture_missing` if the file does not exist. */
 export type OpenStoredSlices = (runId: string, kind: CaptureKind, slices: readonly Extent[]) => Promise<SliceReader>;
 
 export interface StoredStreamOptions {
-  /** The stored bytes, verified before they are given; closed on release. */
+  /** The stored bytes, verified when read; closed on release. */
   slices: SliceReader;
   /** Bytes before the stored ones; may be empty. */
   head: Uint8Array;
 }
 
-/** A body of a head and stored bytes, read where the client asks. */
+/** A body of a head followed by stored bytes. */
 export function storedStream({ slices, head }: StoredStreamOptions): StreamBody {
   return {
     totalBytes: head.byteLength + slices.sizeBytes,
