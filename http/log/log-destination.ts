@@ -1,27 +1,27 @@
-/** Lines that wait for a reader that does not keep up, or for room; those beyond are dropped rather than held. */
+/** Limit of the lines that wait for a slow reader or for disk space; further lines are dropped. */
 const WAITING_LIMIT_BYTES = 4 * 1024 * 1024;
-/** Of one write: what a pipe holds. */
+/** Size of one write: as much as a pipe holds. */
 const PIECE_BYTES = 64 * 1024;
-/** Until a write that failed, or that a full pipe did not take, is tried again. */
+/** Pause before a failed write, or one to a full pipe, is tried again. */
 const RETRY_MS = 100;
-/** What the end of the process waits for a pipe's reader that is only slow. */
+/** How long the end of the process waits for a slow reader of a pipe. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_POLL_MS = 10;
 
-/** What never takes anything again: the reader is gone, or there never was a stderr. */
+/** Errors after which nothing can ever be written: the reader has gone, or there is no stderr. */
 const GONE: ReadonlySet<string> = new Set(["EPIPE", "EBADF"]);
 
 /** Where the lines go. */
 export interface LineSink {
-  /** Writes what is taken; calls back with how many bytes were, at once or later. */
+  /** Writes as much as is accepted; calls back, at once or later, with the number of bytes written. */
   write(bytes: Uint8Array, done: (error: NodeJS.ErrnoException | null, written: number) => void): void;
-  /** Writes what it takes now, at the end of the process. @throws EAGAIN when it takes nothing now */
+  /** Writes at the end of the process. @returns the number of bytes written @throws EAGAIN if nothing is accepted now */
   writeNow(bytes: Uint8Array): number;
 }
 
 /**
- * The lines of a log on their way to stderr. No answer waits for them, and neither does the end of the process: not for a pipe that nobody
- * reads, and not for a file on a full disk. sonic-boom, which pino brings for this, waits for both without end once the process is to stop.
+ * Writes the lines of a log. Neither answers nor the end of the process wait for it, even if nobody reads the pipe or the disk is full.
+ * sonic-boom, pino's own destination, waits for both without limit when the process stops.
  */
 export class LogDestination {
   readonly #sink: LineSink;
@@ -29,15 +29,15 @@ export class LogDestination {
   readonly #onGone: () => void;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** What is being written. */
+  /** The bytes that are being written. */
   #piece: Buffer | undefined;
   #retry: NodeJS.Timeout | undefined;
   #dropped = 0;
   #isGone = false;
 
   /**
-   * @param droppedLine what to write, once there is room, of so many lines that were dropped
-   * @param onGone called once a write has found that nobody takes anything any more
+   * @param droppedLine makes the line that reports dropped lines, once there is room for it
+   * @param onGone called once, when a write has found that the reader has gone
    */
   constructor(sink: LineSink, droppedLine: (lines: number) => string, onGone: () => void = () => {}) {
     this.#sink = sink;
@@ -57,13 +57,13 @@ export class LogDestination {
   }
 
   /**
-   * At the end of the process: writes what still waits, as far as that is taken now or, by a slow reader, within a second.
-   * @returns why not all of it was taken, though somebody may read it; null where it was, or nobody reads
+   * Writes the waiting lines at the end of the process, for at most a second if the reader is slow.
+   * @returns the error code if not everything could be written; null if it was, or if the reader has gone
    */
   flushSync(): string | null {
     let cause: string | null = null;
     const deadlineMs = performance.now() + LAST_WORDS_MS;
-    // What is being written belongs to the system by now; what failed is tried once more.
+    // A running write belongs to the system already. A failed one is tried once more.
     if (this.#retry !== undefined && this.#piece !== undefined) this.#waiting.unshift(this.#piece);
     let rest = Buffer.concat(this.#waiting);
     while (!this.#isGone && rest.length > 0) {
@@ -124,7 +124,7 @@ export class LogDestination {
         }
         return;
       }
-      // Of a full disk, or a pipe that nobody reads now: nothing else of the service may depend on it.
+      // A full disk, or a pipe that nobody reads at the moment: the rest of the service must not depend on it.
       this.#retry = setTimeout(() => {
         this.#retry = undefined;
         this.#give(piece);

@@ -6,7 +6,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const STDERR = 2;
 
-/** How lines on stderr are to look. Colours are for terminals, without NO_COLOR (no-color.org). */
+/** How lines on stderr look. Colours only on a terminal and without NO_COLOR (no-color.org). */
 export function logLook(format: LogFormat): { isReadable: boolean; hasColours: boolean } {
   const isTerminal = isatty(STDERR);
   const { NO_COLOR, TERM } = process.env;

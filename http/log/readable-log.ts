@@ -1,6 +1,6 @@
 import { escaped } from "./escaped-text.js";
 
-/** Of a text in a line: what a client sent may be of any length. */
+/** Longest text in a line: what a client sent may have any length. */
 const LONGEST_TEXT = 200;
 
 const LEVELS: Readonly<Record<number, { name: string; colour: string }>> = {
@@ -13,12 +13,12 @@ const LEVELS: Readonly<Record<number, { name: string; colour: string }>> = {
 };
 const FAINT = "90";
 
-/** The same in every line, or shown in a place of its own. */
+/** Fields that are the same in every line, or have their own place in it. */
 const NO_FIELDS: ReadonlySet<string> = new Set(["level", "time", "msg", "service_version", "err"]);
 
 /**
- * A JSON line of the log as people read it: local time, level, message, the fields that say something, and below it an error's stack. Fields
- * that are null, 0, false or empty are left out. Control characters come out escaped: a client can put any into a path, and a terminal obeys them.
+ * A JSON line of the log in readable form: local time, level, message, fields, and the stack of an error below. Fields that are null, 0, false or
+ * empty are left out. Control characters are escaped: a client can put them into a path, and a terminal would act on them.
  */
 export function readableLine(json: string, hasColours: boolean): string {
   const paint = (colour: string, text: string) => (hasColours ? `\u001b[${colour}m${text}\u001b[0m` : text);
@@ -57,14 +57,14 @@ function valueText(value: unknown): string {
   return escaped(typeof value === "string" && /[\s"=]/.test(cut) ? JSON.stringify(cut) : cut);
 }
 
-/** Of an error as threads send it to each other: its code, message and parameters. */
+/** Text of an error as threads send it to each other: code, message and parameters. Undefined for any other value. */
 function errorText(value: unknown): string | undefined {
   const { code, message, params } = value as { code?: unknown; message?: unknown; params?: unknown };
   if (typeof code !== "string" || typeof message !== "string") return undefined;
   return `${code}: ${message}${saysSomething(params) ? ` ${JSON.stringify(params)}` : ""}`;
 }
 
-/** Of an error as pino writes it. Indented, so that none of its lines looks like one of the log. */
+/** Lines of an error as pino writes it, indented, so that none looks like a line of the log. */
 function errorLines(error: unknown): string {
   if (typeof error !== "object" || error === null) return "";
   const { type, message, stack, ...others } = error as Record<string, unknown>;

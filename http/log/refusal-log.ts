@@ -2,41 +2,41 @@ import ipaddr from "ipaddr.js";
 import type { Timers } from "../../core/timers.js";
 import type { ServiceLog } from "./service-log.js";
 
-/** Between two lines of one kind and address. */
+/** Least time between two lines of the same kind and address. */
 const WINDOW_MS = 10_000;
 
-/** Kinds and addresses that are told apart; further addresses share one line of each kind. */
+/** Most kinds and addresses that are counted apart; further addresses share one line for each kind. */
 const TOLD_APART = 100;
 
 export interface RefusalLine {
   level: "info" | "warn" | "error";
-  /** What is counted together: a status, say. */
+  /** Lines of the same kind are counted together; the kind is a status, for example. */
   kind: string;
-  /** Of the client's end of the connection; empty where it is not known. */
+  /** Address of the client; empty if unknown. */
   address: string;
   message: string;
-  /** Made only for a line that is written. */
+  /** Called only for a line that is written. */
   fields(): Record<string, unknown>;
 }
 
-/** A window of one kind and address: its first line is written. */
+/** Ten seconds of one kind and address, after its first line was written. */
 interface Counted {
   endMs: number;
   /** Since the last line. */
   count: number;
-  /** Of the first that was counted, which stands for all of them. */
+  /** The first counted line, which stands for all of them. */
   line: (Omit<RefusalLine, "fields"> & { fields: Record<string, unknown> }) | undefined;
 }
 
 /**
- * Log lines that anybody can cause with a request. The first one of a kind and address is written at once; those that follow within ten
- * seconds are counted, and told by one line with their `count`. So no client can fill a disk with lines.
+ * Log lines that anybody can cause with a request. The first line of a kind and address is written at once. Those that follow within ten
+ * seconds are counted, and one line reports their `count`. So no client can fill the disk with log lines.
  */
 export class RefusalLog {
   readonly #log: ServiceLog;
   readonly #timers: Timers;
   readonly #nowMs: () => number;
-  /** In the order of their ends. */
+  /** In order of their end. */
   readonly #windows = new Map<string, Counted>();
   #timer: unknown;
 
@@ -60,7 +60,7 @@ export class RefusalLog {
     counted.line ??= { ...line, address: isToldApart ? line.address : "", fields: line.fields() };
   }
 
-  /** Writes what was counted until now. */
+  /** Writes the counts so far. */
   flush(): void {
     for (const { count, line } of this.#windows.values()) {
       if (line !== undefined) this.#write(line, { ...line.fields, count });
@@ -95,12 +95,12 @@ export class RefusalLog {
 }
 
 const SYSTEM_TIMERS: Timers = {
-  // The end of the process does not wait for it.
+  // Unreferenced: the end of the process does not wait for it.
   set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout | undefined),
 };
 
-/** In its shortest form, that of IPv4 also where the connection came over IPv6. */
+/** The address in its shortest form; as IPv4 if it is an IPv4 address in IPv6 form. */
 function shownAddress(address: string): string {
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }

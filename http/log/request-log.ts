@@ -1,7 +1,7 @@
 import { type RefusalLine, RefusalLog } from "./refusal-log.js";
 import { type ServiceLog, shownInLog } from "./service-log.js";
 
-/** What its lines say of a request. */
+/** What log lines need to know about a request. */
 interface LoggedRequest {
   readonly method: string;
   readonly path: string;
@@ -9,16 +9,16 @@ interface LoggedRequest {
   remoteAddress(): string;
 }
 
-/** What went wrong with a request, beside its answer. */
+/** A fault while a request was handled. */
 export interface RequestTrouble {
   level: RefusalLine["level"];
   message: string;
   error?: unknown;
-  /** Bytes that were sent before. */
+  /** Bytes that had been sent before. */
   sentBytes?: number;
 }
 
-/** The log's lines about requests: at debug one for each, else those of errors, as many as a `RefusalLog` writes. */
+/** The log lines about requests: at level debug one for every request, else only for errors, limited by a `RefusalLog`. */
 export class RequestLog {
   readonly #log: ServiceLog;
   readonly #counted: RefusalLog;
@@ -27,7 +27,7 @@ export class RequestLog {
   constructor(log: ServiceLog) {
     this.#log = log;
     this.#counted = new RefusalLog(log);
-    // Asked once: with request lines off, a request pays nothing for them.
+    // Checked once, so that requests cost nothing extra if their lines are off.
     this.#hasAll = log.isLevelEnabled("debug");
   }
 
@@ -45,7 +45,7 @@ export class RequestLog {
     else this.#refused(status, incoming.remoteAddress(), fields);
   }
 
-  /** Of what is no request, whose method and path nobody can tell. */
+  /** For bytes that were no valid request: there is no method or path. */
   answeredByServer(status: number, traceId: string, cause: string | undefined, address: string): void {
     this.#refused(status, address, () => ({ trace_id: traceId, status, cause }));
   }
@@ -67,13 +67,13 @@ export class RequestLog {
     });
   }
 
-  /** @param open connections that there are */
+  /** @param open number of open connections */
   connectionRefused(address: string, open: number): void {
     const message = "a connection was refused: too many are open (--max-connections)";
     this.#counted.write({ level: "warn", kind: "connection", address, message, fields: () => ({ open }) });
   }
 
-  /** Writes what was counted until now. */
+  /** Writes the counts so far. */
   flush(): void {
     this.#counted.flush();
   }
@@ -84,7 +84,7 @@ export class RequestLog {
   }
 }
 
-/** What tells one kind of error from another. */
+/** The kind of an error: its code or name. */
 function nameOf(error: unknown): string {
   const { data, code, name } = (error ?? {}) as { data?: { code?: unknown }; code?: unknown; name?: unknown };
   return String(data?.code ?? code ?? name ?? "");

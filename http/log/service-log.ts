@@ -11,10 +11,10 @@ import { standardError } from "./standard-error.js";
 export type ServiceLog = pino.Logger;
 
 /**
- * The service's log: JSON lines to stderr, or lines that people read. Written beside the event loop, since a client can have a line written with every bad request
- * and stderr may be a pipe that nobody reads: no answer waits for it. What waits when the process ends is written then, as far as it is taken.
+ * The service's log on stderr: JSON lines, or readable ones. No answer waits for it, because any client can cause lines, and stderr may be a pipe
+ * that nobody reads. Lines that still wait when the process ends are written then, if stderr accepts them.
  *
- * @param onGone called once a line has found that nobody reads stderr any more
+ * @param onGone called once, when the reader of stderr has gone
  */
 export function createServiceLog(
   level: LogLevel,
@@ -23,14 +23,14 @@ export function createServiceLog(
   onGone?: () => void,
 ): ServiceLog {
   const { isReadable, hasColours } = logLook(format);
-  // JSON leaves in what a terminal obeys, but for the oldest control characters.
+  // JSON escapes only the oldest control characters, so JSON lines are escaped too.
   const look = (json: string) => (isReadable ? readableLine(json, hasColours) : escapedLines(json));
   const base = { service_version: version };
   const timestamp = pino.stdTimeFunctions.isoTime;
   const droppedLine = (lines: number): string => {
     const warning = { level: pino.levels.values.warn, ...base, dropped: lines };
     return look(
-      `${JSON.stringify(warning).slice(0, -1)}${timestamp()},"msg":"log lines were dropped: stderr took none"}\n`,
+      `${JSON.stringify(warning).slice(0, -1)}${timestamp()},"msg":"log lines were dropped: stderr did not accept them"}\n`,
     );
   };
   const destination = new LogDestination(standardError(), droppedLine, onGone);
@@ -38,12 +38,12 @@ export function createServiceLog(
   return pino({ level, base, timestamp }, { write: (json) => destination.write(look(json)) });
 }
 
-/** Of a text from outside. */
+/** How much of a text from outside a log line shows. */
 const SHOWN_CHARACTERS = 200;
-/** What is looked at of it: an encoded key is many times as long as it is shown. */
+/** How much of it is searched for keys: an encoded key is many times longer than its shown form. */
 const READ_CHARACTERS = 4_000;
 
-/** A text that came from outside for a log line: cut, without an API key in it, and its ids are spelled as everywhere else in the log. */
+/** A text from outside for a log line: shortened, without API keys, and with ids spelled as everywhere else in the log. */
 export function shownInLog(text: string): string {
   const shown = withCanonicalUuids(withoutKeys(text.slice(0, READ_CHARACTERS)));
   const isWhole = text.length <= READ_CHARACTERS && shown.length <= SHOWN_CHARACTERS;

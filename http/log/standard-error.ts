@@ -11,24 +11,24 @@ export function standardError(): LineSink {
 }
 
 /**
- * stdout, for lines that people read. It may be full, or its reader gone: nothing of the service waits for it or ends by it. What a full
- * one has not taken when the process ends is told then, on stderr and by the exit code.
- * @param onGone called once a write has found that nobody reads it any more
+ * stdout, for lines that people read. The service neither waits for it nor ends when it is full or its reader has gone. If a full one has not
+ * accepted all lines when the process ends, stderr and the exit code say so.
+ * @param onGone called once, when the reader of stdout has gone
  */
 export function standardOutput(onGone: () => void): (text: string) => void {
   const output = new LogDestination(streamSink(STDOUT), (lines) => `(${lines} lines were dropped)\n`, onGone);
   process.on("exit", () => {
     const cause = output.flushSync();
     if (cause === null) return;
-    sayOnStandardError(`inspection-service: stdout did not take all lines: ${cause}\n`);
+    sayOnStandardError(`inspection-service: stdout did not accept all lines: ${cause}\n`);
     process.exitCode ||= 1;
   });
   return (text) => output.write(`${escapedLines(text)}\n`);
 }
 
 /**
- * An output stream of the process. A pipe is opened once more so that writing to it never waits: a thread that waits in a write could not
- * be ended. Files are written beside the event loop, since a disk may keep a write waiting.
+ * An output stream of the process. A pipe is opened once more so that writing never blocks: a blocked thread could not be ended. Files are
+ * written by another thread, because a disk may be slow.
  */
 function streamSink(descriptor: number): LineSink {
   const pipe = openPipeAgain(descriptor);
@@ -53,12 +53,12 @@ function streamSink(descriptor: number): LineSink {
   };
 }
 
-/** Says it now, on whatever stderr is; where that fails, the exit code is all that is left to say it. @param text of whole lines */
+/** Writes to stderr at once. If that fails, only the exit code tells the failure. @param text whole lines */
 export function sayOnStandardError(text: string): void {
   writeOnStandardError(escapedLines(text));
 }
 
-/** The same, of text that is meant for a terminal to obey. */
+/** The same without escaping, for terminal control sequences of our own. */
 export function writeOnStandardError(text: string): void {
   try {
     writeToDescriptorSync(STDERR, Buffer.from(text));

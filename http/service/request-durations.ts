@@ -2,7 +2,7 @@ import { countDuration, createDurationCounts, type DurationCounts } from "../../
 
 const METHODS = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"]);
 
-/** The method or the route of what is neither. */
+/** Shown for an unknown method, and for a request without a route. */
 const OTHER = "other";
 const NONE = "none";
 
@@ -12,14 +12,14 @@ interface Counted {
   readonly durations: DurationCounts;
 }
 
-/** Durations of requests by method, route and status: bounded, whatever clients send. */
+/** Durations of requests by method, route and status. The number of series is limited, whatever clients send. */
 export class RequestDurations {
-  // Of a route a few: a key put together for every request would cost more than its counting.
+  // A list for each route, as it is short: building a key for every request would cost more than the search.
   readonly #byRoute = new Map<string, Counted[]>();
 
-  /** @param path of the route as declared; undefined when no route has the request's */
+  /** @param path of the route as declared; undefined if no route matched */
   count(method: string, path: string | undefined, status: number, durationMs: number): void {
-    // The method of a request without route is whatever came.
+    // Without a route, the method can be anything.
     const shown = path !== undefined || METHODS.has(method) ? method : OTHER;
     countDuration(this.#durations(path ?? NONE, shown, status), durationMs / 1000);
   }

@@ -1,10 +1,10 @@
 import { type ComponentRow, since } from "../../core/health.js";
 import type { RecorderErrorData } from "../../workers/recorder/recorder-messages.js";
 
-/** What the recorder does and runs. */
+/** Components that end with the recorder. */
 const ENDED_WITH_IT = ["log", "recorder", "dispatcher"];
 
-/** The service's rows once its recorder is gone: what it kept is as it was, what it did is down. */
+/** The service's rows after the recorder has failed: its own components are down, the other rows stay as they were. */
 export function rowsWithoutRecorder(
   rows: readonly ComponentRow[],
   error: RecorderErrorData,

@@ -1,10 +1,10 @@
 import { since } from "../../core/health.js";
 import { shortageOf } from "../../storage/disk/file-system.js";
 
-/** Health tells of a shortage for so long after the last answer that failed for it. */
+/** How long health shows a shortage after the last answer that failed because of it. */
 const SHOWN_US = 30_000_000;
 
-/** Answers that failed because the process, or the machine, had no descriptor or memory left. */
+/** Remembers answers that failed because the process or the machine had no memory or open files left. */
 export class SeenShortage {
   readonly #nowUs: () => number;
   #sinceUs = 0;
@@ -15,7 +15,7 @@ export class SeenShortage {
     this.#nowUs = nowUs;
   }
 
-  /** Notes the error if it is of a shortage. */
+  /** Remembers the error if it is a shortage. */
   note(error: unknown): void {
     const missing = shortageOf(error);
     if (missing === null) return;
@@ -26,7 +26,7 @@ export class SeenShortage {
     this.#lastUs = this.#nowUs();
   }
 
-  /** For people; null while there is none. */
+  /** The current shortage, for people; null if there is none. */
   get detail(): string | null {
     if (this.#nowUs() - this.#lastUs > SHOWN_US) return null;
     return since(this.#sinceUs, `some reads are refused: ${this.#what}`);

@@ -96,7 +96,7 @@ t.test(
       t.equal((await fetch(`${await url}/livez`)).status, 200, "the log says where it listens");
       child.kill("SIGTERM");
       t.equal(await ended, stdout === "full" ? 1 : 0, stdout);
-      const said = /^inspection-service: stdout did not take all lines: ENOSPC$/m;
+      const said = /^inspection-service: stdout did not accept all lines: ENOSPC$/m;
       t.equal(said.test(stderr), stdout === "full");
     }
   },
