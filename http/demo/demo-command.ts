@@ -11,7 +11,7 @@ import { type EndedRun, guide, runLine } from "./demo-guide.js";
 import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
 import { type DemoWebhookIds, registerReceivers, removeReceivers } from "./demo-webhooks.js";
 
-/** The demo cell could not go on. */
+/** The demo cell has failed. */
 export class DemoCellError extends Error {
   override name = "DemoCellError";
 }
@@ -20,9 +20,9 @@ const STDOUT = 1;
 const RETAINED_BYTES = 2 * 1024 ** 3;
 
 /**
- * `demo`: the service, beside it a process that is a cell, over the real cell link, and receivers of its webhooks. The service goes on
- * when the cell has made all its runs; a signal ends all, and so does a stdout or stderr whose reader is gone.
- * @throws DemoCellError when the cell ended by an error, once the service has ended too
+ * `demo`: runs the service, a process that plays a cell over the real cell link, and receivers of its webhooks. The service goes on when the cell
+ * has made all its runs. A signal ends everything, and so does a stdout or stderr whose reader has gone.
+ * @throws DemoCellError if the cell failed, after the service has ended too
  */
 export async function demo(options: DemoOptions, warnings: readonly string[]): Promise<void> {
   let leave = (): void => {};
@@ -46,10 +46,10 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     throw error;
   });
   if (owner === "new") await markStore(options.data).catch(() => {});
-  say(`open ${service.url}/docs first: every request of the interface, with a button to try it`);
+  say(`open ${service.url}/docs first: it shows every request of the interface, with a button to try it`);
   for (const note of plan.notes) say(note);
   const webhooks = await registerReceivers(service.url, receiver).catch((error: unknown) => {
-    say(`no receiver of webhooks is registered: ${(error as Error).message}`);
+    say(`the demo's webhooks could not be registered: ${(error as Error).message}`);
     return undefined;
   });
   let reason = "";
@@ -68,29 +68,29 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     ending.abort();
     await cell.stop();
     await teller.told;
-    // They answer no more, and in a store of somebody else nobody wants to see their deliveries fail.
+    // The receivers stop now. In somebody else's store, deliveries to them must not go on failing.
     if (owner === "other" && webhooks !== undefined) await removeReceivers(service.url, webhooks).catch(() => {});
     // Open, the receiver would keep the process from ending.
     await stopGracefully(service).finally(() => receiver.close());
   }
 }
 
-/** What the options mean in a store of this owner. Nothing of another's store is removed unless a bound is given. */
+/** How the demo runs with these options in a store of this owner. It removes nothing from somebody else's store unless a limit is given. */
 export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   const asked = options["retain-bytes"];
   const retainBytes = asked === undefined ? (owner === "other" ? null : RETAINED_BYTES) : asked;
   const runs = options.runs ?? 0;
-  // Left out where only a few runs are asked for, which show the other scenes, and where all captures are kept.
+  // Not if all captures are kept, and not if the few runs that are asked for all show other scenes.
   const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
   const isGuest = owner === "other";
   const notes = isGuest
     ? [
         "the demo did not make this store: the cell's name, units and components in it stay as they are",
-        "events of the demo's runs also go to the webhooks that are registered in it",
+        "events of the demo's runs also go to the webhooks registered in it",
       ]
     : [];
   if (isGuest && asked === undefined) {
-    notes.push("captures are kept without a limit, about 5 GB an hour: --retain-bytes sets one");
+    notes.push("captures are kept without a limit, about 5 GB an hour: set one with --retain-bytes");
   }
   const remaining = hasOpeningRun && runs > 0 ? runs - 1 : runs;
   const cell = {
@@ -105,9 +105,9 @@ export function demoPlan(options: DemoOptions, owner: StoreOwner) {
 /** Resolves when the demo is to end; the cell may have made all its runs before. @throws DemoCellError */
 async function untilStopped(cell: DemoCellProcess, stopped: Promise<unknown>, reason: () => string): Promise<void> {
   const code = await Promise.race([stopped.then(() => undefined), cell.exited]);
-  // Its last words may still be on their way when it has ended.
+  // Its last message may still be on its way when it has ended.
   if (typeof code === "number" && cell.child.connected) await once(cell.child, "disconnect");
-  // A terminal's Ctrl-C goes to the cell as well: it can be gone before our own signal is here.
+  // Ctrl-C in a terminal also reaches the cell, which may end before our own signal arrives.
   if (code === 0) await stopped;
   else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason()}`);
   else if (code === null) throw new DemoCellError(`the demo cell was killed${reason()}`);
@@ -123,11 +123,11 @@ interface TellerOptions {
 }
 
 /**
- * Says a line for each run, and behind the last scene what there is to look at. On a terminal that stays in view: no lines follow. Elsewhere they
- * go on, so that a reader that is gone is noticed.
+ * Prints a line for each run, and after the last scene a list of what to look at. On a terminal no lines follow, so that the list stays in view.
+ * Elsewhere they go on, so that a reader that has gone is noticed.
  */
 class Teller {
-  /** Resolves when nothing is being said any more. Never rejects. */
+  /** Resolves when the list is printed. Never rejects. */
   told: Promise<void> = Promise.resolve();
   readonly #options: TellerOptions;
   readonly #runs: EndedRun[] = [];

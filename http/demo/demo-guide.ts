@@ -5,12 +5,12 @@ import type { DemoWebhookIds } from "./demo-webhooks.js";
 
 export type EndedRun = Extract<DemoCellReport, { kind: "run_ended" }>;
 
-/** Between two looks at whether what the guide names is there. */
+/** Pause between two checks whether the things that the guide names exist. */
 const LOOK_MS = 100;
-/** How many of the oldest runs are looked through for a removed capture. */
+/** How many of the oldest runs are searched for a removed capture. */
 const OLDEST_RUNS = 20;
 
-/** What the cell did with one part, as a line. */
+/** One line about what the cell did with one part. */
 export function runLine({ number, serialNumber, ending, outcome, placedDefects }: EndedRun): string {
   const words = {
     passed: "passed",
@@ -41,13 +41,13 @@ interface RunList {
   total: number;
 }
 
-/** The service's own interface. Rejects with an Error when it does not answer with 200. */
+/** A GET of the service's interface. Rejects with an Error unless the answer is 2xx. */
 type Get = <Shape>(path: string) => Promise<Shape>;
 
 /**
- * What there is to look at, as lines with URLs: of these runs, once they are complete and their webhooks are through. Everything that is named
- * answers then. Where the interface does not answer from here (API keys, a certificate of one's own), it names what the cell alone knows.
- * @returns undefined once the demo ends
+ * What to look at, as lines with URLs, once these runs are complete and their webhooks delivered: every URL then answers. If the interface does not
+ * answer (API keys, a private certificate), only what the cell itself knows is listed.
+ * @returns undefined if the demo ends first
  */
 export async function guide(
   base: string,
@@ -108,14 +108,14 @@ function runEntries(runs: readonly EndedRun[]): [string, string | undefined][] {
 const hasFrame = ({ ending, frameIds }: EndedRun): boolean => ending === "finished" && frameIds.length > 0;
 const hasDefects = (run: EndedRun): boolean => hasFrame(run) && run.placedDefects > 0;
 
-/** The front may show a run as running still whose end the cell has been told of. */
+/** The view may still show a run as running when the cell already knows its end. */
 async function untilEnded(get: Get, runId: string, signal: AbortSignal): Promise<void> {
   while (/^(running|finalizing)$/.test((await get<{ status: string }>(`/runs/${runId}`)).status)) {
     await pause(LOOK_MS, undefined, { signal });
   }
 }
 
-/** Path of the height map of the same frame as the heights; undefined where it could not be made. */
+/** Path of the height map of the frame whose heights are listed; undefined if it could not be made. */
 async function picture(get: Get, runs: readonly EndedRun[]): Promise<string | undefined> {
   const run = runs.find(hasFrame);
   if (run === undefined) return undefined;
@@ -158,7 +158,7 @@ async function deliveryEntries(
   ];
 }
 
-/** Path of a file whose bytes retention has removed: it begins with the oldest runs. */
+/** Path of a file whose bytes retention has removed. Retention starts with the oldest runs. */
 async function removedCapture(get: Get): Promise<string | undefined> {
   const { total } = await get<RunList>("/runs?limit=1");
   const { runs } = await get<RunList>(`/runs?limit=${OLDEST_RUNS}&offset=${Math.max(0, total - OLDEST_RUNS)}`);

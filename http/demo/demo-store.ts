@@ -3,13 +3,13 @@ import { startDemoCell } from "../../workers/demo-cell/demo-cell-process.js";
 import { startRecorder } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 
-/** Beside the store's own files: says that the demo made it, so that captures in it may be removed without being asked. */
+/** A file beside the store's own: the demo made this store, so it may remove captures from it without asking. */
 const MARK = "demo.json";
 const OPENING_LIMIT_MS = 20_000;
 
 /**
- * Whose a data directory is: `new`, there is no store yet; `demo`, an earlier demo made it; `other`, somebody else did. What is in a store of
- * the last kind is not the demo's to remove or to change.
+ * Whose a data directory is: `new`, there is no store yet; `demo`, an earlier demo made it; `other`, somebody else did, and the demo must not remove
+ * or change anything in it.
  */
 export type StoreOwner = "new" | "demo" | "other";
 
@@ -18,7 +18,7 @@ export async function storeOwner(dataDirectory: string): Promise<StoreOwner> {
     if (!(await nodeFileSystem.exists(`${dataDirectory}/format.json`))) return "new";
     return (await nodeFileSystem.exists(`${dataDirectory}/${MARK}`)) ? "demo" : "other";
   } catch {
-    // What is wrong with the folder, the start itself says.
+    // The start itself reports what is wrong with the folder.
     return "other";
   }
 }
@@ -28,16 +28,16 @@ export function markStore(dataDirectory: string): Promise<void> {
   return replaceFile(nodeFileSystem, dataDirectory, MARK, Buffer.from('{"made_by": "inspection-service demo"}\n'));
 }
 
-/** Once the store is served otherwise, a later demo must not take what is in it for its own. */
+/** Removes the mark when `serve` opens the store: a later demo must not treat its results as its own. */
 export async function unmarkStore(dataDirectory: string): Promise<void> {
   const mark = `${dataDirectory}/${MARK}`;
   if (await nodeFileSystem.exists(mark).catch(() => false)) await nodeFileSystem.unlink(mark);
 }
 
 /**
- * Makes one run in a new store and lets retention remove its captures, by a bound of one byte: so that a client sees what a removed capture
- * looks like without waiting until the demo's own bound is passed. Ends when that is done, at `stopped`, or after 20 s.
- * @throws what keeps the store from being opened
+ * Makes one run in a new store and lets retention remove its captures, with a limit of one byte, so that a client can see a removed capture at once.
+ * Ends when that is done, at `stopped`, or after 20 s.
+ * @throws an error if the store cannot be opened
  */
 export async function makeOpeningRun(options: RecorderOptions, seed: number, stopped: Promise<unknown>): Promise<void> {
   let onRemoved = (): void => {};

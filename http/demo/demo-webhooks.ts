@@ -14,9 +14,9 @@ interface ListedWebhook {
 }
 
 /**
- * Registers the demo's receivers as a client does. Those of an earlier start get their new address and secret, and keep what else was changed in
- * them; nobody else's webhook is touched.
- * @throws Error where the interface does not take it from here (API keys, a certificate of one's own)
+ * Registers the demo's receivers by HTTP. Webhooks of an earlier start get the new address and secret, and keep other changes; webhooks of others are
+ * not touched.
+ * @throws Error if the interface refuses it (API keys, a private certificate)
  */
 export async function registerReceivers(base: string, receiver: DemoReceiver): Promise<DemoWebhookIds> {
   const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
@@ -41,12 +41,12 @@ export async function registerReceivers(base: string, receiver: DemoReceiver): P
   return { signed: await register(signed), busy: await register(busy), down: await register(down) };
 }
 
-/** Removes them as a client does. Rejects with an Error where the interface does not answer. */
+/** Removes the demo's webhooks by HTTP. Rejects with an Error if the interface does not answer. */
 export async function removeReceivers(base: string, { signed, busy, down }: DemoWebhookIds): Promise<void> {
   for (const id of [signed, busy, down]) await fetch(`${base}/webhooks/${id}`, { method: "DELETE" });
 }
 
-/** By the name and the address together: a name alone may be somebody else's. Only the port differs from start to start. */
+/** Whether it is the webhook of an earlier start: same name and address, except for the port, which changes with every start. */
 function isEarlier(registered: ListedWebhook, webhook: DemoWebhook): boolean {
   const withoutPort = (url: string): string => url.replace(/^(http:\/\/127\.0\.0\.1):\d+\//, "$1/");
   return registered.name === webhook.name && withoutPort(registered.url) === withoutPort(webhook.url);

@@ -6,7 +6,7 @@ import { type HttpServer, HttpServerError, type HttpServerOptions, type TlsFiles
 import { findUws, fullReason, shortReason } from "./uws-binary.js";
 import { startUwsServer } from "./uws-server.js";
 
-/** @throws HttpServerError when what is insisted on does not load, the address is taken, or certificate and key do not fit */
+/** @throws HttpServerError if the chosen server does not load, the address is in use, or certificate and key do not fit */
 export async function startFront(choice: FrontChoice, options: HttpServerOptions): Promise<HttpServer> {
   if (options.tls !== undefined) await checkTlsFiles(options.tls);
   if (choice === "node") return startNodeServer(options, "node:http");
@@ -14,18 +14,18 @@ export async function startFront(choice: FrontChoice, options: HttpServerOptions
   if ("uws" in found) return startUwsServer(options, found);
   const where = `on ${process.platform} ${process.arch} with Node ${process.version}`;
   const why = `no build of uWebSockets.js loads ${where} (${fullReason(found)})`;
-  if (choice === "uws") throw new HttpServerError(`--front uws: ${why}; --front node serves without it`);
-  options.log.info(`${why}: node:http serves`);
+  if (choice === "uws") throw new HttpServerError(`--front uws: ${why}; use --front node, which does not need it`);
+  options.log.info(`${why}: serving with node:http instead`);
   return startNodeServer(options, `node:http; no uWebSockets.js: ${shortReason(found)}`);
 }
 
-/** uWebSockets.js takes any file for a certificate, and then no connection. */
+/** uWebSockets.js accepts any file as a certificate, and then refuses every connection. */
 async function checkTlsFiles({ certPath, keyPath }: TlsFiles): Promise<void> {
   try {
     const [cert, key] = [await readPemFile(certPath, "certificate"), await readPemFile(keyPath, "private key")];
     createSecureContext({ cert, key });
   } catch (error) {
     const files = `--tls-cert ${certPath} and --tls-key ${keyPath}`;
-    throw new HttpServerError(`${files} cannot be served with: ${(error as Error).message}`);
+    throw new HttpServerError(`${files} cannot be used: ${(error as Error).message}`);
   }
 }

@@ -2,7 +2,7 @@ import type { Server, Socket } from "node:net";
 import { connectionBounds } from "./descriptor-room.js";
 import type { HttpServerOptions } from "./server-options.js";
 
-/** Node accepts whatever comes, and cannot leave a connection in the system's queue: one beyond the bounds is closed at once. */
+/** Closes connections above the limits at once: Node accepts every connection and cannot leave one in the system's queue. */
 export function boundConnections(server: Server, { maxConnections, pipeline }: HttpServerOptions): void {
   if (maxConnections === undefined) return;
   const { total, ofOneAddress } = connectionBounds(maxConnections);

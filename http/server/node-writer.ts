@@ -3,16 +3,16 @@ import { SLICE_BYTES } from "../replies/stream-slices.js";
 import { type StallClock, StalledClients } from "./stalled-clients.js";
 import { UnacknowledgedBytes } from "./unacknowledged-bytes.js";
 
-/** Most clients have taken what they wait for long before: only then it costs a look into the system's table of connections. */
+/** Only clients that wait longer than this cost a look into the system's table of connections. */
 const PATIENCE_MS = 20_000;
 
-/** Writes answers of node:http piece by piece, and cuts clients that take nothing of theirs for too long. */
+/** Writes answers of node:http in pieces, and cuts off clients that read nothing for too long. */
 export class NodeWriter {
   readonly #stalled: StalledClients;
   readonly #unacknowledged = new UnacknowledgedBytes();
-  /** The table is of this look: a figure of an earlier one would make the next that is true pass for progress. */
+  /** Whether the table was read for this check: with an older figure, the next one would look like progress. */
   #isFresh = false;
-  /** Answers that are whole as far as node:http can tell, and not yet on their way. */
+  /** Answers that node:http considers finished but that are not sent yet. */
   endingCount = 0;
 
   constructor(clock: StallClock | undefined) {
@@ -27,16 +27,16 @@ export class NodeWriter {
     this.#stalled.close();
   }
 
-  /** Until the system has taken the bytes, or the client is gone. */
+  /** Resolves when the system has accepted the bytes or the client is gone. */
   async write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
-    // In pieces: node:net tells only that one was taken, and a client may need minutes for all of them.
+    // In pieces, because node:net reports only whole writes, and a client may need minutes for all bytes.
     for (let at = 0; at < bytes.byteLength && !response.closed; at += SLICE_BYTES) {
       const piece = bytes.subarray(at, at + SLICE_BYTES);
       await this.#watched(response, (taken) => response.write(piece, taken));
     }
   }
 
-  /** Ends the response behind what is left of it, and waits until all of it is on its way or the client is gone. */
+  /** Writes the rest and ends the response. Resolves when everything is sent or the client is gone. */
   async end(response: ServerResponse, rest: Uint8Array | null): Promise<void> {
     let last = rest;
     if (rest !== null && rest.byteLength > SLICE_BYTES) {
@@ -56,7 +56,7 @@ export class NodeWriter {
   }
 
   #watched(response: ServerResponse, send: (taken: () => void) => void): Promise<void> {
-    // Then it closes no more.
+    // A closed response emits no further event.
     if (response.closed || response.destroyed) return Promise.resolve();
     return new Promise((resolve) => {
       const { socket } = response;

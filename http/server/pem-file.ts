@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
 
-/** A file that is not whole PEM, or without what was looked for. The message begins with its path. */
+/** The file is not valid PEM, or lacks the wanted content. The message begins with its path. */
 export class PemFileError extends Error {
   override name = "PemFileError";
 }
@@ -17,8 +17,8 @@ interface PemBlock {
 }
 
 /**
- * The text of a PEM file (RFC 7468) that has at least one `content`, all of whose blocks are whole, and whose certificates can be read. OpenSSL
- * takes what stands before the first damaged block, and drops the rest in silence.
+ * The text of a PEM file (RFC 7468) with at least one `content`. All blocks must be complete and all certificates readable: OpenSSL would silently
+ * ignore everything from the first damaged block on.
  *
  * @throws PemFileError, FileSystemError
  */
@@ -68,7 +68,7 @@ function pemBlocks(path: string, text: string): PemBlock[] {
   return blocks;
 }
 
-/** A few dashes are those of a BEGIN where the file ends with them. */
+/** Whether the last line of the file is the start of a BEGIN line: then the file was cut off. */
 function isCutEdge(content: string): boolean {
   return content !== "" && "-----BEGIN".startsWith(content);
 }

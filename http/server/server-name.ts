@@ -1,7 +1,7 @@
-/** What serves: uWebSockets.js, or node:http where no build of it loads, or where a stricter parser is wanted. */
+/** The HTTP server: uWebSockets.js, or node:http if no build of it loads or a stricter parser is wanted. */
 const FRONTS = ["uws", "node"] as const;
 export type Front = (typeof FRONTS)[number];
 
-/** What may be asked for; `auto`: uWebSockets.js where a build of it loads, else node:http. */
+/** The choices of --front; `auto`: uWebSockets.js if a build of it loads, else node:http. */
 export const FRONT_CHOICES = ["auto", ...FRONTS] as const;
 export type FrontChoice = (typeof FRONT_CHOICES)[number];

@@ -11,19 +11,18 @@ export interface HttpServerOptions {
   log: ServiceLog;
   /** Undefined: plain HTTP. */
   tls?: TlsFiles | undefined;
-  /** Connections at a time, of all clients; undefined: any number. */
+  /** Most connections at a time; undefined: any number. */
   maxConnections?: number | undefined;
-  /** What whole answers that clients do not read may hold together; for tests. */
+  /** Limit of unread answers in bytes; for tests. */
   heldBodyBytes?: number;
   /** The package to take uWebSockets.js from; for tests. */
   uwsPackage?: string | undefined;
-  /** Time by which clients that take nothing are cut; for tests. */
+  /** Clock that cuts off stalled clients; for tests. */
   stallClock?: StallClock;
 }
 
 /**
- * What TLS 1.2 may use: keys that are agreed on for one connection, and ciphers that authenticate what they encrypt. No key exchange by RSA, no CBC.
- * TLS 1.3 has nothing else.
+ * Ciphers for TLS 1.2: only ephemeral key exchange and authenticated encryption, so no RSA key exchange and no CBC. TLS 1.3 has no others.
  */
 export const TLS_CIPHERS = [
   ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
@@ -39,15 +38,15 @@ export interface TlsFiles {
 }
 
 /**
- * How long a connection stays open without a request. It is what is built into uWebSockets.js, which looks every 4 s: there a connection is
- * closed when it has been idle for 8 to 12 s.
+ * How long an idle connection stays open. The value is built into uWebSockets.js, which checks every 4 s and so closes a connection after 8 to 12 s
+ * without a request.
  */
 export const IDLE_MS = 10_000;
 
-/** What clients are told of it: less than the shortest, so that a request sent until then finds the connection open, also on a slow line. */
+/** The idle time that clients are told: shorter, so that a request sent in time finds the connection open even on a slow line. */
 export const KEEP_ALIVE_SECONDS = 5;
 
-/** Of every answer that is not the last of its connection. */
+/** Header lines of every answer that keeps its connection open. */
 export const KEEP_ALIVE_LINES = [
   ["Connection", "keep-alive"],
   ["Keep-Alive", `timeout=${KEEP_ALIVE_SECONDS}`],
@@ -61,15 +60,14 @@ export function cannotListen({ host, port }: HttpServerOptions, reason: string):
   return new HttpServerError(`cannot listen on ${host} port ${port}: ${reason}`);
 }
 
-/** A listening server; what it serves on is its own affair. */
+/** A listening HTTP server. */
 export interface HttpServer {
   readonly port: number;
-  /** What serves, for people: `uWebSockets.js 20.56.0`. */
+  /** Name for people, such as `uWebSockets.js 20.56.0`. */
   readonly label: string;
   figures(): FrontFigures;
   /**
-   * Takes no new connections, lets requests that are under way end within `graceMs`, then closes what is left. Resolves when
-   * nothing is open any more.
+   * Accepts no new connections, lets requests end within `graceMs`, then closes the rest. Resolves when every connection is closed.
    */
   close(graceMs: number): Promise<void>;
 }

@@ -1,33 +1,33 @@
 import type { Timers } from "../../core/timers.js";
 
-/** One client that an answer waits for. */
+/** A client that has not read its answer yet. */
 export interface WaitingClient {
   /**
-   * Offers what waits once more.
-   * @returns a figure that changes whenever the client takes something; undefined when it cannot be told this time
+   * Tries to send more.
+   * @returns a number that changes whenever the client has read something; undefined if that is unknown this time
    */
   offer(): number | undefined;
   /** Ends the connection. */
   cut(): void;
 }
 
-/** Time as this looks at it. */
+/** A clock with timers. */
 export interface StallClock extends Timers {
   /** Monotonic. */
   nowMs(): number;
 }
 
 export const SYSTEM_STALL_CLOCK: StallClock = {
-  // The clients' connections keep the process alive, and nothing else needs to.
+  // Unreferenced: the connections of the clients keep the process alive.
   set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
   nowMs: () => performance.now(),
 };
 
-/** How long a client may take nothing of its answer before it is cut. */
+/** How long a client may read nothing of its answer before it is cut off. */
 export const STALL_MS = 60_000;
 
-/** Between two offers to a client that does not take its answer: well under the 8 to 12 s that uWebSockets.js itself waits. */
+/** Pause between two tries to send: well below the 8 to 12 s after which uWebSockets.js itself closes the connection. */
 export const OFFER_MS = 4_000;
 
 interface Progress {
@@ -36,8 +36,8 @@ interface Progress {
 }
 
 /**
- * Cuts clients that take nothing of their answers for too long, and only those: one that reads slowly but steadily goes on, however
- * long it takes. It looks every 4 s, so that a client is cut 60 to 68 s after it took its last byte.
+ * Cuts off clients that read nothing of their answers for too long. A client that reads slowly but steadily is never cut off. It checks every 4 s,
+ * so a client is cut off 60 to 68 s after it read its last byte.
  */
 export class StalledClients {
   readonly #clock: StallClock;
@@ -46,7 +46,7 @@ export class StalledClients {
   #timer: unknown;
   #isClosed = false;
 
-  /** @param prepare called before clients are asked, with the time that the most patient has waited */
+  /** @param prepare called before each check, with the longest time that a client has waited */
   constructor(clock: StallClock = SYSTEM_STALL_CLOCK, prepare?: (waitingMs: number) => Promise<void> | undefined) {
     this.#clock = clock;
     this.#prepare = prepare;
@@ -62,14 +62,14 @@ export class StalledClients {
     this.#waiting.delete(client);
   }
 
-  /** No client comes any more, and those that are left are gone: leaves no timer. */
+  /** Stops the timer. No client may be added after this. */
   close(): void {
     this.#isClosed = true;
     this.#clock.clear(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Ends with the first look that finds nobody: clients come and go much faster than it looks. */
+  /** The timer ends with the first check that finds no client: clients come and go much faster than it checks. */
   #lookLater(): void {
     if (this.#isClosed) return;
     this.#timer = this.#clock.set(() => void this.#look(), OFFER_MS);

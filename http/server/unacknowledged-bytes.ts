@@ -10,14 +10,14 @@ export interface Peer {
 
 const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-// Slot, local address and port, the other end's, state, then what was written and is not acknowledged (proc(5), /proc/net/tcp).
+// Slot, local address and port, remote address and port, state, bytes written but not acknowledged (proc(5), /proc/net/tcp).
 const LINE = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]{2}) ([0-9A-F]{8}):/gm;
 
 const ESTABLISHED = "01";
 
 /**
- * Of each TCP connection on this machine, how many bytes were written that the other end has not acknowledged: what the system keeps to
- * itself until a third of its buffer is free, which a client of 20 KB/s needs over a minute for. Linux only; elsewhere nothing is known.
+ * The bytes written but not acknowledged of each TCP connection on this machine. They show progress that a socket reports only when a third of its
+ * buffer is free, which takes a client of 20 KB/s over a minute. Linux only; elsewhere nothing is known.
  */
 export class UnacknowledgedBytes {
   #table = new Map<string, number>();
@@ -32,14 +32,14 @@ export class UnacknowledgedBytes {
     this.#table = table;
   }
 
-  /** As of the last refresh; undefined when it was not in the table. */
+  /** As of the last refresh; undefined if the connection was not in the table. */
   of({ localPort, remoteAddress, remotePort }: Peer): number | undefined {
     if (localPort === undefined || remotePort === undefined || remoteAddress === undefined) return undefined;
     return this.#table.get(`${hexPort(localPort)} ${hexAddress(remoteAddress)} ${hexPort(remotePort)}`);
   }
 }
 
-/** How many connections the system has on a local port that neither side has closed, by the other end's address as `hexAddress` writes it. */
+/** The number of open connections to a local port, by remote address as `hexAddress` writes it. */
 export async function openConnections(localPort: number): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const path of TABLES) {
@@ -51,7 +51,7 @@ export async function openConnections(localPort: number): Promise<Map<string, nu
   return counts;
 }
 
-/** Empty where there is none: not on Linux, or without IPv6. */
+/** Empty if there is no such table: not on Linux, or without IPv6. */
 async function readTable(path: string): Promise<string> {
   try {
     return Buffer.from(await readToEnd(nodeFileSystem, path)).toString("latin1");

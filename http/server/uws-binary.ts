@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** What the front uses of uWebSockets.js; the same in all builds. The packages' own types cannot be relied on: each is optional. */
+/** The part of uWebSockets.js that the front uses, the same in all builds. The packages' own types cannot be used, as each package is optional. */
 export interface UwsModule {
   App(): UwsApp;
   SSLApp(options: { cert_file_name: string; key_file_name: string; ssl_ciphers: string }): UwsApp;
@@ -22,17 +22,17 @@ export interface UwsApp {
   listen(host: string, port: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
   listen(host: string, port: number, options: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
   /**
-   * Calls back with 1 for each connection that is there, which may be closed at once, and with -1 when it is gone. The build of 2023 has no such
+   * Calls back with 1 for each new connection, which may then be closed, and with -1 when a connection is gone. The build of 2023 lacks this
    * method.
    */
   filter?(onConnection: (response: UwsResponse, change: number) => void): UwsApp;
-  /** Closes all sockets, those that listen too. */
+  /** Closes all sockets, including listening ones. */
   close(): UwsApp;
 }
 
-/** Gone when its handler returns. */
+/** Valid only until its handler returns. */
 export interface UwsRequest {
-  /** As it came: the build of 2023 takes a few of upper case only, later ones take any. */
+  /** As sent: the build of 2023 accepts some upper-case methods only, later builds any. */
   getCaseSensitiveMethod(): string;
   getUrl(): string;
   getQuery(): string | undefined;
@@ -49,7 +49,7 @@ export interface UwsResponse {
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse;
   tryEnd(chunk: UwsText, totalBytes: number): [accepted: boolean, finished: boolean];
   getWriteOffset(): number;
-  /** Only until it is answered or aborted. IPv6 in full length. */
+  /** Valid only until the request is answered or aborted. IPv6 in full length. */
   getRemoteAddressAsText(): ArrayBuffer;
   onWritable(offer: (offset: number) => boolean): UwsResponse;
   onAborted(listener: () => void): UwsResponse;
@@ -67,8 +67,8 @@ interface UwsPackage {
 }
 
 /**
- * In order of preference; http/README.md says where each comes from. The binaries themselves are loaded: what the packages put
- * around them is error messages of their own and, in the last one, a replacement in JavaScript of another behaviour.
+ * In order of preference; http/README.md says where each comes from. The binaries are loaded directly: the packages' own modules only add
+ * error messages and, in the last one, a JavaScript replacement that behaves differently.
  */
 const PACKAGES: readonly UwsPackage[] = [
   // The project's own release, for those who install it from its repository.
@@ -83,7 +83,7 @@ export interface UwsBuild {
   readonly version: string;
 }
 
-/** A package that does not help here, and why. */
+/** A package without a build that loads here, and the reason. */
 export interface UwsMiss {
   readonly packageName: string;
   /** Undefined: it is not installed. */
@@ -110,7 +110,7 @@ export function findUws(only = process.env.UWS_PACKAGE): UwsBuild | readonly Uws
   return misses;
 }
 
-/** The first build that loads, for what cannot do without. @throws Error with the reasons when none does */
+/** The first build that loads, for code that needs one. @throws Error with the reasons if none loads */
 export function requireUws(): UwsBuild {
   const found = findUws();
   if ("uws" in found) return found;
@@ -122,12 +122,12 @@ export function allUws(): readonly UwsBuild[] {
   return PACKAGES.map(load).filter((tried): tried is UwsBuild => "uws" in tried);
 }
 
-/** Why no build loads, in a few words: of the newest that is installed. */
+/** Why the newest installed build does not load, in a few words. */
 export function shortReason(misses: readonly UwsMiss[]): string {
   return (misses.find(({ version }) => version !== undefined) ?? { reason: "it is not installed" }).reason;
 }
 
-/** The same of each package, in one line. */
+/** Why each package does not load, in one line. */
 export function fullReason(misses: readonly UwsMiss[]): string {
   return misses
     .map(({ packageName, version, reason }) => `${[packageName, version].join(" ").trim()}: ${reason}`)

@@ -6,39 +6,39 @@ import type { HttpServerOptions } from "./server-options.js";
 import { hexAddress, openConnections } from "./unacknowledged-bytes.js";
 import type { UwsApp, UwsListenSocket, UwsModule, UwsResponse } from "./uws-binary.js";
 
-/** How often connections are counted: by address, and all of them where the build does not tell of each. */
+/** How often connections are counted by address, and in total if the build does not report each. */
 const COUNT_MS = 1_000;
 const LOOK_MS = 100;
 
 /**
- * Descriptors that are held back from clients. When the port closes, the store gets them. The build accepts all waiting connections at once, so
- * many can come between two looks.
+ * File descriptors kept from clients. They are released for the store when the port closes. The build accepts all waiting connections at once, so
+ * many can arrive between two checks.
  */
 const KEPT_DESCRIPTORS = 48;
-/** What they are of: a file that is there. */
+/** The file that they open: one that exists. */
 const THIS_FILE = fileURLToPath(import.meta.url);
-/** Only Linux tells which connections there are. */
+/** Only Linux lists its connections. */
 const KNOWS_CONNECTIONS = process.platform === "linux";
 
 /**
- * Where uWebSockets.js listens, within the bounds of connections. A build that tells of each connection has those beyond them closed at once. That
- * of 2023 does not tell, and takes what comes: there the process's descriptors are counted, and while there are too many nothing listens, so
- * that new connections are refused by the system. That keeps the bound of all connections, not that of one address.
+ * Listens with uWebSockets.js and limits the connections. With a build that reports each connection, those above the limits are closed at once. The
+ * build of 2023 reports none: there the open file descriptors are counted, and while there are too many, the port is closed, so that the system
+ * refuses new connections. That limits all connections together, but not those of one address.
  */
 export class UwsListening {
   readonly #app: UwsApp;
   readonly #uws: UwsModule;
   readonly #options: HttpServerOptions;
-  /** In place of 0, the one that was taken first. */
+  /** The port; if 0 was asked for, the one that the system chose. */
   #port: number;
-  /** Undefined: nothing listens now. */
+  /** Undefined while the port is closed. */
   #socket: UwsListenSocket | undefined;
   #isClosed = false;
-  /** Nothing may listen for a while: the build does not tell of connections. */
+  /** The port may close for a while, because the build does not report connections. */
   #isLookedAt = false;
   #timer: NodeJS.Timeout | undefined;
   #open = 0;
-  /** Open connections by address, as they were last counted, and those that came since. */
+  /** Open connections by address: the last count and those that arrived since. */
   #ofAddress = new Map<string, number>();
   /** Of `KEPT_DESCRIPTORS`. */
   #kept: StoreFile[] = [];
@@ -50,7 +50,7 @@ export class UwsListening {
     this.#port = options.port;
   }
 
-  /** Undefined when the address cannot be had. */
+  /** Undefined if it cannot listen on the address. */
   static async start(app: UwsApp, uws: UwsModule, options: HttpServerOptions): Promise<UwsListening | undefined> {
     const { maxConnections } = options;
     const listening = new UwsListening(app, uws, options);
@@ -73,7 +73,7 @@ export class UwsListening {
 
   async #listen(): Promise<boolean> {
     const { host } = this.#options;
-    // One that the system chose cannot be listened on again while connections of it are remembered, for a minute.
+    // A port that the system chose during listen cannot be opened again for a minute after its connections. So it is chosen before.
     if (this.#isLookedAt && this.#port === 0) this.#port = await freePort(host);
     const socket = await new Promise<UwsListenSocket | false>((resolve) => {
       // Exclusive: without it a second service could share the port and take half of the requests.
@@ -136,14 +136,14 @@ export class UwsListening {
     let connections = total;
     try {
       const open = (await openDescriptors()) ?? 0;
-      // Without the store's files, which come and go, and stay: only connections are reason to close.
+      // Files of the store come and go, so the port closes only because of connections.
       if (open < before + total) isOver = false;
       else {
         connections = sum((await openConnections(this.#port)).values());
         isOver = connections >= total || open >= (descriptorLimit() ?? Number.POSITIVE_INFINITY) - KEPT_DESCRIPTORS;
       }
     } catch {
-      // None is left to look with.
+      // No file descriptor is left to look with.
       isOver = true;
     }
     if (this.#isClosed) return;
@@ -153,7 +153,7 @@ export class UwsListening {
       this.#options.pipeline.connectionRefused("", connections);
     } else if (!isOver && this.#socket === undefined) {
       await this.#keepDescriptors();
-      // The port may be another one's by now, or a descriptor missing: it is tried again.
+      // If the port is taken by now, or no file descriptor is left, the next check tries again.
       await this.#listen();
       if (this.#isClosed) this.close();
     }
@@ -163,7 +163,7 @@ export class UwsListening {
     try {
       while (this.#kept.length < KEPT_DESCRIPTORS) this.#kept.push(await nodeFileSystem.open(THIS_FILE, "read"));
     } catch {
-      // As many as there are.
+      // As many as there are left.
     }
   }
 
@@ -176,7 +176,7 @@ function sum(counts: Iterable<number>): number {
   return [...counts].reduce((total, count) => total + count, 0);
 }
 
-/** 0 when none can be had. */
+/** A free port; 0 if there is none. */
 async function freePort(host: string): Promise<number> {
   const server = createServer();
   try {

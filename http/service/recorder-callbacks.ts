@@ -2,7 +2,7 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { SnapshotReader } from "../../storage/snapshot/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
-import type { RecorderCallbacks } from "../../workers/recorder/recorder-handle.js";
+import type { RecorderCallbacks } from "../../workers/recorder/recorder-callbacks.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ServiceReaders } from "./service-readers.js";
 

@@ -124,7 +124,7 @@ t.test("it has no receivers where the interface wants a key", async (t) => {
   const keys = join(temporaryFolder(t), "keys.json");
   t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
   const closed = await start(t, { args: [...ONE_RUN, "--api-keys", keys] });
-  await closed.untilStdout(/no receiver of webhooks is registered: GET \/webhooks answered 401\n/);
+  await closed.untilStdout(/the demo's webhooks could not be registered: GET \/webhooks answered 401\n/);
   await closed.untilStdout(/^what to look at[\s\S]*the cell's health .*\n/m);
   t.notMatch(closed.stdout, /deliver/);
   t.match(await closed.end(), { code: 0 });
@@ -154,7 +154,7 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   await guideOf(t, demo);
   t.match(
     demo.stdout,
-    /the demo did not make this store[^\n]*\n[^\n]*webhooks that are registered in it\ncaptures are kept without a limit[^\n]*--retain-bytes/,
+    /the demo did not make this store[^\n]*\n[^\n]*webhooks registered in it\ncaptures are kept without a limit[^\n]*--retain-bytes/,
   );
   const guest = new ContractClient(t, demo.port);
   t.strictSame(await guest.get("/webhooks/{webhook_id}", { path: { webhook_id: kept.id } }), kept);

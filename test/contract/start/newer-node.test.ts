@@ -48,7 +48,7 @@ t.test("every newer Node serves by itself, on uWebSockets.js where a build of it
     t.equal(reason.length, 1, `${version}: in one line`);
     t.match(
       reason[0],
-      /--front uws: no build of uWebSockets\.js loads on .*; --front node serves without it$/,
+      /--front uws: no build of uWebSockets\.js loads on .*; use --front node, which does not need it$/,
       version,
     );
   }

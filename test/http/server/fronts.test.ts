@@ -690,11 +690,11 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   await connection.closed;
   await t.rejects(serve(t, handlers, { tls: { ...tls, keyPath: tls.certPath } }), {
     name: "HttpServerError",
-    message: /--tls-cert .*cannot be served with/,
+    message: /--tls-cert .*cannot be used/,
   });
   await t.rejects(serve(t, handlers, { tls: { ...tls, certPath: "/nowhere.pem" } }), { message: /nowhere\.pem/ });
   await t.rejects(serve(t, handlers, { tls: { ...tls, certPath: `${directory}/half-chain.pem` } }), {
-    message: /cannot be served with: .*half-chain\.pem: certificate 2, at line 12, has no END line/,
+    message: /cannot be used: .*half-chain\.pem: certificate 2, at line 12, has no END line/,
   });
 });
 

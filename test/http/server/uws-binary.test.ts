@@ -40,7 +40,7 @@ t.test(
     const [error, ...more] = startedAs("uws", NO_GLIBC);
     t.match(
       error,
-      /^HttpServerError: --front uws: no build of uWebSockets\.js loads on .*; --front node serves without it$/,
+      /^HttpServerError: --front uws: no build of uWebSockets\.js loads on .*; use --front node, which does not need it$/,
     );
     t.match(
       error,
@@ -50,7 +50,7 @@ t.test(
     t.same(more, []);
     // The replacement in JavaScript of the build of 2023 is asked for by this variable: it must not serve.
     const [log, label, ...rest] = startedAs("auto", NO_GLIBC, { UWS_USE_FALLBACK: "1" });
-    t.match(log, /^log: no build of uWebSockets\.js loads .*: node:http serves$/);
+    t.match(log, /^log: no build of uWebSockets\.js loads .*: serving with node:http instead$/);
     t.match(label, /^node:http; no uWebSockets\.js: it (needs glibc 9\.99, this system has |has no binary for Node )/);
     t.same(rest, []);
     t.same(startedAs("node", NO_GLIBC), ["node:http"]);
