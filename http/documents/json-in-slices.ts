@@ -21,8 +21,8 @@ export async function jsonInSlices(value: unknown, slices: Slices): Promise<Hash
     if (text.length < PART_CHARACTERS) continue;
     parts.push(Buffer.from(text));
     text = "";
-    const turn = slices.giveWay();
-    if (turn !== undefined) await turn;
+    const pause = slices.giveWay();
+    if (pause !== undefined) await pause;
   }
   parts.push(Buffer.from(text));
   return joinInSlices(parts, slices);
@@ -59,8 +59,8 @@ export async function joinInSlices(parts: readonly Uint8Array[], slices: Slices)
     hash.update(part);
     bytes.set(part, at);
     at += part.length;
-    const turn = slices.giveWay();
-    if (turn !== undefined) await turn;
+    const pause = slices.giveWay();
+    if (pause !== undefined) await pause;
   }
   return { bytes, sha1: hash.digest("base64url") };
 }

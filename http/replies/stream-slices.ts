@@ -15,15 +15,15 @@ const LEAST_BYTES = 64 * 1024;
 /** The memory of one download: one slice is sent while the next is read. */
 export class SliceMemory {
   readonly #slices: Uint8Array[] = [];
-  #turn = 0;
+  #at = 0;
 
   /** One of two slices, alternately. What was read into it two reads ago must have been sent. */
   next(): Uint8Array {
-    this.#turn = 1 - this.#turn;
-    let slice = this.#slices[this.#turn];
+    this.#at = 1 - this.#at;
+    let slice = this.#slices[this.#at];
     if (slice === undefined) {
       slice = free.pop() ?? new Uint8Array(SLICE_BYTES);
-      this.#slices[this.#turn] = slice;
+      this.#slices[this.#at] = slice;
     }
     return slice;
   }
