@@ -1,6 +1,6 @@
 import type { ReportStatus } from "../../core/run/quality.js";
 
-/** What the demo cell's process is started with (as JSON in its first argument), and what it and its parent say to each other. */
+/** The options of the demo cell's process (JSON in its first argument), and the messages between it and its parent. */
 export interface DemoCellOptions {
   /** The service's cell socket. */
   socketPath: string;
@@ -8,13 +8,13 @@ export interface DemoCellOptions {
   seed: number;
   /** Ends after so many runs; 0 goes on until it is stopped. */
   runs: number;
-  /** Number of the first run, which decides its scene and what is drawn for it. Default 1. */
+  /** Number of the first run; default 1. It decides the run's scene and random content. */
   firstNumber?: number;
   /** The store is somebody else's: the cell leaves its serial number, its display units and its components as they are. */
   isGuest?: boolean;
   /** Replays the height maps of this folder in place of made ones. */
   capturesDirectory?: string;
-  /** Times as fast as a real cell; 0 does not wait at all. Default 1. */
+  /** How many times as fast as a real cell; 0 does not wait at all. Default 1. */
   speed?: number;
   /** Name on the link. Default demo-cell. */
   producer?: string;
@@ -36,7 +36,7 @@ export type DemoCellReport =
       /** What the cell said last: finished runs become completed when the service has finalized them. */
       ending: "finished" | "failed" | "cancelled";
       frameIds: string[];
-      /** What the inspection came to; null for a run that was not finished. */
+      /** Result of the inspection; null for a run that was not finished. */
       outcome: ReportStatus | null;
       /** How many defects were reported that have a place. */
       placedDefects: number;

@@ -16,7 +16,7 @@ const STOP_LIMIT_MS = 5_000;
 /** Starts the demo cell in a process of its own. It ends by itself when this process does. */
 export function startDemoCell(options: DemoCellOptions, onReport: (report: DemoCellReport) => void): DemoCellProcess {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
-  // Its own stdin and stdout are of no use; what it cannot report it may still say on stderr.
+  // It needs no stdin and stdout. Errors that it cannot report go to stderr.
   const child = forkProgram(main, [JSON.stringify(options)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
   child.on("message", (report: DemoCellReport) => onReport(report));
   const exited = new Promise<number | null>((resolve, reject) => {

@@ -11,9 +11,9 @@ import { batchOf, type Scene, sceneOf } from "./scenes.js";
 const REINSPECTED = 0.06;
 /** Between two runs the part is changed. */
 const CHANGE_PART_MS = 500;
-/** Between two batches the fixture is changed: long enough for the last run to be complete before the display shows other units. */
+/** Between two batches the fixture is changed. This is long enough for the last run to complete before the display shows other units. */
 const CHANGE_BATCH_MS = 2_000;
-/** What a stopped cell has to cancel its run and see that acknowledged. */
+/** How long a stopped cell has to cancel its run and get that acknowledged. */
 const STOP_LIMIT_MS = 3_000;
 
 const READER: ComponentPut = { type: "component.put", key: "reader_srl-1", id: "srl-1", status: "healthy" };
@@ -70,7 +70,7 @@ export async function runDemoCell(
         await changeReaderState(client, random);
       }
       const scene = sceneOf(number);
-      // Behind the scenes in turn.
+      // After the scenes, the programs in turn.
       const program = programs[(scene?.program ?? number - 1) % programs.length] as DemoProgram;
       const serialNumber = parts.next(program, random, scene, number);
       try {

@@ -53,7 +53,7 @@ const camera = (name: string, programNumber: number): ProgramStep => ({
   ...SCAN,
 });
 
-/** The programs of a demo cell: over the height maps of a folder, or over made parts. */
+/** The programs of a demo cell: over the height maps of a folder if it is given, otherwise over made parts. */
 export async function demoPrograms(capturesDirectory: string | undefined, readFile: ReadFile): Promise<DemoProgram[]> {
   if (capturesDirectory === undefined) return madePrograms();
   return recordedPrograms(await openCollection(capturesDirectory, readFile));
@@ -61,91 +61,109 @@ export async function demoPrograms(capturesDirectory: string | undefined, readFi
 
 /** Programs over made parts, as a cell for machined and moulded parts has them. */
 function madePrograms(): DemoProgram[] {
-  const program = (
-    key: string,
-    parts: PartSource,
-    fields: Omit<ProgramDocument, "id" | "status"> & { status?: ProgramDocument["status"] },
-  ): DemoProgram => ({ document: { id: stableId(key), status: "active", ...fields }, parts });
-  return [
-    program("housing-cover", madeParts(PART_KINDS.housingCover), {
-      name: "Housing cover, sealing face",
-      description: "Boss, pockets and face of the machined cover; label and part code.",
-      robot_ids: ["r1"],
-      sensor_id: "ljx-1",
-      co_processor: "surface-inspector",
-      steps: [
-        gate,
-        grip("Clamp", 75),
-        readCode,
-        moveTo("Over the face", "face"),
-        scanFace("Scan face"),
-        sweep("Sweep over boss", 2, "f32"),
-        camera("Label present", 3),
-        { type: "wait", name: "Cool down", params: { seconds: 2 }, enabled: false, ...PARK },
-        park,
-      ],
-      run_configs: [
-        { name: "Series", metadata: { sampling: "every part" } },
-        { name: "First article", metadata: { sampling: "all features", report: "full" } },
-      ],
-      metadata: { drawing: "HC-2044", drawing_revision: "D" },
-    }),
-    program("connector-tray", madeParts(PART_KINDS.connectorTray), {
-      name: "Connector tray, cells",
-      description: "Depth of the three cells and their stops in the moulded tray.",
-      robot_ids: ["r1", "r2"],
-      sensor_id: "ljx-1",
-      co_processor: "surface-inspector",
-      steps: [
-        gate,
-        readCode,
-        moveTo("Present tray", "tray", "r2"),
-        scanFace("Scan cells"),
-        camera("Contacts straight", 7),
-        camera("Colour", 8),
-        sweep("Sweep across cells", 4, "i32"),
-        grip("Release", 40, PARK),
-      ],
-      run_configs: [{ name: "Series" }],
-      metadata: { drawing: "CT-118", material: "PBT GF30" },
-    }),
-    program("welded-lid", madeParts(PART_KINDS.weldedLid), {
-      name: "Battery lid, weld seam",
-      description: "Height of the seam over its length, 3,200 points a line.",
-      robot_ids: ["r2"],
-      sensor_id: "ljx-1",
-      co_processor: "seam-inspector",
-      pre_hook: "suction on",
-      post_hook: "suction off",
-      steps: [
-        gate,
-        readCode,
-        { type: "move_motor", name: "Slide to start", params: { axis: "x1", position_mm: 0 }, ...SCAN },
-        { type: "ljx_stream_start", name: "Stream on", params: { sensor_id: "ljx-1" }, ...SCAN },
-        scanFace("Scan seam"),
-        { type: "ljx_stream_stop", name: "Stream off", params: { sensor_id: "ljx-1" }, ...SCAN },
-        sweep("Sweep along seam", 2, "i32"),
-        { type: "wait", name: "Settle", params: { seconds: 0.3 }, ...PARK },
-        { ...park, params: { robot_id: "r2", pose: "park" } },
-      ],
-      run_configs: [{ name: "Series" }, { name: "After tip change", metadata: { parts: 5 } }],
-      metadata: { seam: "laser, 2.2 kW" },
-    }),
-    program(
-      "incoming-label",
-      { serialPrefix: "IN", inspect: async () => undefined },
-      {
-        name: "Incoming goods, label check",
-        description: "Code and label by camera only; no scan.",
-        robot_ids: [],
-        sensor_id: null,
-        steps: [gate, readCode, camera("Label position", 11), camera("Print quality", 12)],
-      },
-    ),
-  ];
+  return [housingCover(), connectorTray(), weldedLid(), incomingLabel()];
 }
 
-/** One program a recorded capture. */
+function program(
+  key: string,
+  parts: PartSource,
+  fields: Omit<ProgramDocument, "id" | "status"> & { status?: ProgramDocument["status"] },
+): DemoProgram {
+  return { document: { id: stableId(key), status: "active", ...fields }, parts };
+}
+
+/** A machined part with a height map, a sweep and a camera check. */
+function housingCover(): DemoProgram {
+  return program("housing-cover", madeParts(PART_KINDS.housingCover), {
+    name: "Housing cover, sealing face",
+    description: "Boss, pockets and face of the machined cover; label and part code.",
+    robot_ids: ["r1"],
+    sensor_id: "ljx-1",
+    co_processor: "surface-inspector",
+    steps: [
+      gate,
+      grip("Clamp", 75),
+      readCode,
+      moveTo("Over the face", "face"),
+      scanFace("Scan face"),
+      sweep("Sweep over boss", 2, "f32"),
+      camera("Label present", 3),
+      { type: "wait", name: "Cool down", params: { seconds: 2 }, enabled: false, ...PARK },
+      park,
+    ],
+    run_configs: [
+      { name: "Series", metadata: { sampling: "every part" } },
+      { name: "First article", metadata: { sampling: "all features", report: "full" } },
+    ],
+    metadata: { drawing: "HC-2044", drawing_revision: "D" },
+  });
+}
+
+/** A moulded part, handled by two robots. */
+function connectorTray(): DemoProgram {
+  return program("connector-tray", madeParts(PART_KINDS.connectorTray), {
+    name: "Connector tray, cells",
+    description: "Depth of the three cells and their stops in the moulded tray.",
+    robot_ids: ["r1", "r2"],
+    sensor_id: "ljx-1",
+    co_processor: "surface-inspector",
+    steps: [
+      gate,
+      readCode,
+      moveTo("Present tray", "tray", "r2"),
+      scanFace("Scan cells"),
+      camera("Contacts straight", 7),
+      camera("Colour", 8),
+      sweep("Sweep across cells", 4, "i32"),
+      grip("Release", 40, PARK),
+    ],
+    run_configs: [{ name: "Series" }],
+    metadata: { drawing: "CT-118", material: "PBT GF30" },
+  });
+}
+
+/** A weld seam with 3,200 points a line. */
+function weldedLid(): DemoProgram {
+  return program("welded-lid", madeParts(PART_KINDS.weldedLid), {
+    name: "Battery lid, weld seam",
+    description: "Height of the seam over its length, 3,200 points a line.",
+    robot_ids: ["r2"],
+    sensor_id: "ljx-1",
+    co_processor: "seam-inspector",
+    pre_hook: "suction on",
+    post_hook: "suction off",
+    steps: [
+      gate,
+      readCode,
+      { type: "move_motor", name: "Slide to start", params: { axis: "x1", position_mm: 0 }, ...SCAN },
+      { type: "ljx_stream_start", name: "Stream on", params: { sensor_id: "ljx-1" }, ...SCAN },
+      scanFace("Scan seam"),
+      { type: "ljx_stream_stop", name: "Stream off", params: { sensor_id: "ljx-1" }, ...SCAN },
+      sweep("Sweep along seam", 2, "i32"),
+      { type: "wait", name: "Settle", params: { seconds: 0.3 }, ...PARK },
+      { ...park, params: { robot_id: "r2", pose: "park" } },
+    ],
+    run_configs: [{ name: "Series" }, { name: "After tip change", metadata: { parts: 5 } }],
+    metadata: { seam: "laser, 2.2 kW" },
+  });
+}
+
+/** Camera checks only: its runs have no captures. */
+function incomingLabel(): DemoProgram {
+  return program(
+    "incoming-label",
+    { serialPrefix: "IN", inspect: async () => undefined },
+    {
+      name: "Incoming goods, label check",
+      description: "Code and label by camera only; no scan.",
+      robot_ids: [],
+      sensor_id: null,
+      steps: [gate, readCode, camera("Label position", 11), camera("Print quality", 12)],
+    },
+  );
+}
+
+/** One program for each recorded capture. */
 function recordedPrograms(captures: readonly RecordedCapture[]): DemoProgram[] {
   return captures.map((capture) => ({
     document: {

@@ -23,7 +23,7 @@ export interface DemoReceiver {
 }
 
 const HEAD_END = "\r\n\r\n";
-/** No head of the dispatcher's is as large. */
+/** Larger than any head that the dispatcher sends. */
 const MAXIMUM_HEAD_BYTES = 16 * 1024;
 /** Events whose attempts are counted: far more than are under way. */
 const COUNTED_EVENTS = 1_000;
@@ -89,7 +89,7 @@ function answersOf(secret: string): (request: Request) => Answer {
     }
     const key = `${path} ${headers["webhook-id"]}`;
     const attempt = (attempts.get(key) ?? 0) + 1;
-    // At the end again, so that the oldest stands first.
+    // Set again at the end, so that the oldest comes first.
     attempts.delete(key);
     attempts.set(key, attempt);
     for (const oldest of attempts.keys()) if (attempts.size > COUNTED_EVENTS) attempts.delete(oldest);

@@ -20,86 +20,47 @@ export interface DemoRunPlan {
   program: DemoProgram;
   serialNumber: string;
   random: Random;
-  /** Undefined: everything is left to the seed. */
+  /** Undefined: the seed decides everything. */
   scene: Scene | undefined;
   batch: Batch;
 }
 
 type RunEnded = Extract<DemoCellReport, { kind: "run_ended" }>;
 
-/** Attempts at a run id when other producers create runs at the same time. */
+/** How often a run is created with a new id, if other producers create runs at the same time. */
 const CREATE_ATTEMPTS = 5;
 
 /** Executes one run over the link, from run.create to its acknowledged end. Rejects with the first refusal of a message. */
 export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoRunPlan): Promise<RunEnded> {
-  const { program, serialNumber, random, scene } = plan;
-  const { document, parts } = program;
-  const steps = document.steps.filter((step) => step.enabled !== false);
-  // Drawn for every run, so that what follows does not depend on them.
-  const luck = random.next();
-  const unluckyStep = random.integer(1, steps.length);
-  const ending = scene === undefined ? endingBy(luck) : scene.ending;
-  const endingStep = scene === undefined ? unluckyStep : stepOfScene(steps);
+  const steps = plan.program.document.steps.filter((step) => step.enabled !== false);
+  const { ending, endingStep } = endingOf(plan, steps);
   const runId = await createRun(client, plan);
-
   const answers: Promise<void>[] = [];
-  let inspection: Promise<Inspection | undefined> | undefined;
-  let lastId: string = runId;
-  const run: RunContext = {
-    runId,
-    serialNumber,
-    random,
-    pace,
-    async say(message, payload) {
-      answers.push((await client.send(message, payload)).acknowledged);
-    },
-    newId() {
-      lastId = generateUuidV7(Date.now(), randomBytes(10), lastId);
-      return lastId;
-    },
-    inspect() {
-      inspection ??= parts.inspect(random, { outcome: scene?.outcome, isFlawed: scene?.isFlawed ?? false });
-      return inspection;
-    },
-    frameIds: [],
-    checks: [],
-    defects: [],
-    isSteady: scene !== undefined,
-    faultyStep: ending === "failed" ? endingStep : undefined,
+  const say: RunContext["say"] = async (message, payload) => {
+    answers.push((await client.send(message, payload)).acknowledged);
   };
+  const run = runContext(runId, pace, plan, say, ending === "failed" ? endingStep : undefined);
   const cancelledStep = ending === "cancelled" ? endingStep : undefined;
-  const note = (event_type: string, data: JsonObject) =>
-    run.say({ type: "event.add", run_id: runId, event_type, data });
+  const note = (event_type: string, data: JsonObject) => say({ type: "event.add", run_id: runId, event_type, data });
   const end = async (ending: RunEnded["ending"], message: CellMessage): Promise<RunEnded> => {
-    await run.say(message);
+    await say(message);
     await Promise.all(answers);
-    const { id: programId, name: programName } = document;
-    const { frameIds } = run;
-    const outcome = ending === "finished" ? reportStatus(run.checks) : null;
-    const placedDefects = run.defects.filter((defect) => defect.region_3d).length;
-    const summary = { runId, programId, programName, serialNumber, ending, frameIds, outcome, placedDefects };
-    return { kind: "run_ended", number: plan.number, ...summary };
+    return runEnded(run, plan, ending);
   };
 
   try {
-    await run.say({ type: "run.start", id: runId });
-    await note("part_loaded", { serial_number: serialNumber, fixture: "F1" });
+    await say({ type: "run.start", id: runId });
+    await note("part_loaded", { serial_number: plan.serialNumber, fixture: "F1" });
     for (const [at, step] of steps.entries()) {
       const index = at + 1;
       if (index === cancelledStep) {
         await note("operator_action", { action: "cancel", reason: "part not seated" });
         return await end("cancelled", { type: "run.cancel", id: runId, error_message: "cancelled by the operator" });
       }
-      await run.say({ type: "step.start", run_id: runId, index });
-      try {
-        const result = await STEP_ACTIONS[step.type](run, step, index);
-        await run.say({ type: "step.finish", run_id: runId, index, status: "completed", result });
-      } catch (error) {
-        if (!(error instanceof StepFaultError)) throw error;
-        await run.say({ type: "step.finish", run_id: runId, index, status: "failed", error: error.message });
-        await note("machine_fault", { step: index, fault: error.message });
-        return await end("failed", { type: "run.fail", id: runId, error_message: error.message });
-      }
+      const fault = await executeStep(run, step, index);
+      if (fault === null) continue;
+      await note("machine_fault", { step: index, fault });
+      return await end("failed", { type: "run.fail", id: runId, error_message: fault });
     }
     return await finishRun(run, plan, note, end);
   } catch (error) {
@@ -108,7 +69,75 @@ export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoR
   }
 }
 
-/** Seldom a machine has a fault, or the operator gives up. */
+/** How the run ends, and at which step, from 1. */
+function endingOf({ random, scene }: DemoRunPlan, steps: readonly ProgramStep[]) {
+  // Both are drawn for every run, so that what follows does not depend on the scene.
+  const luck = random.next();
+  const unluckyStep = random.integer(1, steps.length);
+  if (scene === undefined) return { ending: endingBy(luck), endingStep: unluckyStep };
+  return { ending: scene.ending, endingStep: stepOfScene(steps) };
+}
+
+function runContext(
+  runId: string,
+  pace: Pace,
+  { program, serialNumber, random, scene }: DemoRunPlan,
+  say: RunContext["say"],
+  faultyStep: number | undefined,
+): RunContext {
+  let lastId = runId;
+  let inspection: Promise<Inspection | undefined> | undefined;
+  return {
+    runId,
+    serialNumber,
+    random,
+    pace,
+    say,
+    newId() {
+      lastId = generateUuidV7(Date.now(), randomBytes(10), lastId);
+      return lastId;
+    },
+    inspect() {
+      inspection ??= program.parts.inspect(random, { outcome: scene?.outcome, isFlawed: scene?.isFlawed ?? false });
+      return inspection;
+    },
+    frameIds: [],
+    checks: [],
+    defects: [],
+    isSteady: scene !== undefined,
+    faultyStep,
+  };
+}
+
+/** Executes one step. @returns the fault that ended it; null if it completed */
+async function executeStep(run: RunContext, step: ProgramStep, index: number): Promise<string | null> {
+  const { runId: run_id } = run;
+  await run.say({ type: "step.start", run_id, index });
+  try {
+    const result = await STEP_ACTIONS[step.type](run, step, index);
+    await run.say({ type: "step.finish", run_id, index, status: "completed", result });
+    return null;
+  } catch (error) {
+    if (!(error instanceof StepFaultError)) throw error;
+    await run.say({ type: "step.finish", run_id, index, status: "failed", error: error.message });
+    return error.message;
+  }
+}
+
+function runEnded(
+  run: RunContext,
+  { program, number, serialNumber }: DemoRunPlan,
+  ending: RunEnded["ending"],
+): RunEnded {
+  const { id: programId, name: programName } = program.document;
+  const { runId, frameIds } = run;
+  const outcome = ending === "finished" ? reportStatus(run.checks) : null;
+  const placedDefects = run.defects.filter((defect) => defect.region_3d).length;
+  const summary = { runId, programId, programName, serialNumber, ending, frameIds, outcome, placedDefects };
+  return { kind: "run_ended", number, ...summary };
+}
+
+/** Now and then a machine has a fault, or the operator cancels. */
 function endingBy(luck: number): Scene["ending"] {
   if (luck < 0.03) return "failed";
   return luck < 0.05 ? "cancelled" : undefined;

@@ -1,13 +1,13 @@
 /**
- * Height maps of real sensors from a folder, replayed as captures. The folder holds an `index.json`, an array with one entry a
- * capture, beside the NPY files that it names; values pass through untouched.
+ * Height maps of real sensors from a folder, replayed as captures. The folder holds an `index.json`, an array with one entry for each
+ * capture, and the NPY files that it names. Their values are sent unchanged.
  */
 import type { HeightDtype, Planes } from "../../core/capture/capture.js";
 import { isPlainObject, type JsonObject } from "../../core/json/json.js";
 import { type NpyArray, readNpy } from "./part/npy-reader.js";
 import type { Capture } from "./steps/capture.js";
 
-/** The folder is not such a collection, or a file of it is not what its entry says. */
+/** The folder is not such a collection, or a file is not what its entry says. */
 export class CollectionError extends Error {
   readonly code = "not_a_capture_collection";
   readonly params: JsonObject;
@@ -23,7 +23,7 @@ export interface RecordedCapture {
   name: string;
   note: string;
   sensor: string;
-  /** What the index says of the heights, to compare with. */
+  /** What the index says about the heights, to compare with. */
   zMedianMm: number | undefined;
   validFraction: number | undefined;
   load(): Promise<Capture>;
@@ -55,74 +55,62 @@ export async function openCollection(directory: string, readFile: ReadFile): Pro
   return captures;
 }
 
-function describe(entry: unknown, place: string, directory: string, readFile: ReadFile): RecordedCapture {
-  if (!isPlainObject(entry)) throw new CollectionError(`${place} must be an object`, { path: place });
-  const field = <T>(name: string, is: (value: unknown) => value is T, allowed: string): T => {
-    const value = entry[name];
+/** Reads the fields of one entry of the index. `place` names the entry in errors. */
+class IndexEntry {
+  readonly #entry: Record<string, unknown>;
+  readonly #place: string;
+
+  /** @throws CollectionError */
+  constructor(entry: unknown, place: string) {
+    if (!isPlainObject(entry)) throw new CollectionError(`${place} must be an object`, { path: place });
+    this.#entry = entry;
+    this.#place = place;
+  }
+
+  /** @throws CollectionError if it is missing or not `allowed` */
+  field<T>(name: string, is: (value: unknown) => value is T, allowed: string): T {
+    const value = this.#entry[name];
     if (is(value)) return value;
     const came = JSON.stringify(value) ?? "nothing";
-    throw new CollectionError(`${place}.${name} is ${came}: it must be ${allowed}`, {
-      path: `${place}.${name}`,
-      value: came,
-      allowed,
-    });
-  };
-  const optional = <T>(name: string, is: (value: unknown) => value is T): T | undefined => {
-    const value = entry[name];
-    return is(value) ? value : undefined;
-  };
-  const name = field("name", isText, "a name");
-  const rows = field("rows", isCount, "a count of lines");
-  const columns = field("cols", isCount, "a count of points");
-  const heightFile = field("height_file", isText, "the name of an .npy file");
-  const luminanceFile = optional("luminance_file", isText);
-  const xPitchMm = field("x_pitch_mm", isPositive, "millimetres above 0");
-  const yPitchMm = field("y_pitch_mm", isPositive, "millimetres above 0");
-  const scale = field("z_scale_mm_per_count", isNumber, "millimetres a count");
-  const offset = field("z_offset_mm", isNumber, "millimetres");
-  const invalid = field("invalid", isNumbers, "an array of raw codes");
+    const path = `${this.#place}.${name}`;
+    throw new CollectionError(`${path} is ${came}: it must be ${allowed}`, { path, value: came, allowed });
+  }
 
-  const readArray = async (file: string): Promise<NpyArray> => {
-    // The index names files from the folder above; what counts is the name beside the index.
-    const path = `${directory}/${file.split("/").at(-1)}`;
-    let array: NpyArray;
-    try {
-      array = readNpy(await readFile(path));
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new CollectionError(`${path} cannot be replayed: ${reason}`, { path });
-    }
-    if (array.rows !== rows || array.columns !== columns) {
-      const shape = `(${array.rows}, ${array.columns})`;
-      throw new CollectionError(`${path} has the shape ${shape}: the index says (${rows}, ${columns})`, {
-        path,
-        value: shape,
-        allowed: `(${rows}, ${columns})`,
-      });
-    }
-    return array;
-  };
+  optional<T>(name: string, is: (value: unknown) => value is T): T | undefined {
+    const value = this.#entry[name];
+    return is(value) ? value : undefined;
+  }
+}
+
+function describe(source: unknown, place: string, directory: string, readFile: ReadFile): RecordedCapture {
+  const entry = new IndexEntry(source, place);
+  const name = entry.field("name", isText, "a name");
+  const rows = entry.field("rows", isCount, "a count of lines");
+  const columns = entry.field("cols", isCount, "a count of points");
+  const heightFile = entry.field("height_file", isText, "the name of an .npy file");
+  const luminanceFile = entry.optional("luminance_file", isText);
+  const xPitchMm = entry.field("x_pitch_mm", isPositive, "millimetres above 0");
+  const yPitchMm = entry.field("y_pitch_mm", isPositive, "millimetres above 0");
+  const scale = entry.field("z_scale_mm_per_count", isNumber, "millimetres a count");
+  const offset = entry.field("z_offset_mm", isNumber, "millimetres");
+  const invalid = entry.field("invalid", isNumbers, "an array of raw codes");
 
   const load = async (): Promise<Capture> => {
-    const height = await readArray(heightFile);
-    const dtype = HEIGHT_DTYPE[height.descr];
-    if (dtype === undefined) {
-      throw new CollectionError(`${heightFile} holds ${height.descr}`, {
-        path: heightFile,
-        value: height.descr,
-        allowed: Object.keys(HEIGHT_DTYPE),
-      });
-    }
+    const height = await readArray(directory, heightFile, { rows, columns }, readFile);
+    const dtype = heightDtype(height, heightFile);
     const planes: Planes = { height: { dtype, scale_mm: scale, offset_mm: offset, invalid } };
-    const luminance = luminanceFile === undefined ? undefined : await readArray(luminanceFile);
-    if (luminance !== undefined) planes.luminance = luminancePlane(luminance, luminanceFile as string);
+    let luminance: NpyArray | undefined;
+    if (luminanceFile !== undefined) {
+      luminance = await readArray(directory, luminanceFile, { rows, columns }, readFile);
+      planes.luminance = luminancePlane(luminance, luminanceFile);
+    }
     return {
       width: columns,
       lines: rows,
       planes,
       xPitchMm,
       yPitchMm,
-      xOriginMm: optional("x_origin_mm", isNumber) ?? 0,
+      xOriginMm: entry.optional("x_origin_mm", isNumber) ?? 0,
       yOriginMm: 0,
       height: height.data,
       luminance: luminance?.data,
@@ -131,19 +119,53 @@ function describe(entry: unknown, place: string, directory: string, readFile: Re
   };
   return {
     name,
-    note: optional("note", isText) ?? "",
-    sensor: optional("sensor", isText) ?? "unknown sensor",
-    zMedianMm: optional("z_median_mm", isNumber),
-    validFraction: optional("valid_fraction", isNumber),
+    note: entry.optional("note", isText) ?? "",
+    sensor: entry.optional("sensor", isText) ?? "unknown sensor",
+    zMedianMm: entry.optional("z_median_mm", isNumber),
+    validFraction: entry.optional("valid_fraction", isNumber),
     load,
   };
 }
 
-/** The bits of a 16-bit luminance are not in the index: the fewest that hold its values. */
+/** Reads an array whose shape the index tells. @throws CollectionError */
+async function readArray(
+  directory: string,
+  file: string,
+  { rows, columns }: { rows: number; columns: number },
+  readFile: ReadFile,
+): Promise<NpyArray> {
+  // The index names files relative to the folder above. Only the last part of the name counts: the files lie beside the index.
+  const path = `${directory}/${file.split("/").at(-1)}`;
+  let array: NpyArray;
+  try {
+    array = readNpy(await readFile(path));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CollectionError(`${path} cannot be replayed: ${reason}`, { path });
+  }
+  if (array.rows !== rows || array.columns !== columns) {
+    const [shape, allowed] = [`(${array.rows}, ${array.columns})`, `(${rows}, ${columns})`];
+    const message = `${path} has the shape ${shape}: the index says ${allowed}`;
+    throw new CollectionError(message, { path, value: shape, allowed });
+  }
+  return array;
+}
+
+/** @throws CollectionError */
+function heightDtype({ descr }: NpyArray, path: string): HeightDtype {
+  const dtype = HEIGHT_DTYPE[descr];
+  if (dtype !== undefined) return dtype;
+  const allowed = Object.keys(HEIGHT_DTYPE);
+  const message = `${path} holds values of type ${descr}: allowed are ${allowed.join(", ")}`;
+  throw new CollectionError(message, { path, value: descr, allowed });
+}
+
+/** The index does not tell how many bits a 16-bit luminance has. These are the fewest that hold its values. */
 function luminancePlane(array: NpyArray, path: string): NonNullable<Planes["luminance"]> {
   if (array.descr === "|u1") return { dtype: "u8", bits: 8 };
   if (array.descr !== "<u2") {
-    throw new CollectionError(`${path} holds ${array.descr}`, { path, value: array.descr, allowed: ["|u1", "<u2"] });
+    const message = `${path} holds values of type ${array.descr}: allowed are |u1, <u2`;
+    throw new CollectionError(message, { path, value: array.descr, allowed: ["|u1", "<u2"] });
   }
   let greatest = 0;
   for (let i = 1; i < array.data.length; i += 2) {

@@ -1,10 +1,10 @@
 import type { ReportStatus } from "../../core/run/quality.js";
 
-/** What one run of the demo shows. What a scene leaves open comes as the seed has it. */
+/** What one run of the demo shows. The seed decides what a scene leaves open. */
 export interface Scene {
   /** Which of the programs, from 0; with fewer programs it starts again from the first. */
   program: number;
-  /** What the inspection comes to. */
+  /** Result of the inspection. */
   outcome?: ReportStatus;
   /** The part has at least one flaw. */
   isFlawed?: boolean;
@@ -14,7 +14,7 @@ export interface Scene {
   ending?: "failed" | "cancelled";
 }
 
-/** The first runs, in this order whatever the seed: after them a cell has shown all that it can do. */
+/** The first runs, in this order with every seed. After them a cell has shown everything it can do. */
 export const SCENES: readonly Scene[] = [
   { program: 0, outcome: "passed", isFlawed: true },
   { program: 1, outcome: "failed" },
@@ -28,10 +28,10 @@ export const SCENES: readonly Scene[] = [
   { program: 3, outcome: "passed" },
 ];
 
-/** Of run number 0, which only a new store of the demo has (see `firstNumber`): retention has removed its captures. */
+/** The scene of run 0, which only a new store of the demo has (see `firstNumber`). Retention has removed its captures. */
 const OPENING_SCENE: Scene = { program: 1, outcome: "passed" };
 
-/** The scene of a run, counted from 1; undefined behind the last scene: then everything is left to the seed. */
+/** The scene of a run, counted from 1; undefined after the last scene: the seed then decides everything. */
 export function sceneOf(number: number): Scene | undefined {
   return number === 0 ? OPENING_SCENE : SCENES[number - 1];
 }

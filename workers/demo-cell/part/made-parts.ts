@@ -7,7 +7,7 @@ import { forEachPoint, type Grid, gridOrigin, type PartForm } from "./part-form.
 import { type Inspection, lengthCheck, medianOf, type PartSource, type PartWish, shareCheck } from "./part-source.js";
 import { captureSurface } from "./surface.js";
 
-/** Parts drawn until one is as wished for: nearly always the first is. */
+/** How many parts are drawn until one is as wanted. Nearly always the first is. */
 const PART_ATTEMPTS = 12;
 /** How far the first dimension of a part that must fail is off, in thresholds. */
 const OUT_OF_TOLERANCE = 1.6;

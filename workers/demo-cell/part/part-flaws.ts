@@ -1,7 +1,7 @@
 import type { Random } from "../../../core/random.js";
 import { forEachPoint, formHeights, type Grid, gridOrigin, type PartForm } from "./part-form.js";
 
-/** A flaw of one part, in the part's frame: what the surface shows and what the cell reports are both made from it. */
+/** A flaw of one part, in the part's coordinates. Both the surface and the cell's report are made from it. */
 export interface Flaw {
   type: "dent" | "scratch" | "pit";
   xMm: number;
@@ -19,14 +19,14 @@ type Size = Pick<Flaw, "angleRad" | "lengthMm" | "widthMm">;
 
 /** Sound surface around a flaw, in which no edge hides it or throws a shadow on it. */
 const MARGIN_MM = 1.5;
-/** Places that are tried for one flaw: where it is too large for any, the part has it not. */
+/** How many places are tried for one flaw. If it fits none of them, the part does not have it. */
 const PLACE_ATTEMPTS = 200;
 /** Of the grid on which a place is looked for. */
 const LOOK_PITCH_MM = 0.25;
 /** More than this is an edge. */
 const FLAT_MM = 0.005;
 
-/** Zero to three flaws, each where the face is even and away from the others; most parts have none, unless one at least is wanted. */
+/** Draws zero to three flaws, each where the face is even and away from the others. Most parts have none, unless at least one is wanted. */
 export function drawFlaws(form: PartForm, random: Random, isWanted = false): Flaw[] {
   const isFlawed = random.chance(0.35);
   const count = isFlawed || isWanted ? random.integer(1, 3) : 0;

@@ -21,7 +21,7 @@ export interface PartWish {
 /** Where the parts of a program come from. */
 export interface PartSource {
   serialPrefix: string;
-  /** The next part under the sensor, as wished for as far as the source can; undefined for a program without captures. */
+  /** Inspects the next part, which is as wanted if the source can make it so; undefined for a program without captures. */
   inspect(random: Random, wish: PartWish): Promise<Inspection | undefined>;
 }
 

@@ -9,9 +9,9 @@ const WRONG_NOMINAL_MM = 0.2;
 const DATUM_POINTS = 5;
 
 /**
- * A recorded capture as the part of a program: its checks compare what the heights say with what the collection's index says. The recorded
- * values stay as they are, whatever is wished for: a part fails against another nominal height, and is indeterminate where its datum lies at a
- * place that the sensor did not see; without such a place it passes. Nothing is known of defects.
+ * A recorded capture as the part of a program. Its checks compare the heights with what the collection's index says. The recorded values
+ * never change. A part that must fail is compared with another nominal height. A part that must be indeterminate gets its datum where the
+ * sensor measured nothing; if there is no such place, it passes. It has no defects.
  */
 export function recordedParts(recorded: RecordedCapture): PartSource {
   return {

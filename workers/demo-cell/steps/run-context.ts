@@ -19,7 +19,7 @@ export interface RunContext {
   /** Everything found, for the report file. */
   checks: QualityCheck[];
   defects: Defect[];
-  /** What the run shows is settled: nothing else goes wrong in it by chance. */
+  /** True if a scene decides the run: nothing else goes wrong in it by chance. */
   isSteady: boolean;
   /** The step at which a fault of the machine stops the run; undefined for most runs. */
   faultyStep: number | undefined;
