@@ -1,6 +1,6 @@
 /**
- * The kernels and the memory that they compute on. In WebAssembly they run on a shared memory, which other threads can join; the same
- * sources compiled by tsc run on a plain buffer, as reference and where WebAssembly SIMD is not to be had.
+ * The kernels and the memory that they compute on. In WebAssembly they run on a shared memory, which other threads can join. The same
+ * sources compiled by tsc run on a plain buffer, as a reference and where there is no WebAssembly SIMD.
  */
 import { randomFillSync } from "node:crypto";
 import { fileURLToPath } from "node:url";
@@ -165,10 +165,10 @@ export interface CsvKernels {
 /** The memory of kernels in WebAssembly, as it crosses between threads: those that join it compute on the same bytes. */
 export type SharedMemory = WebAssembly.Memory;
 
-/** More was to be laid out than addresses reach, whatever memory the machine has. */
+/** More memory is needed than addresses reach, however much the machine has. */
 export class MemoryLimitError extends RangeError {}
 
-/** A memory to lay things out in. Nothing is freed but all at once. */
+/** A memory that is allocated piece by piece and freed only as a whole. */
 export abstract class KernelMemory {
   #end = FIRST_ADDRESS;
 
@@ -300,15 +300,15 @@ const GIVEN_BACK = 1;
 const IDENTITY = 2;
 
 /**
- * The memory that is lent, for its first taker since `lendMemory`; for others a new one. A task that goes again cannot know whether the thread that
- * had it before has ended.
+ * Takes the lent memory, if nobody has taken it since `lendMemory`; otherwise makes a new one. A task that is tried again cannot know
+ * whether the thread that had it before has ended.
  */
 export function takeMemory(lent: SharedMemory): SharedMemory {
   if (Atomics.add(lendingWords(lent), TAKEN, 1) === 0) return lent;
   return takeMemory(newSharedMemory());
 }
 
-/** Whoever has taken it writes to it no more. */
+/** Gives back a taken memory, which the taker does not write any more. */
 export function giveBackMemory(memory: SharedMemory): void {
   Atomics.add(lendingWords(memory), GIVEN_BACK, 1);
 }

@@ -4,7 +4,7 @@ const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
   return bits;
 });
 
-/** Set bits of every line of a mask: bit (line x width + column), lowest first. */
+/** Counts the set bits of every line of a mask. The bit of a position is line x width + column, lowest bit first. */
 export function countLineBits(mask: Uint8Array, width: number, lines: number): Uint32Array<ArrayBuffer> {
   const words = wordsOf(mask);
   const counts = new Uint32Array(lines);
@@ -12,25 +12,25 @@ export function countLineBits(mask: Uint8Array, width: number, lines: number): U
   return counts;
 }
 
-/** Set bits of a whole mask. */
+/** Counts the set bits of a whole mask. */
 export function countBits(mask: Uint8Array): number {
   return countRange(mask, wordsOf(mask), 0, 8 * mask.length);
 }
 
-/** As many as there are in whole, of a mask that begins where a word may; none of another. */
+/** The mask's whole 32-bit words; none if the mask does not begin at a word boundary. */
 function wordsOf(mask: Uint8Array): Uint32Array {
   const isAligned = mask.byteOffset % 4 === 0;
   return isAligned ? new Uint32Array(mask.buffer, mask.byteOffset, mask.length >> 2) : new Uint32Array(0);
 }
 
-/** Set bits from the `from`th to before the `end`th: words where they are whole, bytes at both ends. */
+/** Counts the set bits from bit `from` to before bit `end`: by words where these are whole, by bytes at both ends. */
 function countRange(mask: Uint8Array, words: Uint32Array, from: number, end: number): number {
   const firstWord = Math.ceil(from / 32);
   const endWord = Math.max(firstWord, Math.min(words.length, Math.floor(end / 32)));
   if (firstWord === endWord) return countBytes(mask, from, end);
   let count = countBytes(mask, from, 32 * firstWord) + countBytes(mask, 32 * endWord, end);
   for (let nth = firstWord; nth < endWord; nth++) {
-    // Sums of neighbouring bits, pairs and fours; a multiplication adds up the four bytes in the highest.
+    // Sums neighbouring bits, pairs and fours. A multiplication then adds the four bytes in the highest one.
     let word = words[nth] as number;
     word -= (word >>> 1) & 0x5555_5555;
     word = (word & 0x3333_3333) + ((word >>> 2) & 0x3333_3333);

@@ -1,6 +1,6 @@
 /**
- * Binary little-endian PLY of a frame's points in scan order (decisions.md, Captures). The size is known as soon as the points of every line are
- * counted, and any part of the file is made from the lines that it covers.
+ * Binary little-endian PLY of a frame's points in scan order (decisions.md, Captures). Its size follows from the number of points in each
+ * line, and any part of the file can be made from the lines that it covers.
  */
 import { itemBytes, type Planes } from "../../../core/capture/capture.js";
 import { vertexBytes } from "../../../core/capture/ply-header.js";
@@ -20,13 +20,13 @@ export interface CloudSource {
   luminance: LineSource;
   /** Bit (line x width + column), lowest first, of every point that is in the cloud; null for all points. */
   mask: Uint8Array | null;
-  /** Bits of the whole mask before those in `mask`: a multiple of 8. */
+  /** Index in the whole mask of the first bit in `mask`; a multiple of 8. */
   maskFirstBit?: number;
   /** Of raw heights that are in the memory at a time. */
   blockBytes?: number;
 }
 
-/** Points of the cloud in every line. */
+/** Counts the points of the cloud in each line. */
 export async function countCloudPoints(memory: KernelMemory, source: CloudSource): Promise<Uint32Array<ArrayBuffer>> {
   const { width, lines } = source.geometry;
   const counts = new Uint32Array(lines);
@@ -125,7 +125,7 @@ function linePacker(memory: KernelMemory, { planes: { height }, geometry }: Clou
 function shortCodes(height: Planes["height"]): [first: number, second: number] | null {
   const { dtype, scale_mm: scale, offset_mm: offset, invalid } = height;
   const [least, greatest] = dtype === "u16" ? [0, 0xffff] : [-0x8000, 0x7fff];
-  // Others stand for nothing.
+  // Codes that no raw value can have mean nothing.
   const codes = invalid.filter((code) => Number.isInteger(code) && code >= least && code <= greatest);
   // Between two heights that are finite all are.
   const areFinite = [least, greatest].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));

@@ -1,7 +1,7 @@
 /**
- * The CRC-32 of bytes of whose parts it is known. A CRC is a polynomial over GF(2) modulo P (ISO 3309; RFC 1952, section 8), bit 31 of the
- * word for x^0: that of A followed by n bytes B is crc(A) x^(8n) + crc(B) modulo P. Beginning and end of the register are inverted, and
- * so cancel out. (Method: M. Adler's `crc32_combine` of zlib.)
+ * The CRC-32 of bytes from the CRCs of their parts. A CRC is a polynomial over GF(2) modulo P (ISO 3309; RFC 1952, section 8); bit 31 of
+ * the word stands for x^0. The CRC of A followed by n bytes B is crc(A) x^(8n) + crc(B) modulo P. The inversions at the beginning and end
+ * of the register cancel out. (Method: M. Adler's `crc32_combine` of zlib.)
  */
 
 /** P without x^32. */
@@ -10,14 +10,14 @@ const ONE = 0x8000_0000;
 /** x^8. */
 const BYTE = 0x0080_0000;
 
-/** @returns the CRC-32 of bytes followed by others, from those of both */
+/** @returns the CRC-32 of two byte strings, one after the other, from the CRC-32 of each */
 export function combineCrc32(crc: number, nextCrc: number, nextLengthBytes: number): number {
   return crc32Combiner(nextLengthBytes)(crc, nextCrc);
 }
 
 /**
- * `combineCrc32` for many of one length. The sum is its own inverse: from the CRC-32 of the first bytes and of the whole it makes that of those that
- * follow.
+ * `combineCrc32` for many second parts of one length. The sum is its own inverse: from the CRC-32 of the first part and of the whole it
+ * also makes the CRC-32 of the second part.
  */
 export function crc32Combiner(nextLengthBytes: number): (crc: number, nextCrc: number) => number {
   let power = BYTE;
@@ -29,7 +29,7 @@ export function crc32Combiner(nextLengthBytes: number): (crc: number, nextCrc: n
   return (crc, nextCrc) => (product(crc, shift) ^ nextCrc) >>> 0;
 }
 
-/** Of two polynomials, modulo P. */
+/** The product of two polynomials, modulo P. */
 function product(one: number, other: number): number {
   let sum = 0;
   let multiple = other;

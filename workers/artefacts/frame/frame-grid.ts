@@ -4,12 +4,12 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { heightDecoder } from "./height-decoder.js";
 import { type LineSource, lineReader } from "./line-blocks.js";
 
-/** Raw lines are read so many at a time. */
+/** How many bytes of raw lines are read at a time. */
 const BLOCK_BYTES = 64 * 1024;
-/** More than an allocation takes beside what is asked for. */
+/** An allocation takes at most so many bytes more than it was asked for. */
 const ALLOCATION_BYTES = 32;
 
-/** The points of a frame, laid out for the filter. */
+/** Loads the points of a frame, laid out for the filter. */
 export async function loadGrid(
   memory: KernelMemory,
   height: Planes["height"],
@@ -27,7 +27,7 @@ export function loadingBytes({ dtype, invalid }: Planes["height"], width: number
   return Math.max(BLOCK_BYTES, lineBytes) + 4 * Math.max(1, invalid.length) + 2 * ALLOCATION_BYTES;
 }
 
-/** Some lines of points, into a grid that is laid out. */
+/** Loads some lines of points into a grid. */
 export async function loadLines(
   memory: KernelMemory,
   height: Planes["height"],

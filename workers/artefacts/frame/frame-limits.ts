@@ -1,14 +1,14 @@
-/** What of a frame the kernels' memory holds, which is 2 GiB at most (kernel-memory.ts), and how a task says that one is too large for it. */
+/** Which frames fit the kernels' memory, which is at most 2 GiB (kernel-memory.ts), and the error of a task whose frame is too large. */
 
 import { MEMORY_BYTES } from "../kernel-memory.js";
 import type { TaskInput, TaskName } from "../pool/artefact-tasks.js";
 
-/** Bytes for each position, by what the filter comes to (the table in artefact-tasks.ts); with what narrow frames take more for their edges. */
+/** Bytes for each position, from the table in artefact-tasks.ts, and a margin for the edges of narrow frames. */
 export const FILTER_BYTES = { lanes: 8.4, again: 16.7, noise: 29 } as const;
-/** A picture's samples, the filter's byte of every line, and what a strip that cannot be made smaller takes more. */
+/** Bytes for a picture's samples, the filter byte of every line, and what a strip takes more that cannot be compressed. */
 export const PICTURE_BYTES = { heightMap: 2.004, luminance: 1.002 } as const;
 
-/** Undefined for a task that no frame is too large for. */
+/** The error's text; undefined for a task that no frame is too large for. */
 export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string | undefined {
   const geometry = geometryOf(input);
   if (geometry === undefined) return undefined;

@@ -6,7 +6,7 @@ import type { LineSource } from "./line-blocks.js";
 import { luminanceCrc } from "./plane-crcs.js";
 import { damagedCapture, openStoredSync } from "./stored-bytes.js";
 
-/** A frame as a task names it: where its bytes lie, and what they mean. */
+/** A frame as a task names it: where its bytes lie and what they mean. */
 export interface FrameSource {
   path: string;
   frameId: string;
@@ -15,7 +15,7 @@ export interface FrameSource {
   batches: readonly LineBatch[];
 }
 
-/** Of a complete frame, whose run's captures are in the file at `path`. */
+/** Describes a complete frame, whose run's captures are in the file at `path`. */
 export function frameSource(frame: FrameState, path: string): FrameSource {
   const { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = frame;
   const geometry = { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm };
@@ -24,24 +24,24 @@ export function frameSource(frame: FrameState, path: string): FrameSource {
 
 export interface FrameReader {
   heights: LineSource;
-  /** CRCs are of lines from this one on; before it is called, from the first. */
+  /** Computes CRCs from this line on. Before it is called, they begin with the first line. */
   checkFrom(firstLine: number): void;
-  /** CRC-32 of the heights read so far, from the line that is checked from: as far as each read began where the last one ended. */
+  /** CRC-32 of the heights read so far, from the line where checking begins. Only reads that continue the last one count. */
   heightsCrc32(): number;
   luminance: LineSource;
-  /** The same of the luminance; 0 without one. */
+  /** The same for the luminance; 0 if there is none. */
   luminanceCrc32(): number;
-  /** Reads lines of the luminance for nothing but their CRC, in memory of its own. */
+  /** Reads lines of the luminance only for their CRC, into memory of its own. */
   checkLuminance(firstLine: number, endLine: number): void;
   close(): void;
 }
 
 /**
- * Opens a frame for reading into the memory that `bytesAt` views. All of it blocks: a thread has one task, which waits for the bytes in any case, and
- * what goes through another thread takes ten times as long as the page cache does.
+ * Opens a frame for reading into the memory that `bytesAt` views. All reads block: the thread has one task, which waits for the bytes
+ * anyway, and asynchronous reads through another thread take ten times as long as reads from the page cache.
  *
- * @throws StorageError `capture_missing` when there is no such file; reads throw `capture_damaged` where it ends early, and, for a plane
- * that is read from its first line to its last, where it does not match its CRC
+ * @throws StorageError `capture_missing` if there is no such file. Reads throw `capture_damaged` if the file ends early, or if a plane that
+ * was read from its first line to its last does not match its CRC.
  */
 export function openFrame(
   fileSystem: FileSystem,
@@ -84,22 +84,22 @@ export function openFrame(
   };
 }
 
-/** Lines that are read for their CRC alone: so many at a time, or one. */
+/** How many bytes of lines are read at a time for their CRC alone; at least one line. */
 const CHECKED_BYTES = 256 * 1024;
 
-/** @throws StorageError `capture_damaged` unless this is the CRC-32 of the whole plane */
+/** @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of heights */
 export function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
   if (crc32 === batches.at(-1)?.heightCrc32) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the plane does not match its CRC");
 }
 
-/** @throws StorageError `capture_damaged` unless this is the CRC-32 of the whole plane of luminance; without one it is 0 */
+/** @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of luminance, which is 0 without one */
 export function verifyLuminance({ path, planes, geometry, batches }: FrameSource, crc32: number): void {
   if (planes.luminance === undefined || crc32 === luminanceCrc(planes, geometry.width, batches)) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the luminance does not match its CRC");
 }
 
-/** One plane, whose lines lie batch by batch in the file. */
+/** One plane. Its lines lie batch by batch in the file. */
 class PlaneReader {
   readonly #file: StoreFile;
   readonly #source: FrameSource;
@@ -107,7 +107,7 @@ class PlaneReader {
   readonly #offsetInBatch: (batch: LineBatch) => number;
   /** First line of every batch. */
   readonly #firstLines: number[] = [];
-  /** The lines that the CRC covers, as far as each read began where the last one ended. */
+  /** The lines that the CRC covers. Only reads that continue the last one count. */
   #checkedFrom = 0;
   #checkedLines = 0;
   #crc = 0;
@@ -124,7 +124,7 @@ class PlaneReader {
     }
   }
 
-  /** The CRC is that of the plane. */
+  /** True if the CRC covers the whole plane. */
   get isWhole(): boolean {
     return this.#checkedFrom === 0 && this.#checkedLines === this.#source.geometry.lines;
   }

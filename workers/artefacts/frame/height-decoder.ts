@@ -1,12 +1,12 @@
 import type { Planes } from "../../../core/capture/capture.js";
 import type { KernelMemory } from "../kernel-memory.js";
 
-/** Decodes `count` raw heights at one address of the memory into z (f32, mm) at another; Infinity where there is no measurement. */
+/** Decodes `count` raw heights at one address of the memory to z (f32, mm) at another. z is Infinity for an invalid position. */
 export type HeightDecoder = (rawAt: number, count: number, zsAt: number) => void;
 
 /**
- * The decoder of a plane: z = fround(raw * scale + offset). A position is invalid if its raw value is one of the invalid codes, or if
- * its z is no finite f32.
+ * The decoder of a plane: z = fround(raw * scale + offset). A position is invalid if its raw value is one of the invalid codes, or if its
+ * z is not a finite f32.
  */
 export function heightDecoder(memory: KernelMemory, height: Planes["height"]): HeightDecoder {
   const { dtype, scale_mm: scale, offset_mm: offset } = height;
@@ -25,7 +25,7 @@ export function heightDecoder(memory: KernelMemory, height: Planes["height"]): H
   }
 }
 
-/** The invalid codes of a plane as kernels compare them: f32 for heights in f32, else i32. A code that no raw value is stands for nothing. */
+/** The invalid codes of a plane as kernels compare them: f32 for heights in f32, otherwise i32. Codes that no raw value can have are left out. */
 export function layOutCodes(
   memory: KernelMemory,
   { dtype, invalid }: Planes["height"],

@@ -1,22 +1,22 @@
 import type { KernelMemory } from "../kernel-memory.js";
 
-/** Raw lines of a plane, as stored, into an address of the memory. */
+/** Reads raw lines of a plane, as they are stored, to an address of the memory. */
 export type LineSource = (firstLine: number, count: number, at: number) => Promise<void>;
 
-/** Reads some lines into the memory and gives the address of each in turn. */
+/** Reads some lines into the memory and gives the address of each, one after the other. */
 export type LineReader = (firstLine: number, count: number, use: (nth: number, rawAt: number) => void) => Promise<void>;
 
-/** As `LineReader`, as many lines at a time as lie in the memory, one behind the other. */
+/** As `LineReader`, but gives as many lines at a time as fit the memory, one behind the other. */
 export type BlockReader = (
   firstLine: number,
   count: number,
   use: (nth: number, taken: number, rawAt: number) => void,
 ) => Promise<void>;
 
-/** To ask for lines one by one costs as much as to decode short ones. */
+/** Lines are read in blocks of so many bytes: asking for single short lines costs as much as decoding them. */
 const BLOCK_BYTES = 256 * 1024;
 
-/** Memory: a block, or one line. */
+/** Needs memory for one block, or for one line if that is more. */
 export function blockReader(
   memory: KernelMemory,
   lineBytes: number,
@@ -35,7 +35,7 @@ export function blockReader(
   };
 }
 
-/** Memory: as `blockReader`. */
+/** Needs as much memory as `blockReader`. */
 export function lineReader(...[memory, lineBytes, ...more]: Parameters<typeof blockReader>): LineReader {
   const rawBlocks = blockReader(memory, lineBytes, ...more);
   return (firstLine, count, use) =>

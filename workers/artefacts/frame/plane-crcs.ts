@@ -1,15 +1,15 @@
 /**
- * CRC-32 of each plane of a frame, from those that are recorded of a batch: of all of it, and of the heights up to its end. So a plane is verified
- * without reading the other, and damage in one is no reason to refuse the other.
+ * CRC-32 of each plane of a frame, from what is recorded for each batch: the CRC of the whole batch, and of all heights up to its end. So a
+ * plane can be verified without reading the other, and damage in one does not affect the other.
  */
 import { type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
 import { crc32Combiner } from "./crc-combination.js";
 
 type Batches = readonly Pick<LineBatch, "lineCount" | "crc32" | "heightCrc32">[];
 
-/** Of the heights in every batch. */
+/** CRC-32 of the heights in each batch. */
 export function heightCrcs(planes: Planes, width: number, batches: Batches): number[] {
-  // They are all of it.
+  // Without luminance the heights are the whole batch.
   if (planes.luminance === undefined) return batches.map(({ crc32 }) => crc32);
   const { height } = lineBytes(planes, width);
   const combiner = combinersByLines(height);
@@ -21,7 +21,7 @@ export function heightCrcs(planes: Planes, width: number, batches: Batches): num
   });
 }
 
-/** Of the whole plane of luminance; 0 without one. */
+/** CRC-32 of the whole plane of luminance; 0 without one. */
 export function luminanceCrc(planes: Planes, width: number, batches: Batches): number {
   const combiner = combinersByLines(lineBytes(planes, width).luminance);
   const heights = heightCrcs(planes, width, batches);
@@ -33,7 +33,7 @@ export function luminanceCrc(planes: Planes, width: number, batches: Batches): n
   return crc;
 }
 
-/** Nearly all batches of a frame have as many lines. */
+/** Caches by length: nearly all batches of a frame have the same number of lines. */
 function combinersByLines(bytesPerLine: number): (lines: number) => ReturnType<typeof crc32Combiner> {
   const known = new Map<number, ReturnType<typeof crc32Combiner>>();
   return (lines) => {

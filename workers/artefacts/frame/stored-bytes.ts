@@ -13,8 +13,8 @@ export async function openStored(fileSystem: FileSystem, path: string): Promise<
 }
 
 /**
- * As `openStored`, blocking, as a frame is read. A series keeps to the other: between two row blocks a turn of the event loop goes by, and with it
- * what the last one has read.
+ * As `openStored`, but blocking, for frames. A series uses `openStored`, so that the event loop turns between two row blocks and frees what
+ * the last one has read.
  */
 export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {
   try {
@@ -28,7 +28,7 @@ function notOpened(path: string, error: unknown): unknown {
   return isMissing(error) ? new StorageError("capture_missing", `${path} is not there`, { path }) : error;
 }
 
-/** Some stored bytes, of which nothing is verified but that they are there. @throws StorageError `capture_missing`, `capture_damaged` */
+/** Reads some stored bytes without verifying a CRC. @throws StorageError `capture_missing`, `capture_damaged` if the file ends early */
 export async function readPart(
   fileSystem: FileSystem,
   path: string,
@@ -46,7 +46,7 @@ export async function readPart(
   }
 }
 
-/** Reads stored bytes for their CRCs only. @throws StorageError `capture_missing`, `capture_damaged` */
+/** Verifies the CRCs of stored bytes. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function verifyStored(
   fileSystem: FileSystem,
   path: string,

@@ -6,9 +6,9 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { encodePng, type SampleSource } from "./png-encoder.js";
 
 /**
- * The height map as a 16-bit PNG (decisions.md, Captures): 0 is no measurement. Raw u16 values stay as they are where 0 is an invalid code;
- * else 1 to 65535 are z from the lowest to the highest, which takes a pass over the plane before. z is f64 here: as f32 heights far from zero
- * would lose their steps before they are mapped.
+ * The height map as a 16-bit PNG (decisions.md, Captures). 0 means no measurement. If 0 is an invalid code of a u16 plane, its raw values
+ * are used unchanged. Otherwise 1 to 65535 span z from the lowest to the highest, which takes a pass over the plane first. z is f64 here:
+ * in f32, heights far from zero would lose their steps before they are mapped.
  */
 export async function encodeHeightMap(
   memory: KernelMemory,
@@ -34,7 +34,7 @@ export async function encodeHeightMap(
   const isShort = itemBytes(height.dtype) === 2;
   const plane = isShort ? shortPlane(memory, height, width) : wordPlane(memory, height, width);
   const { lowest, highest } = await plane.bounds(rawLines, geometry.lines);
-  // Without a point there is nothing that the bounds could be.
+  // Without a point there are no bounds.
   const bounds =
     lowest <= highest
       ? ([

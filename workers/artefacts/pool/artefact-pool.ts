@@ -18,44 +18,45 @@ export class TaskError extends Error {
   }
 }
 
-/** What became of a task that was given to a thread. */
+/** How a task ended that a thread had. */
 export interface TaskOutcome {
   task: TaskMessage;
   priority: TaskPriority;
-  /** Undefined: done. A task that nobody wants any more by the time it ends is done as well. */
+  /** Undefined: it succeeded, even if nobody waited for it any more. */
   error: TaskErrorData | undefined;
-  /** From when a thread was there for it, with what it took again after a thread was lost. */
+  /** Time since a thread was there for it, with a second attempt after a lost thread. */
   durationMs: number;
 }
 
 export interface ArtefactPoolOptions {
-  /** Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither waits for the other. */
+  /** Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither priority waits for the other. */
   threads: number;
-  /** Tasks that may wait, of each priority; more are refused with `queue_full`. */
+  /** Most tasks of each priority that may wait. More are refused with `queue_full`. */
   queueLimit: number;
-  /** A task that takes longer once a thread has begun it is taken for stuck: its thread is ended. */
+  /** A task that takes longer, once a thread has begun it, counts as stuck: its thread is ended. */
   taskTimeoutMs(task: TaskMessage): number;
-  /** Something went wrong that the caller is not told of: a thread was lost, whose task goes again if it had one. */
+  /** Called when a thread was lost, which no caller sees: its task, if it had one, is tried again. */
   report(message: string, fields: Record<string, unknown>): void;
-  /** Told of every task that had a thread, once it has ended, unless the pool is closing. */
+  /** Called for every task that had a thread, when it has ended, unless the pool is closing. */
   onOutcome?(outcome: TaskOutcome): void;
-  /** For tests: a module in place of artefact-thread.js, and other timers. */
+  /** For tests: a module that replaces artefact-thread.js. */
   threadModule?: URL;
+  /** For tests. */
   timers?: Timers;
 }
 
 export interface RunOptions {
   priority: TaskPriority;
-  /** Aborted when nobody wants the result any more: a task that waits is dropped, of one that runs the result. */
+  /** Aborted when nobody wants the result any more. A waiting task is dropped; the result of a running one is. */
   signal?: AbortSignal;
-  /** It goes on with what was taken on before: a full queue does not refuse it. */
+  /** The task continues accepted work: a full queue does not refuse it. */
   isContinued?: boolean;
 }
 
-/** A thread takes a fraction of a second to start, on a machine that is busy some seconds. One that takes longer is lost. */
+/** A thread that takes longer to start is lost. It usually takes a fraction of a second, or some seconds on a busy machine. */
 const THREAD_START_MS = 60_000;
 
-/** Or what makes it as soon as a thread is there for the task: what it takes hold of is not held while the task waits. */
+/** The input, or a function that makes it when a thread is there, so that what it needs is not held while the task waits. */
 export type LateInput<N extends TaskName> = TaskInput<N> | (() => TaskInput<N>);
 
 export function inputOf<N extends TaskName>(input: LateInput<N>): TaskInput<N> {
@@ -63,7 +64,7 @@ export function inputOf<N extends TaskName>(input: LateInput<N>): TaskInput<N> {
 }
 
 interface QueuedTask {
-  /** Called once, when a thread is there for it. */
+  /** Makes the message. Called once, when a thread is there for it. */
   message(): TaskMessage;
   priority: TaskPriority;
   isWanted: boolean;
@@ -71,12 +72,13 @@ interface QueuedTask {
   reject(error: TaskError): void;
 }
 
-/** A thread has some six descriptors of its own, from its start on: a fifth of them all at most. */
+/** A thread takes about six descriptors. With one thread for so many descriptors, all threads together take at most a fifth. */
 const DESCRIPTORS_PER_THREAD = 32;
 
 /**
- * At least one core is left for the front and the recorder, and at least one thread works.
- * @param descriptors what the process may have open; null: unknown
+ * How many threads to start: at least one, and one core less than there are, which is left for the front and the recorder.
+ *
+ * @param descriptors the process's limit of open descriptors; null: unknown
  */
 export function poolSize(cores: number, descriptors: number | null): number {
   const most = descriptors === null ? cores : Math.floor(descriptors / DESCRIPTORS_PER_THREAD);
@@ -84,10 +86,12 @@ export function poolSize(cores: number, descriptors: number | null): number {
 }
 
 /**
- * Tasks for threads that run one each. Clients' tasks go before others. A task of the background may take minutes, so it never has the last thread:
- * a client has one at once, whatever runs. Nor do clients have the last one, so that the background goes on while clients always wait. The
- * system shares the cores among the threads. A thread that crashes or gets stuck is replaced, and its task goes again once: a second time it
- * fails, `worker_crashed` or `worker_stuck`; or `no_thread` where no thread has begun it.
+ * Runs tasks on threads, one task for each thread. Tasks of clients go first. A background task may take minutes, so background tasks never
+ * have the last thread: a client gets one at once. Clients never have the last one either, so that the background goes on however many
+ * clients wait. The system shares the cores among the threads.
+ *
+ * A thread that crashes or gets stuck is replaced, and its task is tried once more. If that fails too, the task fails with `worker_crashed`
+ * or `worker_stuck`, or with `no_thread` if no thread has begun it.
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
@@ -109,7 +113,7 @@ export class ArtefactPool {
     );
   }
 
-  /** That each priority may have. */
+  /** Threads that each priority may have. */
   get threads(): number {
     return this.#options.threads;
   }
@@ -124,7 +128,7 @@ export class ArtefactPool {
     return this.#queues[priority].length;
   }
 
-  /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or what the task itself said */
+  /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or the task's own code */
   run<N extends TaskName>(name: N, input: LateInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
     const { priority, signal, isContinued = false } = options;
     return new Promise((resolve, reject) => {
@@ -157,7 +161,7 @@ export class ArtefactPool {
     });
   }
 
-  /** Ends everything at once; tasks that wait or run are rejected with `closed`. */
+  /** Ends everything at once. Tasks that wait or run are rejected with `closed`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const queue of Object.values(this.#queues)) {

@@ -22,37 +22,29 @@ import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
 import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "../filter/filter-parts.js";
 import { filterOutliers } from "../filter/outlier-filter.js";
 import { loadGrid } from "../frame/frame-grid.js";
-import { type FrameReader, type FrameSource, openFrame } from "../frame/frame-source.js";
+import type { FrameSource } from "../frame/frame-source.js";
 import { readPart, verifyStored } from "../frame/stored-bytes.js";
-import {
-  giveBackMemory,
-  hasWasmKernels,
-  joinMemory,
-  type KernelMemory,
-  type SharedMemory,
-  takeMemory,
-  typeScriptKernels,
-  wasmKernels,
-} from "../kernel-memory.js";
+import { giveBackMemory, hasWasmKernels, joinMemory, type SharedMemory, takeMemory } from "../kernel-memory.js";
 import { encodeHeightMap, encodeLuminance } from "../picture/frame-pictures.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
 import { MemoryNeed } from "./memory-need.js";
+import { ThreadMemory } from "./thread-memory.js";
 
-/** Points of some lines of a frame, all of them or those of a stored mask; whoever asks has had its bytes verified. */
+/** Asks for the points of some lines of a frame: all of them, or those of a stored mask. The caller has verified the frame's bytes. */
 export interface PackPointsTask {
   frame: FrameSource;
   mask: Extent | null;
   firstLine: number;
   endLine: number;
-  /** For the piece, alone; where an attempt before may be at it still, a new one is made. */
+  /** Memory for this piece alone. If an earlier attempt may still use it, new memory is made. */
   lent: SharedMemory;
 }
 
 /** A piece of a file. */
 export interface MadePiece {
-  /** In a buffer of their own, or in the memory. */
+  /** In a buffer of their own or in `memory`. */
   bytes: Uint8Array;
-  /** That they are in, or that was not needed for them; null without WebAssembly. */
+  /** The lent memory, to be used again; null without WebAssembly. */
   memory: SharedMemory | null;
 }
 
@@ -74,99 +66,68 @@ export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
 
 type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
 
-/** A piece that fills less of its memory is copied, so that a few points do not hold the room of all. */
+/** A piece that fills a smaller share of its memory is copied, so that a few points do not hold all of it. */
 const LEAST_FILLED = 0.25;
 
-/** The tasks of one thread, which runs one at a time: they share a memory. */
+/** The tasks of one thread. They run one at a time and share its memory. */
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
-  let memory: Promise<KernelMemory> | undefined;
-  const freshMemory = async (): Promise<KernelMemory> => {
-    memory ??= hasWasmKernels().then((has) => (has ? wasmKernels().catch(typeScriptKernels) : typeScriptKernels()));
-    const ready = await memory.catch((error) => {
-      memory = undefined;
-      throw error;
-    });
-    need.note(ready.usedBytes);
-    if (!need.isKept(ready.buffer.byteLength)) {
-      memory = undefined;
-      return freshMemory();
-    }
-    ready.reset();
-    return ready;
-  };
-
-  async function withFrame<T>(
-    source: FrameSource,
-    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
-  ): Promise<T> {
-    return withFrameIn(await freshMemory(), source, use);
-  }
-
-  async function withFrameIn<T>(
-    memory: KernelMemory,
-    source: FrameSource,
-    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
-  ): Promise<T> {
-    const frame = openFrame(fileSystem, source, (at, length) => memory.bytes(at, length));
-    try {
-      return await use(memory, frame);
-    } finally {
-      frame.close();
-    }
-  }
-
-  /**
-   * Of the lines from `firstLine` on, as far as `endLine`: of the mask no more is read than what they have, without a CRC of its own. They are packed
-   * in the memory that is handed over, since a copy would take as long as packing.
-   */
-  async function packPoints({ frame: source, mask, firstLine, endLine, lent }: TaskInput<"packPoints">) {
-    const { planes, geometry, path } = source;
-    const firstByte = Math.floor((firstLine * geometry.width) / 8);
-    const endByte = Math.ceil((endLine * geometry.width) / 8);
-    const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
-    const memory = (await hasWasmKernels()) ? takeMemory(lent) : null;
-    const kernels = memory === null ? await freshMemory() : await joinMemory(memory);
-    try {
-      return await withFrameIn(kernels, source, async (_, planeLines): Promise<MadePiece> => {
-        const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
-        const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
-        const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
-        return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
-      });
-    } finally {
-      if (memory !== null) giveBackMemory(memory);
-    }
-  }
-
+  const memory = new ThreadMemory(fileSystem, need);
   return {
     filter: (source) =>
-      withFrame(source, async (kernels, { heights, checkLuminance }) => {
+      memory.withFrame(source, async (kernels, { heights, checkLuminance }) => {
         const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
-        // Without it there is no point of the PLY, though the filter goes by heights alone.
+        // The filter needs the heights only, but without a good luminance no point of the PLY can be sent.
         checkLuminance(0, source.geometry.lines);
         return withLineCounts(filterOutliers(kernels, grid), source.geometry);
       }),
     ...filterParts(fileSystem),
     heightMap: (source) =>
-      withFrame(source, (kernels, { heights }) =>
+      memory.withFrame(source, (kernels, { heights }) =>
         encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
       ),
     luminance: (source) =>
-      withFrame(source, (kernels, { luminance }) => {
+      memory.withFrame(source, (kernels, { luminance }) => {
         const plane = source.planes.luminance;
         if (plane === undefined) throw new Error(`frame ${source.frameId} has no luminance`);
         return encodeLuminance(kernels, plane, source.geometry, luminance);
       }),
     countPoints: (source) =>
-      withFrame(source, async (kernels, planeLines) => {
+      memory.withFrame(source, async (kernels, planeLines) => {
         const { planes, geometry } = source;
         const counts = await countCloudPoints(kernels, { planes, geometry, ...planeLines, mask: null });
         planeLines.checkLuminance(0, geometry.lines);
         return counts;
       }),
-    packPoints,
-    indexSeries: async (source) => indexSeries(fileSystem, await freshMemory(), source),
-    writeSeries: async (source) => writeRowBlock(fileSystem, await freshMemory(), source, source.rowBlock),
+    packPoints: (task) => packPoints(fileSystem, memory, task),
+    indexSeries: async (source) => indexSeries(fileSystem, await memory.fresh(), source),
+    writeSeries: async (source) => writeRowBlock(fileSystem, await memory.fresh(), source, source.rowBlock),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
+}
+
+/**
+ * Packs the points of the lines from `firstLine` up to `endLine`. Only their part of the mask is read; it has no CRC of its own. They are
+ * packed in the lent memory, since a copy would take as long as packing.
+ */
+async function packPoints(
+  fileSystem: FileSystem,
+  threadMemory: ThreadMemory,
+  { frame: source, mask, firstLine, endLine, lent }: PackPointsTask,
+): Promise<MadePiece> {
+  const { planes, geometry, path } = source;
+  const firstByte = Math.floor((firstLine * geometry.width) / 8);
+  const endByte = Math.ceil((endLine * geometry.width) / 8);
+  const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
+  const memory = (await hasWasmKernels()) ? takeMemory(lent) : null;
+  const kernels = memory === null ? await threadMemory.fresh() : await joinMemory(memory);
+  try {
+    return await threadMemory.withFrameIn(kernels, source, async (_, planeLines) => {
+      const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
+      const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
+      const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
+      return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
+    });
+  } finally {
+    if (memory !== null) giveBackMemory(memory);
+  }
 }

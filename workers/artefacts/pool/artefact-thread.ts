@@ -1,4 +1,4 @@
-/** A thread of the pool: its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
+/** A thread of the pool. Its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
 
 import { lowerThreadPriority } from "../../thread-priority.js";
 import { tooLargeText } from "../frame/frame-limits.js";
@@ -15,10 +15,10 @@ export interface TaskMessage {
 
 export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorData };
 
-// Tasks compute for hundreds of milliseconds; a read or an acknowledgement must not wait for its share behind them.
+// Tasks compute for hundreds of milliseconds, and neither a read nor an acknowledgement should wait for a core behind them.
 lowerThreadPriority(10);
 const tasks = artefactTasks();
-// Read now: with the first task there may be no descriptor for it.
+// The kernels' file is read now: later there may be no descriptor for it.
 hasWasmKernels().catch(() => {});
 
 export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {

@@ -1,7 +1,7 @@
 export interface MemoryNeedOptions {
-  /** A memory that has not grown beyond this is kept for good. */
+  /** A memory up to this size is always kept. */
   keptBytes: number;
-  /** A larger one for so long after the last frame that needed one: a head takes frames of one size for minutes. */
+  /** A larger one is kept for so long after the last frame that needed it: a head takes frames of one size for minutes. */
   keptLargeMs: number;
   nowMs: () => number;
 }
@@ -13,8 +13,8 @@ const DEFAULTS: MemoryNeedOptions = {
 };
 
 /**
- * When memories that grew for large frames are let go. To give back hundreds of megabytes takes the system tens of milliseconds, in which no
- * thread of the process gets memory: once for every frame, that would delay readers more than making the formats does.
+ * Decides when memory that grew for large frames is given back. Giving back hundreds of megabytes takes the system tens of milliseconds, in
+ * which no thread of the process gets memory. Done for every frame, that would delay readers more than making the formats does.
  */
 export class MemoryNeed {
   readonly #options: MemoryNeedOptions;
@@ -24,12 +24,12 @@ export class MemoryNeed {
     this.#options = { ...DEFAULTS, ...options };
   }
 
-  /** Notes what a frame has taken. */
+  /** Notes how much memory a frame has used. */
   note(usedBytes: number): void {
     if (usedBytes > this.#options.keptBytes) this.#largeAtMs = this.#options.nowMs();
   }
 
-  /** Whether a memory of this size is worth keeping for the next frame. */
+  /** Whether a memory of this size is kept for the next frame. */
   isKept(memoryBytes: number): boolean {
     const { keptBytes, keptLargeMs, nowMs } = this.#options;
     return memoryBytes <= keptBytes || nowMs() - this.#largeAtMs < keptLargeMs;

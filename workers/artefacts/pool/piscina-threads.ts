@@ -1,24 +1,24 @@
-/** The only file that knows Piscina: threads that run one task each, and answers that are moved between threads instead of copied. */
+/** The only file that uses Piscina: threads that run one task each, and answers that move between threads instead of being copied. */
 import { parentPort } from "node:worker_threads";
 import { Piscina } from "piscina";
 
 export interface ThreadRun {
-  /** Aborted: the thread that has the task is ended; there will be a new one. */
+  /** Aborting it ends the thread that has the task. A new thread replaces it. */
   signal: AbortSignal;
-  /** A thread has begun: what passed before, it took to start one. */
+  /** Called when a thread has begun the task. The time before was needed to start a thread. */
   onBegun(): void;
   /** Memory of the message that the thread takes over. */
   transfer?: ArrayBuffer[];
 }
 
 export interface Threads {
-  /** Runs a task; rejects when its thread crashed, or was ended by the signal. */
+  /** Runs a task. Rejects when its thread has crashed or was ended by the signal. */
   run(message: unknown, options: ThreadRun): Promise<unknown>;
   /** Ends all threads at once. */
   destroy(): Promise<void>;
 }
 
-/** A task as it goes to a thread, and what the thread says when it begins it. */
+/** A task as it goes to a thread, with the number that the thread answers when it begins. */
 export interface NumberedTask {
   number: number;
   message: unknown;
@@ -29,9 +29,9 @@ interface Begun {
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`. They start as tasks come, and stay.
+ * Threads of a module whose default export is a `threadTask`. They are started when tasks come, and stay.
  *
- * @param onStrayError told of an error of a thread that has no task: what a task left behind, say
+ * @param onStrayError called for an error of a thread that has no task, for example one that an earlier task has caused
  */
 export function startThreads(moduleUrl: URL, count: number, onStrayError: (error: Error) => void): Threads {
   const piscina = new Piscina({
@@ -40,9 +40,9 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
     maxThreads: count,
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,
-    // Of the process: loaders that instrument a test, say, are none of a thread that computes.
+    // Without the process's options: a thread that computes needs no loaders, such as those that instrument a test.
     execArgv: [],
-    // A thread that waits on memory answers sooner, and takes messages of no one else meanwhile, nor closes files.
+    // A thread that waits on shared memory would answer sooner, but would take no other messages meanwhile and close no files.
     atomics: "disabled",
   });
   let lastNumber = 0;
@@ -64,7 +64,7 @@ export function startThreads(moduleUrl: URL, count: number, onStrayError: (error
   };
 }
 
-/** What a module of threads exports as its default. */
+/** The default export of a thread's module. */
 export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: NumberedTask) => Promise<A> {
   return ({ number, message }) => {
     parentPort?.postMessage({ begun: number } satisfies Begun);
@@ -72,7 +72,7 @@ export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: Number
   };
 }
 
-/** What a task answers, its buffers moved to the other thread. */
+/** A task's answer, whose buffers move to the other thread. */
 export function moved<T extends object>(value: T, buffers: ArrayBuffer[]): T {
   const transferable = {
     [Piscina.transferableSymbol]: buffers,

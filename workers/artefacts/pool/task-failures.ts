@@ -7,7 +7,7 @@ export interface TaskErrorData {
   message: string;
 }
 
-// Codes of failures that tell nothing of what was to be made: it is made once the service has what it lacks.
+// Codes of failures that say nothing about the artefact: it is made once the service has what it lacks.
 
 /** The process, or the machine, had no descriptor or memory left. */
 export const RESOURCE_SHORTAGE = "resource_shortage";

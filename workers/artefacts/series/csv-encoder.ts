@@ -1,9 +1,14 @@
 /**
- * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF, an invalid value is an empty cell. Integers with a
- * scale that is a power of ten are their exact decimal, with as many digits behind the point as the scale has (from 10^-15 to 1; beyond, none
- * that are needless, and exponents as JavaScript writes them); with an offset too, where sixteen digits hold the sum, with the digits
- * behind the point of whichever has more, or, where these are over 15, none that are needless. Unscaled f32 are the fewest digits that read back to the same f32; all else the fewest that read
- * back to the same f64. The kernels (csv-kernels.ts) write the same bytes faster.
+ * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF; an invalid value is an empty cell.
+ *
+ * - Integers whose scale is a power of ten are written as exact decimals, with as many digits behind the point as the scale has. That holds
+ *   for scales from 10^-15 to 1; beyond, digits that are not needed are left out, and exponents are written as JavaScript does.
+ * - With an offset the same holds if sixteen digits hold the sum. The digits behind the point are those of the scale or the offset, whichever
+ *   has more; if that is more than 15, digits that are not needed are left out.
+ * - An unscaled f32 is written with the fewest digits that read back to the same f32.
+ * - Everything else is written with the fewest digits that read back to the same f64.
+ *
+ * The kernels (csv-kernels.ts) write the same bytes faster.
  */
 import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
 import { formatTimeUs } from "../../../core/timestamps.js";

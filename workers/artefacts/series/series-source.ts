@@ -6,7 +6,7 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { csvHeader } from "./csv-encoder.js";
 import { CsvRows } from "./csv-kernels.js";
 
-/** A series as a task names it: where its bytes lie, and what they mean. */
+/** A series as a task names it: where its bytes lie and what they mean. */
 export interface SeriesSource {
   path: string;
   channels: number;
@@ -27,7 +27,7 @@ export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number
   return appends.reduce((sum, append) => sum + append.rows, 0);
 }
 
-/** Writes all of it once, for the sizes, and verifies every append. Memory: one row block. @throws StorageError `capture_missing`, `capture_damaged` */
+/** Writes the whole CSV once to learn its sizes, and verifies every append. Memory: one row block. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function indexSeries(
   fileSystem: FileSystem,
   memory: KernelMemory,
@@ -44,7 +44,7 @@ export async function indexSeries(
   return { totalBytes: offsets[rowBlocks] as number, offsets };
 }
 
-/** The CSV of one row block, without a header; of appends that are not wholly in it no byte is verified. @throws StorageError `capture_missing`, `capture_damaged` */
+/** The CSV of one row block, without a header. Appends that are not wholly in it are not verified. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function writeRowBlock(
   fileSystem: FileSystem,
   memory: KernelMemory,

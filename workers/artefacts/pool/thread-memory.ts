@@ -1,0 +1,55 @@
+import type { FileSystem } from "../../../storage/disk/file-system.js";
+import { type FrameReader, type FrameSource, openFrame } from "../frame/frame-source.js";
+import { hasWasmKernels, type KernelMemory, typeScriptKernels, wasmKernels } from "../kernel-memory.js";
+import type { MemoryNeed } from "./memory-need.js";
+
+/** The kernels' memory of one thread. Its tasks use it one after the other. */
+export class ThreadMemory {
+  readonly #fileSystem: FileSystem;
+  readonly #need: MemoryNeed;
+  #memory: Promise<KernelMemory> | undefined;
+
+  constructor(fileSystem: FileSystem, need: MemoryNeed) {
+    this.#fileSystem = fileSystem;
+    this.#need = need;
+  }
+
+  /** The memory for the next task, with nothing in it. A memory that has grown too large is replaced. */
+  async fresh(): Promise<KernelMemory> {
+    this.#memory ??= createMemory();
+    const ready = await this.#memory.catch((error) => {
+      this.#memory = undefined;
+      throw error;
+    });
+    this.#need.note(ready.usedBytes);
+    if (!this.#need.isKept(ready.buffer.byteLength)) {
+      this.#memory = undefined;
+      return this.fresh();
+    }
+    ready.reset();
+    return ready;
+  }
+
+  /** Opens a frame for a task and closes it afterwards. */
+  async withFrame<T>(source: FrameSource, use: (memory: KernelMemory, frame: FrameReader) => Promise<T>): Promise<T> {
+    return this.withFrameIn(await this.fresh(), source, use);
+  }
+
+  /** As `withFrame`, with another memory than the thread's own. */
+  async withFrameIn<T>(
+    memory: KernelMemory,
+    source: FrameSource,
+    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
+  ): Promise<T> {
+    const frame = openFrame(this.#fileSystem, source, (at, length) => memory.bytes(at, length));
+    try {
+      return await use(memory, frame);
+    } finally {
+      frame.close();
+    }
+  }
+}
+
+async function createMemory(): Promise<KernelMemory> {
+  return (await hasWasmKernels()) ? wasmKernels().catch(typeScriptKernels) : typeScriptKernels();
+}
