@@ -1,4 +1,3 @@
-import type { HttpClient } from "../load/http/http-client.js";
 import type { LatencyData } from "./latency-histogram.js";
 
 /** `smoke` proves in a moment that a benchmark still runs; its figures mean nothing. `full` is for figures. */
@@ -10,16 +9,17 @@ export interface Metric {
   better: "higher" | "lower";
 }
 
-/** What a contestant is meant to reach; judged in the report, never in the exit code unless asked for. */
-export type Goal = {
+/** What a contestant is meant to reach. The report judges it; the exit code does not depend on it. */
+export interface Goal {
   contestant: string;
+  /** The contestant that it is divided by, round by round. Without one, the figure itself is judged. */
+  peer?: string;
   direction: "at-least" | "at-most";
+  /** A ratio with a peer, else in the metric's unit. */
+  target: number;
   /** Where the goal comes from. */
   source: string;
-} & (
-  | { kind: "ratio" /** The contestant it is divided by, round by round. */; peer: string; ratio: number }
-  | { kind: "value" /** In the metric's unit. */; value: number }
-);
+}
 
 /** What one round of one contestant gave. */
 export interface RoundSample {
@@ -27,7 +27,7 @@ export interface RoundSample {
   value: number;
   /** How long the measured part took. */
   seconds: number;
-  /** Of the time of all cores, what the machine's host took while this was measured; of the whole turn where the benchmark does not say. */
+  /** Share of all cores' time that the machine's host took: while this was measured, or in the whole turn if the benchmark does not say. */
   stolenShare?: number;
   latency?: LatencyData;
   /** Further figures, by name with unit last; reported as medians. */
@@ -55,22 +55,21 @@ export interface BenchmarkContext {
   storesDirectory: string;
   /** For Unix sockets, whose paths hold 107 bytes only: short wherever `directory` is. Also fresh, also removed. */
   socketDirectory: string;
+  /** Of generated data. */
   seed: number;
-  httpClient: HttpClient;
-  /** Where `--cpu-prof` wants the profiles of processes that the benchmark starts; null without it. */
-  profileDirectory: string | null;
   /** A line for whoever watches. */
   log(line: string): void;
+  /** What is to be closed after the rounds, or when opening fails; the last one first. */
+  onClose(closer: () => unknown): void;
 }
 
 /** A benchmark made ready. `runners` has one entry for every declared contestant that is not `missing`. */
 export interface OpenBenchmark {
   runners: Record<string, () => Promise<RoundSample>>;
-  /** Peers that are not installed here: what stands beside them is told without them, and their goals are not judged. */
+  /** Contestants that cannot take part here: the others are measured without them, and goals that need them are not judged. */
   missing?: readonly MissingContestant[];
   /** What a reader of the figures must know about this run of it. */
-  notes: string[];
-  close(): Promise<void>;
+  notes: readonly string[];
 }
 
 export interface Benchmark {
@@ -79,11 +78,15 @@ export interface Benchmark {
   measures: string;
   metric: Metric;
   contestants: readonly Contestant[];
-  /** The contestant that all others are divided by, round by round; null where there is nothing to stand beside. */
+  /**
+   * The contestant that is not the service: another program that does the same on the same machine. All others are divided by it,
+   * round by round. Null where there is none.
+   */
   peer: string | null;
   goals: readonly Goal[];
-  rounds: Record<Size, { warmup: number; measured: number }>;
-  /** For the set-up and all rounds together; past it the benchmark's processes are ended and it counts as failed. */
-  timeoutSeconds: Record<Size, number>;
+  /** At full size. At smoke size one round is measured. `--guard` needs at least 6. */
+  rounds: { warmup: number; measured: number };
+  /** For opening and all rounds together; past it the benchmark's processes are ended, and it counts as failed. */
+  timeoutSeconds: number;
   open(context: BenchmarkContext): Promise<OpenBenchmark>;
 }

@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { BenchmarkJob } from "./benchmark-process.js";
-import type { MeasuredBenchmark } from "./result.js";
+import type { Measured } from "./result.js";
 import type { BenchmarkMessage } from "./runner-channel.js";
 
 const PROGRAM = fileURLToPath(new URL("./benchmark-process.js", import.meta.url));
@@ -21,12 +21,10 @@ export async function runInProcess(
     /** Another program that takes a job and sends the same messages. */
     program?: string;
   },
-): Promise<MeasuredBenchmark> {
+): Promise<Measured> {
   options.signal.throwIfAborted();
-  const profiling = job.profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${job.profileDirectory}`];
   const child = fork(options.program ?? PROGRAM, [JSON.stringify(job)], {
     detached: true,
-    execArgv: profiling,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const killGroup = (): void => {
@@ -43,7 +41,7 @@ export async function runInProcess(
       lastWords = (lastWords + chunk.toString()).slice(-LAST_WORDS);
     });
   }
-  let measured: MeasuredBenchmark | undefined;
+  let measured: Measured | undefined;
   let why: string | undefined;
   child.on("message", (message) => {
     const received = message as BenchmarkMessage;

@@ -3,11 +3,10 @@ import { type MachineCpu, machineCpuSeconds, stolenShare } from "./machine-cpu.j
 import { median } from "./statistics.js";
 
 /**
- * A round in which the host took more of the cores' time from one of the contestants is not of them. A virtual machine that may use so much CPU time in
- * 100 ms, say, stands still for the rest of them: 35 ms at a time in which nobody is served, and one such stall is the 99th percentile of a
- * second of reads.
+ * A round in which the machine's host took more of the cores' time from one of the contestants is measured again. A virtual machine with a limit
+ * of CPU time per 100 ms, say, stands still for 35 ms at a time; one such stall is the 99th percentile of a second of reads.
  */
-export const DISTURBED_SHARE = 0.02;
+const DISTURBED_SHARE = 0.02;
 const DISTURBED = `the host took over ${DISTURBED_SHARE * 100} % of the cores' time`;
 
 /** All rounds of one contestant, in the order they ran: entry i of every contestant belongs to round i. */
@@ -22,21 +21,29 @@ export interface ContestantRounds {
 export interface RoundPlan {
   warmup: number;
   measured: number;
-  /** How many disturbed rounds at most are measured again; those beyond them count, with a warning. Default: none. */
-  again?: number;
+  /** How many disturbed rounds at most are measured again; those beyond them count, with a warning. */
+  again: number;
+}
+
+/** One turn of one contestant. */
+export interface Turn {
+  /** Negative in warm-up. */
+  round: number;
+  name: string;
+  sample: RoundSample;
+  isAgain: boolean;
 }
 
 /**
  * Runs the contestants in alternation: in every round each of them once, one right after the other, so that what the machine does
  * meanwhile (another load, a hot CPU, a slow disk) meets them all. Who begins rotates from round to round (A B, B A, A B …), because
- * what a contestant leaves behind (dirty pages, garbage) meets the one after it. Warm-up rounds are kept apart, and so are rounds that the
- * machine's host has disturbed, whichever contestant it met: such a round is measured again.
+ * what a contestant leaves behind (dirty pages, garbage) meets the one after it. Warm-up rounds are kept apart, and so are disturbed ones.
  */
 export async function runRounds(
   benchmark: Pick<Benchmark, "contestants" | "name">,
   opened: OpenBenchmark,
   plan: RoundPlan,
-  onRound: (round: number, contestant: string, sample: RoundSample, isAgain: boolean) => void,
+  onTurn: (turn: Turn) => void,
   machine: () => MachineCpu = machineCpuSeconds,
 ): Promise<ContestantRounds[]> {
   const missing = new Set(opened.missing?.map(({ name }) => name));
@@ -53,7 +60,7 @@ export async function runRounds(
     }
     return { ...sample, stolenShare: sample.stolenShare ?? stolenShare(before, machine()) };
   };
-  let again = plan.again ?? 0;
+  let { again } = plan;
   let isAgain = false;
   for (let round = -plan.warmup; round < plan.measured; round++) {
     const count = results.length;
@@ -63,39 +70,30 @@ export async function runRounds(
       const result = results[(first + turn) % count] as ContestantRounds;
       const sample = await measure(result.name);
       samples.set(result, sample);
-      onRound(round, result.name, sample, isAgain);
+      onTurn({ round, name: result.name, sample, isAgain });
     }
-    const isMeasuredAgain = round >= 0 && again > 0 && [...samples.values()].some(isDisturbed);
-    isAgain = isMeasuredAgain;
+    isAgain = round >= 0 && again > 0 && [...samples.values()].some(isDisturbed);
     for (const [result, sample] of samples) {
       if (round < 0) result.warmup.push(sample);
-      else if (isMeasuredAgain) result.disturbed = [...(result.disturbed ?? []), sample];
+      else if (isAgain) result.disturbed = [...(result.disturbed ?? []), sample];
       else result.rounds.push(isDisturbed(sample) ? withWarning(sample) : sample);
     }
-    if (!isMeasuredAgain) continue;
+    if (!isAgain) continue;
     again--;
     round--;
   }
   return results;
 }
 
-/** What a reader of the figures must know of rounds that were measured again: also what they had measured, since nothing is to be hidden in them. */
-export function disturbedNotes(results: readonly ContestantRounds[], peer: string | null): string[] {
+/** How many rounds were measured again, and the medians with them among the others: a stall that the service caused must not vanish. */
+export function disturbedNotes(results: readonly ContestantRounds[]): string[] {
   const count = results[0]?.disturbed?.length ?? 0;
   if (count === 0) return [];
-  const peers = results.find(({ name }) => name === peer);
-  const allOf = ({ rounds, disturbed = [] }: ContestantRounds): number[] =>
-    [...rounds, ...disturbed].map(({ value }) => value);
-  const text = (values: readonly number[]): string => String(Number(median(values).toPrecision(3)));
-  const medians = results.map((result) => {
-    if (peers === undefined) return `${result.name} ${text(allOf(result))}`;
-    const peerValues = allOf(peers);
-    return `${result.name} / ${peers.name} ${text(allOf(result).map((value, nth) => value / (peerValues[nth] as number)))}`;
+  const medians = results.map(({ name, rounds, disturbed = [] }) => {
+    const all = median([...rounds, ...disturbed].map(({ value }) => value));
+    return `${name} ${Number(all.toPrecision(3))}`;
   });
-  const ratios = medians.filter((_, nth) => results[nth] !== peers);
-  return [
-    `rounds measured again, since ${DISTURBED} from a contestant: ${count}; medians with these rounds among the others: ${ratios.join(", ")}`,
-  ];
+  return [`${count} rounds were measured again, since ${DISTURBED}; medians with them: ${medians.join(", ")}`];
 }
 
 function isDisturbed({ stolenShare: share = 0 }: RoundSample): boolean {

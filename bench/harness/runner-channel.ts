@@ -1,7 +1,7 @@
-import type { MeasuredBenchmark } from "./result.js";
+import type { Measured } from "./result.js";
 
 /** What a benchmark's process says to its runner. */
-export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: MeasuredBenchmark };
+export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: Measured };
 
 /** Resolves when the message has left this process: a result is megabytes of histograms, and a process that ends takes along what has not. */
 export function sendToRunner(message: BenchmarkMessage): Promise<void> {

@@ -2,23 +2,18 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TICKS_PER_SECOND } from "../harness/machine-cpu.js";
 
-/** proc(5), /proc/[pid]/stat: fields 14 to 17 are utime, stime, cutime, cstime; field 2 may hold blanks and brackets. */
-function statTicks(pid: number | "self"): number[] {
-  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return fields.slice(11, 15).map(Number);
-}
-
 /** CPU seconds that a process has used so far, all threads, user and system; to 10 ms. */
 export function cpuSecondsOf(pid: number): number {
-  const [user = 0, system = 0] = statTicks(pid);
-  return (user + system) / TICKS_PER_SECOND;
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // proc(5): fields 14 and 15 are utime and stime; field 2 may hold blanks and brackets.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** CPU seconds of all children of this process that have ended so far. */
-export function cpuSecondsOfEndedChildren(): number {
-  const [, , user = 0, system = 0] = statTicks("self");
-  return (user + system) / TICKS_PER_SECOND;
+/** Resident memory of a process, in bytes. */
+export function residentBytesOf(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  return Number(match?.[1]) * 1024;
 }
 
 const IDLE_WINDOW_MS = 150;
@@ -26,10 +21,11 @@ const IDLE_WINDOW_MS = 150;
 const IDLE_WINDOWS = 2;
 /** A service that nobody asks anything does no more: timers, health, collections. */
 const IDLE_SHARE = 0.1;
-const IDLE_PATIENCE_MS = 20_000;
+/** After a store of a million runs was opened, much may be put off. */
+const IDLE_PATIENCE_MS = 120_000;
 
 /**
- * Waits until a process does nothing to speak of: what it has put off until then (a snapshot, say) is of its own time, not of what is measured
+ * Waits until a process does nothing to speak of: what it has put off until then is of its own time, not of what is measured
  * next. What is due by a clock minutes later is not waited for.
  * @throws {Error} when it comes to no rest
  */

@@ -12,7 +12,9 @@ import { Log } from "../../storage/log/log.js";
 import { encodeChanges } from "../../storage/records/change-record.js";
 import { isChangeRecordType } from "../../storage/records/record-index.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
+import type { BenchmarkContext } from "../harness/benchmark.js";
 
+const RUNS = { smoke: 500, full: 1_000_000 };
 /** Raised when the same arguments make another store. */
 const STORE_VERSION = 1;
 const PROGRAMS = 20;
@@ -35,11 +37,6 @@ export interface RunStore {
   serialNumbers: number;
 }
 
-/** Of the folder that its segments lie in. */
-export function logPath(store: RunStore): string {
-  return join(store.path, "meta");
-}
-
 export function serialNumberText(number: number): string {
   return `SN-${String(number).padStart(7, "0")}`;
 }
@@ -50,17 +47,13 @@ export function createdAtUs(index: number): number {
 }
 
 /**
- * A store of `runs` runs below `directory`, made unless it is there: it is written under another name and renamed when whole. It is
+ * The store of a million runs (of 500 at smoke size), made unless it is there: it is written under another name and renamed when whole. It is
  * what a service would have after them, without their deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one
  * frame), and the newest runs at work. The product encodes the records and writes the log; only the link is left out.
  */
-export async function prepareRunStore(
-  directory: string,
-  runs: number,
-  seed: number,
-  log: (line: string) => void,
-): Promise<RunStore> {
-  const path = join(directory, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`);
+export async function prepareRunStore({ size, storesDirectory, seed, log }: BenchmarkContext): Promise<RunStore> {
+  const runs = RUNS[size];
+  const path = join(storesDirectory, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`);
   const random = createRandom(seed);
   const programs = Array.from({ length: PROGRAMS }, (_, at) => programOf(random, at));
   const serialNumbers = Math.max(1, Math.round(runs / RUNS_PER_SERIAL));
@@ -69,7 +62,7 @@ export async function prepareRunStore(
     const startMs = performance.now();
     const unfinished = `${path}.unfinished`;
     rmSync(unfinished, { recursive: true, force: true });
-    mkdirSync(directory, { recursive: true });
+    mkdirSync(storesDirectory, { recursive: true });
     await build(unfinished, store, programs, random);
     renameSync(unfinished, path);
     const seconds = (performance.now() - startMs) / 1000;

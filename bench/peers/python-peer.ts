@@ -1,6 +1,7 @@
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import type { BenchmarkContext } from "../harness/benchmark.js";
 
 /** Debian's modules belong to its own Python, which need not be the first on the path. */
 const INTERPRETERS = ["/usr/bin/python3", "python3"];
@@ -8,25 +9,21 @@ const INTERPRETERS = ["/usr/bin/python3", "python3"];
 /** A Python process that answers each line with one of its own; it times what it does itself, so that no pipe is measured. */
 export interface PythonPeer {
   ask(line: string): Promise<string>;
-  close(): Promise<void>;
 }
 
-/** @param loop Python that reads lines from sys.stdin and prints one for each, flushed */
-export function startPython(modules: readonly string[], loop: string): PythonPeer | { why: string } {
-  const python = INTERPRETERS.find((name) => {
-    const found = spawnSync(name, ["-c", `import ${modules.join(", ")}`], { timeout: 120_000 });
-    return found.error === undefined && found.status === 0;
-  });
-  if (python === undefined)
-    return { why: `no Python with ${modules.join(" and ")} (Debian: apt-get install python3-…)` };
-  const child: ChildProcessWithoutNullStreams = spawn(python, ["-c", loop], {
-    env: { ...process.env, OMP_NUM_THREADS: "1" },
-  });
+/** One thread; undefined when it ends before its first line, which says that it is ready. */
+async function start(python: string, program: string): Promise<(PythonPeer & { close(): Promise<void> }) | undefined> {
+  const child = spawn(python, ["-c", program], { env: { ...process.env, OMP_NUM_THREADS: "1" } });
+  const closed = once(child, "close");
+  // No such interpreter: it has no lines either.
+  closed.catch(() => {});
+  child.stdin.on("error", () => {});
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => {
-    errors += chunk.toString();
+    errors = (errors + chunk.toString()).slice(-2000);
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  if ((await lines.next()).done) return undefined;
   return {
     async ask(line) {
       child.stdin.write(`${line}\n`);
@@ -35,9 +32,23 @@ export function startPython(modules: readonly string[], loop: string): PythonPee
       return value;
     },
     async close() {
-      const closed = once(child, "close");
       child.stdin.end();
       await closed;
     },
   };
+}
+
+/** @param program prints a line when it is ready, then reads lines from sys.stdin and prints one for each, flushed */
+export async function startPython(
+  { onClose }: BenchmarkContext,
+  modules: readonly string[],
+  program: string,
+): Promise<PythonPeer | { why: string }> {
+  for (const interpreter of INTERPRETERS) {
+    const peer = await start(interpreter, program);
+    if (peer === undefined) continue;
+    onClose(() => peer.close());
+    return peer;
+  }
+  return { why: `no Python with ${modules.join(" and ")} (Debian: apt-get install python3-…)` };
 }

@@ -1,106 +1,118 @@
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import t from "tap";
-import type { HttpClient } from "../../bench/load/http/http-client.js";
-import { getBody, loadEnd, measureHttpLoad } from "../../bench/load/http/http-load.js";
+import { createServer as createHttpServer, type RequestListener } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import t, { type Test } from "tap";
+import { HttpConnection } from "../../bench/load/http/http-connection.js";
+import { getBody, measureHttpLoad } from "../../bench/load/http/http-load.js";
 import { startServer } from "../../bench/load/http/server-process.js";
-import { HAS_UWS } from "../helpers/http/fronts-here.js";
 
-const BARE_SERVER = "dist/bench/peers/bare-http-server.js";
-const HAS_WRK = spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined;
-const CLIENTS: readonly [HttpClient, { skip: string } | object][] = [
-  ["autocannon", {}],
-  ["wrk", HAS_WRK ? {} : { skip: "wrk is not installed" }],
-];
-
-for (const [client, options] of CLIENTS) {
-  t.test(`${client} loads a server and reports what the server saw`, options, async (t) => {
-    const directory = t.testdir();
-    const seen = new Map<string, number>();
-    const server = createServer((request, response) => {
-      seen.set(request.url ?? "", (seen.get(request.url ?? "") ?? 0) + 1);
-      response.end("0123456789");
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    t.teardown(() => server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const paths = ["/a?x=1", '/b"quoted', "/c"];
-    const sample = await measureHttpLoad(client, process.pid, {
-      url,
-      paths,
-      connections: 4,
-      until: { seconds: 1 },
-      directory,
-    });
-    const total = [...seen.values()].reduce((sum, count) => sum + count, 0);
-    const reported = sample.value * sample.seconds;
-    // Requests under way when the time is up are seen by the server only.
-    t.ok(reported > 0 && reported <= total + 0.5 && total - reported <= 8.5, `${reported} reported, ${total} seen`);
-    t.strictSame([...seen.keys()].sort(), [...paths].sort(), "every path is asked for");
-    const counts = [...seen.values()];
-    t.ok(Math.max(...counts) - Math.min(...counts) <= 16, `in turn: ${counts}`);
-    t.ok((sample.latency?.count ?? 0) > 0 && (sample.latency?.maximumNs ?? 0) > 0);
-    t.ok((sample.details?.["client CPU %"] ?? 0) > 0);
-  });
-
-  t.test(`${client}: answers that are errors make no measurement`, options, async (t) => {
-    const server = createServer((_request, response) => {
-      response.statusCode = 500;
-      response.end();
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    t.teardown(() => server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const request = { url, paths: ["/"], connections: 2, until: { seconds: 1 }, directory: t.testdir() };
-    await t.rejects(measureHttpLoad(client, process.pid, request), /requests to .* failed/);
-  });
-}
-
-t.test("autocannon: a round that answers end waits for them, however long the first one takes", async (t) => {
-  // Longer than autocannon's sample, at which it looks whether it is at its end.
-  const opened = new Promise((resolve) => setTimeout(resolve, 1500));
-  let seen = 0;
-  const server = createServer((_request, response) => {
-    seen++;
-    void opened.then(() => response.end("0123456789"));
-  });
+async function listen(t: Test, server: Server): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.teardown(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const until = loadEnd("smoke", 1);
-  const request = { url, paths: ["/"], connections: 3, until, directory: t.testdir() };
-  const { value, seconds, latency } = await measureHttpLoad("autocannon", process.pid, request);
-  t.equal(seen, "answersPerConnection" in until ? 3 * until.answersPerConnection : Number.NaN);
-  t.equal(Math.round(value * seconds), seen, "each of them is reported");
-  t.equal(latency?.count, seen);
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function serveHttp(t: Test, listener: RequestListener): Promise<string> {
+  return listen(t, createHttpServer(listener));
+}
+
+/** Answers every request with these pieces, one after the other. */
+function serveBytes(t: Test, pieces: readonly string[]): Promise<string> {
+  const server = createServer((socket) => {
+    socket.setNoDelay(true);
+    socket.on("error", () => {});
+    socket.on("data", async () => {
+      for (const piece of pieces) {
+        socket.write(piece);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    });
+  });
+  return listen(t, server);
+}
+
+async function connectTo(t: Test, url: string): Promise<HttpConnection> {
+  const connection = await HttpConnection.open(url);
+  t.teardown(() => connection.close());
+  return connection;
+}
+
+t.test("a load reports what the server saw", async (t) => {
+  let seen = 0;
+  const url = await serveHttp(t, (request, response) => {
+    t.equal(request.url, "/a?x=1");
+    seen++;
+    response.end("0123456789");
+  });
+  const sample = await measureHttpLoad({ url, pid: process.pid }, "/a?x=1", { connections: 4, size: "smoke" });
+  t.equal(seen, 8);
+  t.equal(Math.round((sample.details?.["req/s"] ?? 0) * sample.seconds), seen, "each answer is reported");
+  t.ok(sample.value > 0 && sample.value <= 100 * seen, "by CPU time, of which 10 ms are the least that is known");
+  t.equal(sample.latency?.count, seen);
+  t.equal(Math.round((sample.details?.["bodies MB/s"] ?? 0) * sample.seconds * 1e6), 80);
 });
 
-t.test("figures are of time, in whole seconds", (t) => {
-  t.strictSame(loadEnd("full", 3), { seconds: 3 });
-  t.end();
+t.test("an answer that is an error makes no measurement", async (t) => {
+  const url = await serveHttp(t, (_request, response) => {
+    response.statusCode = 500;
+    response.end();
+  });
+  const load = measureHttpLoad({ url, pid: process.pid }, "/", { connections: 2, size: "smoke" });
+  await t.rejects(load, { message: "GET / answered 500" });
 });
 
-const noUws = HAS_UWS ? {} : { skip: "no build of uWebSockets.js loads here" };
-t.test("the bare server answers every path with its file and ends cleanly", noUws, async (t) => {
-  const file = join(t.testdir(), "body");
-  const body = Buffer.from(Array.from({ length: 5000 }, (_, i) => i % 251));
-  writeFileSync(file, body);
-  const server = await startServer("the bare server", [BARE_SERVER, file], null);
-  t.ok(body.equals(await getBody(`${server.url}/runs/anything`)));
-  await server.stop();
-  await t.rejects(getBody(server.url), /ECONNREFUSED/);
+t.test("an answer may come in pieces: within its head, within its body, both at once", async (t) => {
+  const head = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";
+  for (const pieces of [
+    [`${head}abcdef`],
+    [head.slice(0, 9), head.slice(9, -2), `${head.slice(-2)}abc`, "def"],
+    [head, "abc", "def"],
+  ]) {
+    const connection = await connectTo(t, await serveBytes(t, pieces));
+    for (let nth = 0; nth < 2; nth++) {
+      const startMs = performance.now();
+      const { bodyBytes, firstByteMs } = await connection.get("/");
+      t.equal(bodyBytes, 6);
+      t.ok(firstByteMs >= startMs && firstByteMs <= performance.now());
+    }
+  }
+});
+
+t.test("what is no whole answer is an error that says so", async (t) => {
+  const faults: [pieces: string[], message: RegExp][] = [
+    [["HTTP/1.1 200 OK\r\n\r\n"], /GET \/x answered no Content-Length/],
+    [["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc"], /longer than its Content-Length/],
+    [["x".repeat(9_000)], /no end of the header within 8192 bytes/],
+  ];
+  for (const [pieces, message] of faults) {
+    const connection = await connectTo(t, await serveBytes(t, pieces));
+    await t.rejects(connection.get("/x"), message);
+    await t.rejects(connection.get("/x"), message, "nothing more can be asked");
+  }
+  const url = await listen(
+    t,
+    createServer((socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na"))),
+  );
+  await t.rejects((await connectTo(t, url)).get("/"), /the server closed the connection/);
 });
 
 t.test("a server that ends before it listens is an error with its last words", async (t) => {
   await t.rejects(
-    startServer("the broken one", ["-e", "console.error('no room'); process.exit(3)"], null),
+    startServer({ onClose() {} }, "the broken one", ["-e", "console.error('no room'); process.exit(3)"]),
     /the broken one ended with 3 before it listened; its last words:\nno room/,
   );
+});
+
+t.test("a server is stopped at the benchmark's end, and one that does not end cleanly fails it", async (t) => {
+  const closers: (() => unknown)[] = [];
+  const program = `const server = require("node:http").createServer((_, response) => response.end("here"));
+    server.listen(0, "127.0.0.1", () => console.log("listening on http://127.0.0.1:" + server.address().port));
+    process.on("SIGTERM", () => process.exit(4));`;
+  const context = { onClose: (closer: () => unknown) => closers.push(closer) };
+  const { url } = await startServer(context, "the rude one", ["-e", program]);
+  t.equal((await getBody(url)).toString(), "here");
+  t.equal(closers.length, 1);
+  await t.rejects(async () => closers[0]?.(), /the rude one ended with 4/);
+  await t.rejects(getBody(url), /ECONNREFUSED/);
 });

@@ -3,29 +3,19 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { BENCHMARKS } from "../../bench/benchmarks/registry.js";
-import { parseReport } from "../../bench/harness/result.js";
+import { LEAST_ROUNDS } from "../../bench/harness/guard.js";
+import { parseRun } from "../../bench/harness/result.js";
+import { BENCHMARKS } from "../../bench/registry.js";
 import { allUws } from "../../http/server/uws-binary.js";
-import { isFullSize } from "../helpers/test-size.js";
+import { listOf } from "../helpers/list-of.js";
+import { isFullSize, longOnly } from "../helpers/test-size.js";
 
-/**
- * In a commit's size those that guard what users feel, and of those that differ in their data alone the first: each starts processes of its
- * own, and its peers'.
- */
-const GUARDING: ReadonlySet<string> = new Set([
-  ...["durable-appends", "capture-ingest", "reads-during-ingest", "webhook-deliveries", "reads-during-deliveries"],
-  ...["reads-during-processing", "run-detail-hot", "list-page-hot", "list-1m", "open-1m", "download-20mb"],
-  ...["outlier-filter-surface-500k", "height-map-png-surface-500k", "ply-build-surface-500k"],
-  ...["series-csv", "npy-download"],
-]);
-const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || GUARDING.has(name));
+/** In a commit's size, of those that differ in their data alone the first: each starts processes of its own, and its peers'. */
+const OTHER_DATA = /-(moulded-cover|chip)$|^list-page-hot$/;
+const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || !OTHER_DATA.test(name));
 
-/** Contestants that may be missing: what is not the project's, and what needs more builds of uWebSockets.js than load here. */
-const MAY_BE_MISSING = [
-  /sqlite|^open3d$|^libpng-|^sharp-1$|^nginx$|^papaparse$|^polars$/,
-  ...(allUws().length < 2 ? [/-build-2023$/] : []),
-  ...(allUws().length < 1 ? [/^bare-uws|^bare$|^guarded$/] : []),
-];
+/** Contestants that may be missing: what is not the project's. */
+const MAY_BE_MISSING = allUws().length > 0 ? ["open3d", "sharp", "polars"] : ["open3d", "sharp", "polars", "bare-uws"];
 
 interface BenchRun {
   code: number | null;
@@ -56,33 +46,32 @@ async function runBenchWith(environment: Record<string, string>, ...args: string
 
 t.test("declarations are consistent: names, peers and goals refer to contestants", (t) => {
   t.equal(new Set(BENCHMARKS.map(({ name }) => name)).size, BENCHMARKS.length, "names are unique");
-  t.ok(isFullSize || CHOSEN.length === GUARDING.size, "those of a commit's size are all there");
-  for (const { name, measures, contestants, peer, goals } of BENCHMARKS) {
+  for (const { name, measures, contestants, peer, goals, rounds } of BENCHMARKS) {
     const names = contestants.map((contestant) => contestant.name);
     t.match(name, /^[a-z0-9-]+$/);
     t.ok(measures.length > 100, `${name} says what it measures`);
     t.equal(new Set(names).size, names.length, `${name}: contestants are unique`);
     t.ok(peer === null || names.includes(peer), `${name}: its peer takes part`);
+    t.ok(rounds.measured >= LEAST_ROUNDS, `${name} has rounds enough to guard it`);
     for (const goal of goals) {
       t.ok(names.includes(goal.contestant), `${name}: a goal's contestant takes part`);
-      t.ok(goal.kind === "value" || names.includes(goal.peer), `${name}: a goal's peer takes part`);
+      t.ok(goal.peer === undefined || names.includes(goal.peer), `${name}: a goal's peer takes part`);
       t.ok(goal.source.length > 0, `${name}: a goal has a source`);
     }
   }
   t.end();
 });
 
-t.test("every benchmark completes at smoke size, and leaves a valid result, a page and no data", async (t) => {
+t.test("every benchmark completes at smoke size, and leaves a valid result and no data", async (t) => {
   const directory = t.testdir();
   const data = join(directory, "data");
   mkdirSync(data);
   const json = join(directory, "result.json");
-  const html = join(directory, "report.html");
   const { code, stdout, stderr } = await runBench(
     ...["--only", ...CHOSEN.map(({ name }) => name)],
-    ...["--size", "smoke", "--dir", data, "--json", json, "--html", html],
+    ...["--size", "smoke", "--dir", data, "--save", json],
   );
-  const report = parseReport(readFileSync(json, "utf8"), json);
+  const report = parseRun(readFileSync(json, "utf8"), json);
   t.comment(`${CHOSEN.length} of ${BENCHMARKS.length} benchmarks`);
   for (const benchmark of CHOSEN) {
     const result = report.benchmarks.find(({ name }) => name === benchmark.name);
@@ -90,10 +79,7 @@ t.test("every benchmark completes at smoke size, and leaves a valid result, a pa
     t.equal(result?.error, null, result?.error ? `${benchmark.name} failed: ${result.error}` : `${benchmark.name} ran`);
     const missing = result?.missing ?? [];
     for (const { name, why } of missing) {
-      t.ok(
-        MAY_BE_MISSING.some((names) => names.test(name)),
-        `${benchmark.name}: ${name} may be missing`,
-      );
+      t.ok(MAY_BE_MISSING.includes(name), `${benchmark.name}: ${name} may be missing`);
       t.ok(
         stdout.replaceAll(/\s+/g, " ").includes(`missing: ${name}: ${why}`),
         `${benchmark.name} says that ${name} is missing`,
@@ -103,51 +89,38 @@ t.test("every benchmark completes at smoke size, and leaves a valid result, a pa
       result?.contestants.map((contestant) => [contestant.name, contestant.rounds.length]),
       benchmark.contestants
         .filter(({ name }) => !missing.some((absent) => absent.name === name))
-        .map((contestant) => [contestant.name, benchmark.rounds.smoke.measured]),
+        .map((contestant) => [contestant.name, 1]),
       `${benchmark.name}: every contestant has its rounds`,
     );
-    const goals = [...(result?.goals ?? []).map(({ goal }) => goal), ...(result?.unjudged ?? [])];
-    t.same(new Set(goals), new Set(benchmark.goals), `${benchmark.name}: every goal is judged, or told as not judged`);
-    if (missing.length === 0) t.equal(result?.unjudged, undefined);
     t.ok(stdout.includes(`== ${benchmark.name}`), `${benchmark.name} is on the terminal`);
     if (missing.length < benchmark.contestants.length)
       t.match(stderr, new RegExp(`\\[${benchmark.name}\\] round 1/`), `${benchmark.name} tells its progress`);
   }
-  t.equal(code, 0, "missed goals do not fail a run that does not enforce them");
+  t.equal(code, 0, "missed goals do not fail a run");
   t.strictSame(readdirSync(data), [], "temporary data is removed");
-  const page = readFileSync(html, "utf8");
-  t.match(page, /^<!doctype html>[\s\S]*<\/html>\n$/);
-  t.notMatch(page, /NaN|undefined|Infinity|<script|<link|src=/);
-  for (const { name } of CHOSEN) t.ok(page.includes(`<h2 id="${name}">`), `${name} is on the page`);
 });
 
-t.test("where no build of uWebSockets.js loads, what needs one is missing and the rest is measured", async (t) => {
-  const json = join(t.testdir(), "result.json");
-  const names = ["run-detail-hot", "framing-guard"];
-  const args = ["--size", "smoke", "--json", json, "--only", ...names];
-  const { code, stdout } = await runBenchWith({ UWS_PACKAGE: "none" }, ...args);
-  t.equal(code, 0);
-  t.match(stdout, /service serves on node:http/);
-  const { benchmarks } = parseReport(readFileSync(json, "utf8"), json);
-  t.strictSame(
-    benchmarks.map(({ name, error, contestants }) => [name, error, contestants.map((contestant) => contestant.name)]),
-    [
-      ["run-detail-hot", null, ["service"]],
-      ["framing-guard", null, []],
-    ],
-  );
-});
+t.test(
+  "where no build of uWebSockets.js loads, what needs one is missing and the rest is measured",
+  longOnly,
+  async (t) => {
+    const json = join(t.testdir(), "result.json");
+    const args = ["--size", "smoke", "--save", json, "--only", "run-detail-hot"];
+    const { code, stdout } = await runBenchWith({ UWS_PACKAGE: "none" }, ...args);
+    t.equal(code, 0);
+    t.match(stdout, /service serves on node:http/);
+    const { benchmarks } = parseRun(readFileSync(json, "utf8"), json);
+    t.match(
+      benchmarks,
+      listOf({ error: null, contestants: listOf({ name: "service" }), missing: listOf({ name: "bare-uws" }) }),
+    );
+  },
+);
 
-t.test("wrong arguments end at once with a message and without measuring", async (t) => {
+t.test("wrong arguments end at once with 2 and a message, without measuring", async (t) => {
   const unknown = await runBench("--only", "no-such-thing");
-  t.equal(unknown.code, 1);
-  t.match(unknown.stderr, /no benchmark is called no-such-thing; there are: .*durable-appends/);
-  const rounds = await runBench("--rounds", "0");
-  t.equal(rounds.code, 1);
-  t.match(rounds.stderr, /a whole number from 1/);
-  const missing = await runBench("--compare", "never-saved");
-  t.equal(missing.code, 1);
-  t.match(missing.stderr, /never-saved\.json/);
+  t.match(unknown, { code: 2, stderr: /no benchmark is called no-such-thing; there are: .*durable-appends/ });
+  t.match(await runBench("--rounds", "0"), { code: 2, stderr: /a whole number from 1/ });
 });
 
 t.test("--list tells what each benchmark measures", async (t) => {
@@ -158,17 +131,8 @@ t.test("--list tells what each benchmark measures", async (t) => {
 
 t.test("an interrupted run ends its processes and removes its data", async (t) => {
   const data = t.testdir();
-  const args = [
-    "dist/bench/main.js",
-    "--only",
-    "durable-appends",
-    "--size",
-    "smoke",
-    "--rounds",
-    "100000",
-    "--dir",
-    data,
-  ];
+  const own = ["--only", "series-csv", "--size", "smoke", "--rounds", "100000", "--dir", data];
+  const args = ["dist/bench/main.js", ...own];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
   let stderr = "";
   let interrupted = false;

@@ -254,13 +254,6 @@ export class RecorderState implements World {
     return this.#activeDocumentBytes;
   }
 
-  /** Bytes of the tables that grow with every run, for health and the bench. */
-  get tableBytes(): number {
-    return (
-      this.#runs.bytesUsed + this.#frames.bytesUsed + this.#serialNumbers.bytesUsed + this.#lastRevisions.bytesUsed
-    );
-  }
-
   /** Takes in what was just appended: the changes of one record, in order. */
   apply(origin: Origin | null, changes: readonly Change[], timeUs: number): void {
     this.#lastTimeUs = timeUs;

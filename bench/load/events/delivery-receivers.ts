@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { BenchmarkContext } from "../../harness/benchmark.js";
 import { type LatencyData, LatencyHistogram } from "../../harness/latency-histogram.js";
-import { getBody } from "../http/http-load.js";
+import { getJson } from "../http/http-load.js";
 import { startServer } from "../http/server-process.js";
 
 const PROGRAM = fileURLToPath(new URL("./delivery-receivers-process.js", import.meta.url));
@@ -27,14 +27,13 @@ export interface DeliveryReceivers {
   figures(): Promise<ReceiverFigures>;
   /** Resolves when each receiver has had so many more than in `before`; with what came since then. */
   received(before: ReceiverFigures, each: number): Promise<ReceiverFigures>;
-  stop(): Promise<void>;
 }
 
 const LOOK_EVERY_MS = 20;
 
 export async function startDeliveryReceivers(context: BenchmarkContext, count: number): Promise<DeliveryReceivers> {
-  const server = await startServer("the receivers", [PROGRAM, String(count)], context.profileDirectory);
-  const figures = async (): Promise<ReceiverFigures> => JSON.parse((await getBody(server.url)).toString());
+  const server = await startServer(context, "the receivers", [PROGRAM, String(count)]);
+  const figures = (): Promise<ReceiverFigures> => getJson(server.url);
   const { ports } = await figures();
   return {
     urls: ports.map((port, nth) => `http://127.0.0.1:${port}/${nth}`),
@@ -49,7 +48,6 @@ export async function startDeliveryReceivers(context: BenchmarkContext, count: n
         await sleep(LOOK_EVERY_MS);
       }
     },
-    stop: () => server.stop(),
   };
 }
 

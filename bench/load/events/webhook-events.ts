@@ -1,10 +1,61 @@
-import type { Random } from "../../../core/random.js";
-import type { ProducerClient } from "../../../workers/cell-link/producer-client.js";
-import { getBody } from "../http/http-load.js";
-import { type ProducedProgram, produceRun, waitUntil } from "../run-producer.js";
+import { createRandom } from "../../../core/random.js";
+import type { BenchmarkContext } from "../../harness/benchmark.js";
+import { getJson } from "../http/http-load.js";
+import { type ServiceProcess, startService } from "../http/service-process.js";
+import { untilIdle } from "../process-cpu.js";
+import { fillRuns, produceRun, putProgram, waitUntil } from "../run-producer.js";
+import { type DeliveryReceivers, startDeliveryReceivers } from "./delivery-receivers.js";
 
-/** Registers a webhook for each address, all for ProgramCompleted and signed; gives their ids. */
-export async function subscribe(base: string, urls: readonly string[]): Promise<string[]> {
+const WEBHOOKS = { smoke: 3, full: 200 };
+const STEPS = 4;
+
+/** The service with webhooks for ProgramCompleted, all signed, each with a receiver of its own. */
+export interface WebhookScene {
+  readonly service: ServiceProcess;
+  readonly receivers: DeliveryReceivers;
+  readonly webhooks: number;
+  /** What an event is posted as. */
+  readonly body: string;
+  /** Ids of the runs that the store was filled with. */
+  readonly runIds: readonly string[];
+  /** Sends runs that end completed, each an event for every webhook; without waiting for what becomes of them. */
+  produce(events: number): Promise<void>;
+  /** Waits until all deliveries are recorded and the service rests: what it puts off until then belongs to what was measured. */
+  settled(): Promise<void>;
+}
+
+/** @param runs that the store is filled with before anybody subscribes */
+export async function openWebhookScene(context: BenchmarkContext, runs: number): Promise<WebhookScene> {
+  const webhooks = WEBHOOKS[context.size];
+  const receivers = await startDeliveryReceivers(context, webhooks);
+  const service = await startService(context);
+  const client = await service.connect();
+  const random = createRandom(context.seed);
+  const program = await putProgram(client, STEPS);
+  const runIds = await fillRuns(service, client, random, { program, steps: STEPS, count: runs });
+  const ids = await subscribe(service.url, receivers.urls);
+  const produce = async (events: number): Promise<void> => {
+    for (let i = 0; i < events; i++) {
+      const serialNumber = `SN-${random.integer(0, 1e9)}`;
+      await produceRun(client, random, { program, serialNumber, steps: STEPS, events: 0, checks: 4 });
+    }
+  };
+  // One event shows the bytes that it is posted as.
+  const before = await receivers.figures();
+  await produce(1);
+  await receivers.received(before, 1);
+  const body = await recorded(service.url, ids);
+  await untilIdle(service.pid);
+  const settled = async (): Promise<void> => {
+    await recorded(service.url, ids);
+    service.assertNothingRefused();
+    await untilIdle(service.pid);
+  };
+  return { service, receivers, webhooks, body, runIds, produce, settled };
+}
+
+/** Registers a webhook for each address; gives their ids. */
+async function subscribe(base: string, urls: readonly string[]): Promise<string[]> {
   const ids: string[] = [];
   for (const [nth, url] of urls.entries()) {
     const response = await fetch(`${base}/webhooks`, {
@@ -18,40 +69,22 @@ export async function subscribe(base: string, urls: readonly string[]): Promise<
   return ids;
 }
 
-/** Runs that end completed, each an event; without waiting for what becomes of it. */
-export async function produceEvents(
-  client: ProducerClient,
-  random: Random,
-  program: ProducedProgram,
-  count: number,
-): Promise<void> {
-  for (let i = 0; i < count; i++) {
-    const serialNumber = `SN-${random.integer(0, 1e9)}`;
-    await produceRun(client, random, { program, serialNumber, outcome: "completed", steps: 4, events: 0, checks: 4 });
-  }
-}
-
-/** Waits until the outcome of the newest delivery of every webhook is recorded; gives the bytes that the last event was posted as. */
-export async function settled(base: string, webhookIds: readonly string[]): Promise<string> {
+/** Waits until the newest deliveries of every webhook are recorded; gives the bytes that the last event was posted as. */
+async function recorded(base: string, webhookIds: readonly string[]): Promise<string> {
   let body = "";
   for (const id of webhookIds) {
     await waitUntil("the record of every delivery", async () => {
-      const page = (await getBody(`${base}/webhooks/${id}/deliveries?limit=8`)).toString();
-      const deliveries = JSON.parse(page) as { status: string; payload: unknown }[];
+      const deliveries = await getJson<{ status: string; payload: unknown }[]>(
+        `${base}/webhooks/${id}/deliveries?limit=8`,
+      );
       if (deliveries.some(({ status }) => status !== "delivered" && status !== "pending")) {
-        throw new Error(`a delivery failed: ${page}`);
+        throw new Error(`a delivery failed: ${JSON.stringify(deliveries)}`);
       }
-      // As it is posted, which JSON that was parsed and written again is too: no number in it has two forms.
+      // As it is posted: JSON that was parsed and written again is the same, since no number in it has two forms.
       body = JSON.stringify(deliveries[0]?.payload);
       // None at all: readers do not see yet what the receivers were sent.
       return deliveries.length > 0 && deliveries.every(({ status }) => status === "delivered");
     });
   }
   return body;
-}
-
-/** A payload that says it is of now: what it was late by, a receiver tells. */
-export function stampedNow(payload: string): string {
-  const now = new Date().toISOString().replace("Z", "000Z");
-  return payload.replace(/"timestamp":"[^"]+"/, `"timestamp":"${now}"`);
 }

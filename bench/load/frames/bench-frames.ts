@@ -1,69 +1,80 @@
 import {
   type MadeFrame,
+  plainHeights,
   REAL_CAPTURES,
   recordedFrames,
   surfaceFrame,
 } from "../../../test/helpers/captures/made-frames.js";
-import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../../harness/benchmark.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample, Size } from "../../harness/benchmark.js";
+import { median } from "../../harness/statistics.js";
 
 /** A frame that benchmarks of formats share. */
 export interface BenchFrame {
   /** How the names of its benchmarks end. */
   suffix: string;
   what: string;
-  /** Null: a real capture that is not to be had here. */
-  of(context: BenchmarkContext): Promise<MadeFrame | null>;
+  /** Of the real captures; null for a made surface. */
+  captureName: string | null;
+}
+
+export const BENCH_FRAMES: readonly BenchFrame[] = [
+  { suffix: "surface-10m", what: "a made surface of 10 Mpt", captureName: null },
+  { suffix: "moulded-cover", what: "a moulded cover", captureName: "moulded_cover" },
+  { suffix: "chip", what: "a chip, confocal", captureName: "chip_confocal_frt" },
+];
+
+const SMOKE = { width: 90, lines: 60 };
+const FULL = { width: 3200, lines: 3200 };
+
+/** At smoke size a small made surface; null: a real capture that is not to be had here. */
+async function frameOf({ captureName }: BenchFrame, { size, seed }: BenchmarkContext): Promise<MadeFrame | null> {
+  if (captureName === null || size === "smoke") {
+    const { width, lines } = size === "smoke" ? SMOKE : FULL;
+    return surfaceFrame(seed, width, lines);
+  }
+  return (await recordedFrames()).find(({ name }) => name === captureName) ?? null;
 }
 
 /** Opens a benchmark on a frame; without the frame all its contestants are missing, since figures of another one would say nothing. */
 export function openOn(
-  { what, of }: BenchFrame,
+  frame: BenchFrame,
   contestants: Benchmark["contestants"],
-  open: (context: BenchmarkContext, frame: MadeFrame) => Promise<OpenBenchmark>,
+  open: (context: BenchmarkContext, made: MadeFrame) => Promise<OpenBenchmark>,
 ): Benchmark["open"] {
   return async (context) => {
-    const frame = await of(context);
-    if (frame !== null) return open(context, frame);
-    const why = `there is no ${REAL_CAPTURES}, and so no capture of ${what}`;
-    return { runners: {}, missing: contestants.map(({ name }) => ({ name, why })), notes: [], close: async () => {} };
+    const made = await frameOf(frame, context);
+    if (made !== null) return open(context, made);
+    const why = `there is no ${REAL_CAPTURES}, and so no capture of ${frame.what}`;
+    return { runners: {}, missing: contestants.map(({ name }) => ({ name, why })), notes: [] };
   };
 }
 
-const SMOKE = { width: 90, lines: 60 };
+const REPEAT_MS = { smoke: 0, full: 400 };
+/** How a round is measured, for `measures`. */
+export const REPEATED = "A round's figure is the median of as many as begin in 0.4 s.";
 
-function made(suffix: string, what: string, width: number, lines: number): BenchFrame {
-  return {
-    suffix,
-    what,
-    of: async ({ size, seed }) => {
-      const { width: columns, lines: rows } = size === "smoke" ? SMOKE : { width, lines };
-      return surfaceFrame(seed, columns, rows);
-    },
-  };
+/** A round: again and again for a while, since a single one of some milliseconds would tell what else the machine did. @param measure gives ms */
+export async function repeated(size: Size, measure: () => number | Promise<number>): Promise<RoundSample> {
+  const begunMs = performance.now();
+  const takenMs: number[] = [];
+  do takenMs.push(await measure());
+  while (performance.now() - begunMs < REPEAT_MS[size]);
+  return { value: median(takenMs), seconds: takenMs.reduce((sum, ms) => sum + ms, 0) / 1000 };
 }
 
-/** The real capture of that name; at smoke size a made surface. */
-function real(suffix: string, what: string, name: string): BenchFrame {
-  return {
-    suffix,
-    what,
-    of: async ({ size, seed }) => {
-      if (size === "smoke") return surfaceFrame(seed, SMOKE.width, SMOKE.lines);
-      return (await recordedFrames()).find((frame) => frame.name === name) ?? null;
-    },
-  };
+/** Valid points as x, y, z in f32, and the position of each. */
+export function frameXyz(frame: MadeFrame): { xyz: Float32Array; positions: Uint32Array } {
+  const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
+  const zs = plainHeights(frame);
+  const positions = new Uint32Array(zs.length);
+  const xyz = new Float32Array(3 * zs.length);
+  let point = 0;
+  for (let at = 0; at < zs.length; at++) {
+    if (zs[at] === Number.POSITIVE_INFINITY) continue;
+    xyz[3 * point] = xOriginMm + (at % width) * xPitchMm;
+    xyz[3 * point + 1] = yOriginMm + Math.floor(at / width) * yPitchMm;
+    xyz[3 * point + 2] = zs[at] as number;
+    positions[point++] = at;
+  }
+  return { xyz: xyz.slice(0, 3 * point), positions: positions.slice(0, point) };
 }
-
-export const BENCH_FRAMES = {
-  surface500k: made("surface-500k", "a made surface of 0.5 Mpt", 800, 600),
-  surface3m: made("surface-3m", "a made surface of 3 Mpt", 3200, 1000),
-  surface10m: made("surface-10m", "a made surface of 10 Mpt", 3200, 3200),
-  mouldedCover: real("moulded-cover", "a moulded cover", "moulded_cover"),
-  chip: real("chip", "a chip, confocal", "chip_confocal_frt"),
-  disc: real("disc", "a fixture with wide shadows", "disc_fixture_a"),
-  discAgain: real("disc-again", "the same fixture, rotated", "disc_fixture_b"),
-  shapePlate: real("shape-plate", "a plate with shapes", "shape_plate"),
-  digits: real("digits", "embossed digits", "embossed_digits"),
-  groove: real("groove", "a groove specimen in f32", "groove_standard_gelsight"),
-  striated: real("striated", "striated metal in f32, without luminance", "striated_metal_labelled"),
-} satisfies Record<string, BenchFrame>;

@@ -1,52 +1,69 @@
-import { spawnSync } from "node:child_process";
 import { get } from "node:http";
-import type { RoundSample, Size } from "../../harness/benchmark.js";
+import type { Metric, RoundSample, Size } from "../../harness/benchmark.js";
+import { LatencyHistogram } from "../../harness/latency-histogram.js";
+import { TICKS_PER_SECOND } from "../../harness/machine-cpu.js";
 import { cpuSecondsOf } from "../process-cpu.js";
-import { runAutocannon } from "./autocannon-load.js";
-import type { HttpClient, HttpLoadRequest, LoadEnd } from "./http-client.js";
-import { runWrk } from "./wrk-load.js";
+import { HttpConnection } from "./http-connection.js";
+import type { ServerProcess } from "./server-process.js";
 
-/** Above this share of one core a one-threaded client shows its own limit, not the server's. */
-const CLIENT_BOUND = 0.95;
+/** Of what the system tells: with less no figure can be given. */
+const LEAST_CPU_SECONDS = 1 / TICKS_PER_SECOND;
+const SECONDS = 3;
+/** A number of answers, to which a machine comes however slow it is. */
+const SMOKE_ANSWERS = 2;
 
-/** wrk where it is installed: it takes a fraction of autocannon's CPU time per request. But it takes whole seconds, and smoke size ends with its answers. */
-export function chooseHttpClient(size: Size): HttpClient {
-  if (size === "smoke") return "autocannon";
-  return spawnSync("wrk", ["--version"], { stdio: "ignore" }).error === undefined ? "wrk" : "autocannon";
-}
+/**
+ * What `measureHttpLoad` measures. The client shares the cores with the server and takes more of them: of requests a second it would be the
+ * limit, and a server that becomes slower would not show.
+ */
+export const HTTP_LOAD: Metric = { name: "requests by CPU time of the server", unit: "req/CPU s", better: "higher" };
+/** The same in words, for `measures`. */
+export const HTTP_LOAD_METHOD =
+  "Each connection keeps one request in flight (closed loop). The figure is requests for each second of CPU time of the server's process, so that it does not " +
+  "depend on the client, which shares the cores; requests a second, and latencies from sending a request to its whole answer, are told beside it.";
 
-/** Smoke size proves that answers come; for figures time decides. */
-export function loadEnd(size: Size, seconds: number): LoadEnd {
-  return size === "smoke" ? { answersPerConnection: 5 } : { seconds };
-}
-
-/** One round of closed-loop GETs; a failure among the answers makes it throw, because then it is no measurement. */
+/** One round of GETs of one path from this process. An answer other than 200 makes it throw. */
 export async function measureHttpLoad(
-  client: HttpClient,
-  serverPid: number,
-  request: HttpLoadRequest,
+  { url, pid }: Pick<ServerProcess, "url" | "pid">,
+  path: string,
+  options: { connections: number; size: Size },
 ): Promise<RoundSample> {
-  const serverCpuBefore = cpuSecondsOf(serverPid);
-  const outcome = await (client === "wrk" ? runWrk : runAutocannon)(request);
-  const serverCpuSeconds = cpuSecondsOf(serverPid) - serverCpuBefore;
-  if (outcome.failures > 0 || outcome.requests === 0) {
-    throw new Error(`${outcome.failures} of ${outcome.requests} requests to ${request.url} failed`);
+  const connections = await Promise.all(Array.from({ length: options.connections }, () => HttpConnection.open(url)));
+  try {
+    const latency = new LatencyHistogram();
+    let [answers, bytes] = [0, 0];
+    const serverCpuBefore = cpuSecondsOf(pid);
+    const cpuBefore = process.cpuUsage();
+    const startMs = performance.now();
+    const endMs = startMs + SECONDS * 1000;
+    const isSmoke = options.size === "smoke";
+    const load = async (connection: HttpConnection): Promise<void> => {
+      for (let nth = 0; isSmoke ? nth < SMOKE_ANSWERS : performance.now() < endMs; nth++) {
+        const sentMs = performance.now();
+        const { bodyBytes } = await connection.get(path);
+        latency.record((performance.now() - sentMs) * 1e6);
+        answers++;
+        bytes += bodyBytes;
+      }
+    };
+    await Promise.all(connections.map(load));
+    const seconds = (performance.now() - startMs) / 1000;
+    const cpu = process.cpuUsage(cpuBefore);
+    const serverCpuSeconds = cpuSecondsOf(pid) - serverCpuBefore;
+    return {
+      value: answers / Math.max(serverCpuSeconds, LEAST_CPU_SECONDS),
+      seconds,
+      latency: latency.toData(),
+      details: {
+        "req/s": answers / seconds,
+        "bodies MB/s": bytes / seconds / 1e6,
+        "server CPU %": (serverCpuSeconds / seconds) * 100,
+        "client CPU %": (cpu.user + cpu.system) / 1e4 / seconds,
+      },
+    };
+  } finally {
+    for (const connection of connections) connection.close();
   }
-  const clientShare = outcome.clientCpuSeconds / outcome.seconds;
-  return {
-    value: outcome.requests / outcome.seconds,
-    seconds: outcome.seconds,
-    latency: outcome.latency,
-    details: {
-      "server CPU us/request": (serverCpuSeconds * 1e6) / outcome.requests,
-      "server CPU %": (serverCpuSeconds / outcome.seconds) * 100,
-      "client CPU %": clientShare * 100,
-      "received MB/s": outcome.bodyAndHeaderBytes / outcome.seconds / 1e6,
-    },
-    ...(clientShare >= CLIENT_BOUND
-      ? { warnings: [`client-bound: ${client} used its whole core, the server may be faster than this`] }
-      : {}),
-  };
 }
 
 /** What came back, as it stood on the wire. */
@@ -58,7 +75,7 @@ export interface WholeAnswer {
   body: Buffer;
 }
 
-/** One GET as the load makes it: no Accept-Encoding, nothing added; over a connection of its own, which no server has closed since. */
+/** One GET over a connection of its own, whatever its status. */
 export function getOnce(url: string): Promise<WholeAnswer> {
   return new Promise((resolve, reject) => {
     get(url, { agent: false }, (response) => {
@@ -71,12 +88,8 @@ export function getOnce(url: string): Promise<WholeAnswer> {
         for (let i = 0; i < rawHeaders.length; i += 2) {
           headerLines.push([rawHeaders[i] as string, rawHeaders[i + 1] as string]);
         }
-        resolve({
-          status,
-          statusLine: `HTTP/${httpVersion} ${status} ${statusMessage}`,
-          headerLines,
-          body: Buffer.concat(chunks),
-        });
+        const statusLine = `HTTP/${httpVersion} ${status} ${statusMessage}`;
+        resolve({ status, statusLine, headerLines, body: Buffer.concat(chunks) });
       });
     }).on("error", reject);
   });
@@ -93,4 +106,8 @@ export async function getAnswer(url: string): Promise<WholeAnswer> {
 /** The body of a GET that must succeed. */
 export async function getBody(url: string): Promise<Buffer> {
   return (await getAnswer(url)).body;
+}
+
+export async function getJson<T>(url: string): Promise<T> {
+  return JSON.parse((await getBody(url)).toString()) as T;
 }

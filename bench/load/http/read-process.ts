@@ -1,7 +1,7 @@
 /** The process of `ReadSlices`: it is sent `ReadCommand`s, and answers each with `ReadFigures` or what went wrong. */
-import { Agent, get } from "node:http";
 import { type LatencyData, LatencyHistogram } from "../../harness/latency-histogram.js";
 import { runOpenLoop } from "../../harness/open-loop.js";
+import { HttpConnection } from "./http-connection.js";
 
 export interface ReadCommand {
   url: string;
@@ -31,26 +31,20 @@ const answer = (message: ReadAnswer): void => {
 // The benchmark has ended, however it did: nobody waits for what is still being read.
 process.on("disconnect", () => process.exit());
 
-/** Reads the whole answer; only 200 counts. */
-function read(url: string, agent: Agent): Promise<void> {
-  return new Promise((resolve, reject) => {
-    get(url, { agent }, (response) => {
-      response.on("error", reject);
-      response.on("end", () => {
-        if (response.statusCode === 200) resolve();
-        else reject(new Error(`GET ${url} answered ${response.statusCode}`));
-      });
-      response.resume();
-    }).on("error", reject);
-  });
-}
-
 async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise<ReadFigures> {
-  const all = new LatencyHistogram();
-  const lists = new LatencyHistogram();
-  const details = new LatencyHistogram();
-  const sent = new LatencyHistogram();
-  const agent = new Agent({ keepAlive: true });
+  const [all, lists, details, sent] = Array.from({ length: 4 }, () => new LatencyHistogram()) as [
+    LatencyHistogram,
+    LatencyHistogram,
+    LatencyHistogram,
+    LatencyHistogram,
+  ];
+  const open: HttpConnection[] = [];
+  const idle: HttpConnection[] = [];
+  const connect = async (): Promise<HttpConnection> => {
+    const connection = await HttpConnection.open(url);
+    open.push(connection);
+    return connection;
+  };
   try {
     const { seconds, lateSends } = await runOpenLoop({
       ratePerSecond,
@@ -59,7 +53,9 @@ async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise
       send: async (index, intendedMs) => {
         const isList = index % 2 === 0;
         const sentMs = performance.now();
-        await read(isList ? `${url}/runs?limit=50` : `${url}/runs/${ids[index % ids.length]}`, agent);
+        const connection = idle.pop() ?? (await connect());
+        await connection.get(isList ? "/runs?limit=50" : `/runs/${ids[index % ids.length]}`);
+        idle.push(connection);
         const endMs = performance.now();
         (isList ? lists : details).record((endMs - intendedMs) * 1e6);
         sent.record((endMs - sentMs) * 1e6);
@@ -68,7 +64,7 @@ async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise
     const data = { all: all.toData(), lists: lists.toData(), details: details.toData(), sent: sent.toData() };
     return { seconds, lateSends, ...data };
   } finally {
-    agent.destroy();
+    for (const connection of open) connection.close();
   }
 }
 

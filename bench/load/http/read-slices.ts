@@ -1,12 +1,19 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
+import type { Benchmark, OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
 import { LatencyHistogram } from "../../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../../harness/machine-cpu.js";
 import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
 
 /** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
 export const READS_PER_SECOND = 200;
+/** What is read and timed, for `measures`. */
+export const READS =
+  `GET /runs?limit=50 and GET /runs/{run_id} of finished runs in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts when it was ` +
+  "meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of slices that alternate with those of the " +
+  "others, so that whatever else the machine does meets all alike. Reader, load and service share the machine's cores, all with the same priority.";
+/** Of runs whose details are read, one after the other. */
+const DETAILS = 64;
 /** Above it a read waits for a core, whatever the service does. */
 const SATURATED = 0.95;
 
@@ -75,7 +82,7 @@ export class ReadSlices {
   /** Reads lists and details in turn at a fixed rate. */
   async read(url: string, ids: readonly string[], count: number): Promise<void> {
     const before = machineCpuSeconds();
-    const figures = await readInProcess({ url, ids, count, ratePerSecond: READS_PER_SECOND });
+    const figures = await readInProcess({ url, ids: ids.slice(-DETAILS), count, ratePerSecond: READS_PER_SECOND });
     this.#all.add(figures.all);
     this.#lists.add(figures.lists);
     this.#details.add(figures.details);
@@ -134,6 +141,12 @@ export class ReadSlices {
       ...(warnings.length > 0 && { warnings }),
     };
   }
+}
+
+/** A benchmark of reads beside a load. None of its contestants is a peer: the quiet one is the service too. */
+export function readsBeside(own: Omit<Benchmark, "metric" | "peer" | "rounds">): Benchmark {
+  const metric = { name: "p99 latency of reads", unit: "ms", better: "lower" } as const;
+  return { ...own, metric, peer: null, rounds: { warmup: 1, measured: 7 } };
 }
 
 /** Runners whose rounds are slices that alternate: whoever is asked first has all of a round measured. */

@@ -1,14 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import type { BenchmarkContext } from "../../harness/benchmark.js";
 
 export interface ServerProcess {
   /** `http://host:port`, without a slash at its end. */
   url: string;
   pid: number;
   /** What the service says that it serves on; undefined for other servers. */
-  front?: string | undefined;
-  /** Ends it by SIGTERM, after 15 s by SIGKILL; rejects when it did not end cleanly. */
+  front: string | undefined;
+  /** Ends it by SIGTERM, after 15 s by SIGKILL; rejects when it did not end cleanly. The benchmark's end does so too. */
   stop(): Promise<void>;
 }
 
@@ -16,27 +17,19 @@ export interface ServerProcess {
 const START_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 15_000;
 
-/**
- * Starts `node <arguments>` and waits for its line `listening on http://…` on stdout. With `profileDirectory` the process
- * writes CPU profiles of all its threads there when it ends. `environment` is added to that of this process.
- */
+/** Starts `node <arguments>` and waits for its line `listening on http://…` on stdout. */
 export async function startServer(
+  context: Pick<BenchmarkContext, "onClose">,
   name: string,
-  args: string[],
-  profileDirectory: string | null,
-  environment: Readonly<Record<string, string>> = {},
+  args: readonly string[],
 ): Promise<ServerProcess> {
-  const profiling = profileDirectory === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDirectory}`];
-  const child: ChildProcess = spawn(process.execPath, [...profiling, ...args], {
-    env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child: ChildProcess = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let lastOutput = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     lastOutput = (lastOutput + chunk.toString()).slice(-4096);
   });
   const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
-  const { url, front } = await new Promise<{ url: string; front: string | undefined }>((resolve, reject) => {
+  const { url, front } = await new Promise<Pick<ServerProcess, "url" | "front">>((resolve, reject) => {
     const fail = (why: string): void => {
       child.kill("SIGKILL");
       reject(new Error(`${name} ${why}; its last words:\n${lastOutput}`));
@@ -55,16 +48,13 @@ export async function startServer(
       resolve({ url: match[1] as string, front: match[2] });
     });
   });
-  return {
-    url,
-    front,
-    pid: child.pid as number,
-    async stop() {
-      if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
-      const [code, signal] = await ended;
-      clearTimeout(timer);
-      if (code !== 0) throw new Error(`${name} ended with ${signal ?? code}; its last words:\n${lastOutput}`);
-    },
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    const [code, signal] = await ended;
+    clearTimeout(timer);
+    if (code !== 0) throw new Error(`${name} ended with ${signal ?? code}; its last words:\n${lastOutput}`);
   };
+  context.onClose(stop);
+  return { url, front, pid: child.pid as number, stop };
 }

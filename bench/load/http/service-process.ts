@@ -9,46 +9,39 @@ const PROGRAM = fileURLToPath(new URL("../../../http/main.js", import.meta.url))
 export interface ServiceProcess extends ServerProcess {
   /** Of the cell link. */
   socketPath: string;
-  /** A producer on the service's cell link. The benchmark closes it before it stops the service. */
-  connect(producer: string): Promise<ProducerClient>;
-  /** Throws what the service refused since the last call: a benchmark's messages are all meant to be accepted. */
+  /** A producer on the service's cell link; it is closed before the service is stopped. */
+  connect(): Promise<ProducerClient>;
+  /** Throws what the service refused: a benchmark's messages are all meant to be accepted. */
   assertNothingRefused(): void;
 }
 
-/** The service as it is shipped, in a process of its own, on a fresh data directory with default settings. */
-export function startService(context: BenchmarkContext): Promise<ServiceProcess> {
-  return serveStore(context, join(context.directory, "store"));
-}
-
-/** As `startService`, on a data directory that may hold a store; `options` are further ones of `serve`, `environment` further variables. */
-export async function serveStore(
+/** The service as it is shipped, in a process of its own with default settings; without a directory on fresh data. */
+export async function startService(
   context: BenchmarkContext,
-  dataDirectory: string,
-  options: readonly string[] = [],
-  environment: Readonly<Record<string, string>> = {},
+  dataDirectory = join(context.directory, "store"),
 ): Promise<ServiceProcess> {
   const socketPath = join(context.socketDirectory, "cell.sock");
   const refusals: string[] = [];
-  const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath, ...options];
-  const server = await startServer("the service", args, context.profileDirectory, environment);
+  const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath];
+  const server = await startServer(context, "the service", args);
+  const assertNothingRefused = (): void => {
+    const first = refusals[0];
+    if (first !== undefined) throw new Error(`the service refused ${refusals.length} messages, the first: ${first}`);
+  };
+  context.onClose(assertNothingRefused);
   return {
-    url: server.url,
-    pid: server.pid,
-    front: server.front,
+    ...server,
     socketPath,
-    async connect(producer) {
+    async connect() {
       const client = new ProducerClient({
         address: { path: socketPath },
-        producer,
+        producer: "bench",
         onRefused: ({ code, message }) => refusals.push(`${code}: ${message}`),
       });
+      context.onClose(() => client.close());
       await client.welcomed();
       return client;
     },
-    assertNothingRefused() {
-      const first = refusals[0];
-      if (first !== undefined) throw new Error(`the service refused ${refusals.length} messages, the first: ${first}`);
-    },
-    stop: () => server.stop(),
+    assertNothingRefused,
   };
 }

@@ -1,0 +1,85 @@
+import { heightSource, type MadeFrame } from "../../test/helpers/captures/made-frames.js";
+import { readGreyPng } from "../../test/helpers/captures/png-reader.js";
+import { wasmKernels } from "../../workers/artefacts/kernel-memory.js";
+import { encodeHeightMap } from "../../workers/artefacts/picture/frame-pictures.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { BENCH_FRAMES, type BenchFrame, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
+import { loadPeer } from "../peers/peer-package.js";
+
+/** What is used of sharp (https://sharp.pixelplumbing.com). */
+interface SharpImage {
+  toColourspace(name: string): SharpImage;
+  png(options: { compressionLevel: number; adaptiveFiltering: boolean }): SharpImage;
+  toBuffer(): Promise<Buffer>;
+}
+
+interface Sharp {
+  (input: Uint16Array, options: { raw: { width: number; height: number; channels: 1 } }): SharpImage;
+  concurrency(threads: number): number;
+  cache(isOn: boolean): unknown;
+}
+
+async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
+  const { width, lines } = frame.geometry;
+  const memory = await wasmKernels();
+  const round = (encode: () => Promise<Uint8Array>) => async (): Promise<RoundSample> => {
+    let bytes = 0;
+    const sample = await repeated(context.size, async () => {
+      const startMs = performance.now();
+      bytes = (await encode()).length;
+      return performance.now() - startMs;
+    });
+    return { ...sample, details: { "size %": (50 * bytes) / (width * lines) } };
+  };
+  const encode = (): Promise<Uint8Array> => {
+    memory.reset();
+    return encodeHeightMap(memory, frame.planes.height, frame.geometry, heightSource(memory, frame));
+  };
+  const runners: OpenBenchmark["runners"] = { service: round(encode) };
+  const notes = [`${frame.name}: ${width} x ${lines} samples; size: of the file, beside that of the samples`];
+  const peer = loadPeer<Sharp>("sharp");
+  if ("why" in peer) return { runners, missing: [{ name: "sharp", why: peer.why }], notes };
+  const sharp = peer.loaded;
+  sharp.concurrency(1);
+  sharp.cache(false);
+  // It gets the samples that the height map has, whatever the raw heights are.
+  const pixels = Uint16Array.from(readGreyPng(await encode()).samples);
+  runners.sharp = round(async () => {
+    const image = sharp(pixels, { raw: { width, height: lines, channels: 1 } }).toColourspace("grey16");
+    const png = await image.png({ compressionLevel: 1, adaptiveFiltering: false }).toBuffer();
+    if (png[24] !== 16) throw new Error(`sharp wrote ${png[24]} bits a sample`);
+    return png;
+  });
+  return { runners, notes };
+}
+
+const CONTESTANTS = [
+  { name: "service", description: "the service's own filters and deflate, one thread" },
+  { name: "sharp", description: "sharp, compressionLevel 1, one thread" },
+];
+
+function pngBenchmark(frame: BenchFrame): Benchmark {
+  return {
+    name: `height-map-png-${frame.suffix}`,
+    measures:
+      `${frame.what} as a 16-bit PNG: from raw heights in memory to the file in memory. sharp encodes the same samples from memory to memory. ` +
+      REPEATED,
+    metric: { name: "time", unit: "ms", better: "lower" },
+    contestants: CONTESTANTS,
+    peer: "sharp",
+    goals: [
+      {
+        contestant: "service",
+        peer: "sharp",
+        direction: "at-most",
+        target: 1 / 3,
+        source: "3 times as fast as sharp level 1",
+      },
+    ],
+    rounds: { warmup: 2, measured: 9 },
+    timeoutSeconds: 300,
+    open: openOn(frame, CONTESTANTS, open),
+  };
+}
+
+export const heightMapPngs: readonly Benchmark[] = BENCH_FRAMES.map(pngBenchmark);

@@ -1,0 +1,95 @@
+import { createRandom, type Random } from "../../core/random.js";
+import { formatTimeUs } from "../../core/timestamps.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { LatencyHistogram } from "../harness/latency-histogram.js";
+import { HttpConnection } from "../load/http/http-connection.js";
+import { getJson } from "../load/http/http-load.js";
+import { startService } from "../load/http/service-process.js";
+import { createdAtUs, prepareRunStore, type RunStore, serialNumberText } from "../load/run-store.js";
+
+const PAGE = 50;
+/** Of one filter in a round. */
+const QUERIES = { smoke: 4, full: 1_000 };
+
+/** Each filter by itself: a value of it, uniformly random. */
+const FILTERS: Record<string, (store: RunStore, random: Random) => Record<string, string>> = {
+  none: () => ({}),
+  program: (store, random) => ({ program_id: random.pick(store.programIds) }),
+  status: (_store, random) => ({ status: random.pick(["completed", "failed", "cancelled"]) }),
+  serial: (store, random) => ({ serial_number: serialNumberText(random.integer(1, store.serialNumbers)) }),
+  updated: (store, random) => ({ updated_since: formatTimeUs(createdAtUs(random.integer(0, store.runs - 1))) }),
+};
+
+async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const { size, seed } = context;
+  const store = await prepareRunStore(context);
+  const service = await startService(context, store.path);
+  const connection = await HttpConnection.open(service.url);
+  context.onClose(() => connection.close());
+  const random = createRandom(seed + 1);
+  const totalOf = async (filter: URLSearchParams): Promise<number> =>
+    (await getJson<{ total: number }>(`${service.url}/runs?limit=1&${filter}`)).total;
+  const everything = await totalOf(new URLSearchParams());
+  if (everything !== store.runs) throw new Error(`the service lists ${everything} runs of ${store.runs}`);
+
+  /** Pages that hold a run, each as likely; as good as nobody has asked for one of them before. */
+  const randomPaths = async (parametersOf: (typeof FILTERS)[string]): Promise<string[]> => {
+    const paths: string[] = [];
+    const totals = new Map<string, number>();
+    while (paths.length < QUERIES[size]) {
+      const parameters = new URLSearchParams(parametersOf(store, random));
+      const filter = parameters.toString();
+      const total = totals.get(filter) ?? (await totalOf(parameters));
+      totals.set(filter, total);
+      if (total === 0) continue;
+      parameters.set("limit", `${PAGE}`);
+      parameters.set("offset", `${random.integer(0, total - 1)}`);
+      paths.push(`/runs?${parameters}`);
+    }
+    return paths;
+  };
+  const measure = async (paths: readonly string[]): Promise<RoundSample> => {
+    const latency = new LatencyHistogram();
+    const startMs = performance.now();
+    for (const path of paths) {
+      const sentMs = performance.now();
+      await connection.get(path);
+      latency.record((performance.now() - sentMs) * 1e6);
+    }
+    const seconds = (performance.now() - startMs) / 1000;
+    const details = { "p50 ms": latency.percentileNs(0.5) / 1e6, "pages/s": paths.length / seconds };
+    return { value: latency.percentileNs(0.99) / 1e6, seconds, latency: latency.toData(), details };
+  };
+  return {
+    runners: Object.fromEntries(
+      Object.entries(FILTERS).map(([name, parametersOf]) => [
+        name,
+        async () => measure(await randomPaths(parametersOf)),
+      ]),
+    ),
+    notes: [`${store.runs} runs; ${QUERIES[size]} pages a round`],
+  };
+}
+
+export const list1m: Benchmark = {
+  name: "list-1m",
+  measures:
+    `GET /runs with limit ${PAGE} and exact total at 1,000,000 runs over HTTP, from the service as shipped, one page after the other over one connection: ` +
+    "from sending a request to its whole answer. Each contestant is a filter by itself; its value and the offset are uniformly random, so that most pages are " +
+    `made of entries that lie in the log. A round's figure is the 99th percentile of ${QUERIES.full}.`,
+  metric: { name: "p99 latency of a page", unit: "ms", better: "lower" },
+  contestants: Object.keys(FILTERS).map((name) => ({
+    name,
+    description: name === "none" ? "no filter" : `by ${name}`,
+  })),
+  peer: null,
+  goals: Object.keys(FILTERS).map((contestant) => ({
+    contestant,
+    direction: "at-most",
+    target: 3,
+    source: "any single filter, uniformly random offsets, entries from the log: p99 under 3 ms",
+  })),
+  rounds: { warmup: 1, measured: 9 },
+  timeoutSeconds: 900,
+  open,
+};

@@ -1,0 +1,72 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { LogReader } from "../../storage/log/log-reader.js";
+import { walkLog } from "../../storage/log/log-walk.js";
+import { isChangeRecordType } from "../../storage/records/record-index.js";
+import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
+import { View } from "../../storage/view/view.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { prepareRunStore } from "../load/run-store.js";
+
+/** A view of all records of a store that is not being served. */
+async function openView(directory: string): Promise<View> {
+  const view = new View({ reader: new LogReader({ fileSystem: nodeFileSystem, directory }) });
+  await walkLog({
+    fileSystem: nodeFileSystem,
+    directory,
+    firstSequence: 1,
+    understandsType: isChangeRecordType,
+    builder: new RecoveryReportBuilder(),
+    quarantine: async () => null,
+    deliversTail: true,
+    onRecords: (batch) => view.applyBatch(batch),
+  });
+  view.finishOpening();
+  return view;
+}
+
+async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
+  const store = await prepareRunStore(context);
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc") as () => void;
+  const usage = async (): Promise<NodeJS.MemoryUsage> => {
+    // Twice, with a turn in between: array buffers are given back beside the thread.
+    gc();
+    await nextTurn();
+    gc();
+    return process.memoryUsage();
+  };
+  const measure = async (): Promise<RoundSample> => {
+    const before = await usage();
+    const startMs = performance.now();
+    const view = await openView(`${store.path}/meta`);
+    const seconds = (performance.now() - startMs) / 1000;
+    const after = await usage();
+    return {
+      // Asked last: until here the view is held, whatever the collector does.
+      value: view.indexBytes / store.runs,
+      seconds,
+      details: {
+        "array buffers B/run": (after.arrayBuffers - before.arrayBuffers) / store.runs,
+        "heap B/run": (after.heapUsed - before.heapUsed) / store.runs,
+      },
+    };
+  };
+  return { runners: { view: measure }, notes: [`${store.runs} runs`] };
+}
+
+export const memory1m: Benchmark = {
+  name: "memory-1m",
+  measures:
+    "Bytes of the view that 1,000,000 runs take in memory, a run: the indexes that answer all lists, ids and frames included, spare room of arrays too, as the view " +
+    "counts them itself. Beside it the growth of the process's array buffers and heap after a garbage collection, which no count can flatter. Caches are bounded apart, and empty here.",
+  metric: { name: "memory", unit: "B/run", better: "lower" },
+  contestants: [{ name: "view", description: "the front's view" }],
+  peer: null,
+  goals: [{ contestant: "view", direction: "at-most", target: 200, source: "under 200 bytes of view per run" }],
+  rounds: { warmup: 0, measured: 6 },
+  timeoutSeconds: 600,
+  open,
+};

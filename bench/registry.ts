@@ -1,0 +1,44 @@
+import { captureIngest } from "./benchmarks/capture-ingest.js";
+import { download20mb, npyDownload } from "./benchmarks/downloads.js";
+import { durableAppends } from "./benchmarks/durable-appends.js";
+import { heightMapPngs } from "./benchmarks/height-map-png.js";
+import { hotReads } from "./benchmarks/hot-reads.js";
+import { list1m } from "./benchmarks/list-1m.js";
+import { memory1m } from "./benchmarks/memory-1m.js";
+import { open1m } from "./benchmarks/open-1m.js";
+import { outlierFilters } from "./benchmarks/outlier-filter.js";
+import { plyBuilds } from "./benchmarks/ply-build.js";
+import { readsDuringDeliveries } from "./benchmarks/reads-during-deliveries.js";
+import { readsDuringIngest } from "./benchmarks/reads-during-ingest.js";
+import { readsDuringProcessing } from "./benchmarks/reads-during-processing.js";
+import { seriesCsv } from "./benchmarks/series-csv.js";
+import { webhookDeliveries } from "./benchmarks/webhook-deliveries.js";
+import type { Benchmark } from "./harness/benchmark.js";
+
+/** Every benchmark, in the order in which they run. */
+export const BENCHMARKS: readonly Benchmark[] = [
+  durableAppends,
+  captureIngest,
+  readsDuringIngest,
+  webhookDeliveries,
+  readsDuringDeliveries,
+  readsDuringProcessing,
+  ...hotReads,
+  list1m,
+  open1m,
+  memory1m,
+  download20mb,
+  npyDownload,
+  ...outlierFilters,
+  ...plyBuilds,
+  ...heightMapPngs,
+  seriesCsv,
+];
+
+export function findBenchmark(name: string): Benchmark {
+  const found = BENCHMARKS.find((benchmark) => benchmark.name === name);
+  if (found === undefined) {
+    throw new Error(`no benchmark is called ${name}; there are: ${BENCHMARKS.map((b) => b.name).join(", ")}`);
+  }
+  return found;
+}
