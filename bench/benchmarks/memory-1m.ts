@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
-import { walkLog } from "../../storage/log/log-walk.js";
+import { walkLog } from "../../storage/recovery/log-walk.js";
 import { isChangeRecordType } from "../../storage/records/record-index.js";
 import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 import { View } from "../../storage/view/view.js";
