@@ -15,7 +15,7 @@ import { type AllowedHosts, knownHosts } from "../requests/allowed-hosts.js";
 import { ApiKeys } from "../requests/api-keys.js";
 import { CrossOrigin } from "../requests/cross-origin.js";
 import { readKeyFile, watchKeys } from "../requests/key-file.js";
-import { roomForConnections } from "../server/descriptor-room.js";
+import { roomForConnections } from "../service/descriptor-room.js";
 import { readPemFile } from "../server/pem-file.js";
 import type { TlsFiles } from "../server/server-options.js";
 import { type Service, startService } from "../service/service.js";

@@ -1,5 +1,5 @@
 import type { Server, Socket } from "node:net";
-import { connectionBounds } from "./descriptor-room.js";
+import { connectionBounds } from "../service/descriptor-room.js";
 import type { HttpServerOptions } from "./server-options.js";
 
 /** Closes connections above the limits at once: Node accepts every connection and cannot leave one in the system's queue. */

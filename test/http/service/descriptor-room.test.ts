@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
-import { connectionBounds, roomForConnections } from "../../../http/server/descriptor-room.js";
+import { connectionBounds, roomForConnections } from "../../../http/service/descriptor-room.js";
 
 t.test("the store's descriptors are kept from clients, whatever the limit", async (t) => {
   t.same(
